@@ -1,0 +1,14 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package v1beta1 has the kinds of the bootstrap provider: what one host must be, and how far it is.
+//
+//	KubexmConfig          one host's desired state; its reconciler is the only one that opens a connection to the host
+//	KubexmConfigTemplate  what MachineSets and the control plane make KubexmConfigs from
+//
+// They follow the contract v1beta2 of Cluster API for bootstrap providers. Conditions and their reasons are constants in
+// conditions.go.
+//
+// +kubebuilder:object:generate=true
+// +groupName=bootstrap.cluster.x-k8s.io
+package v1beta1

@@ -1,0 +1,242 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1beta1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+)
+
+// KubexmConfigSpec is what one host must be. What it leaves out, and all that hosts share, is said by the Cluster's
+// KubexmControlPlane.
+type KubexmConfigSpec struct {
+	// The host's own kubelet, labels, taints, system, files and commands.
+	spec.Node `json:",inline"`
+
+	// ssh is how the host is reached. It is for infrastructure that does not say so itself: with KubexmMachines it must
+	// not be set, because their KubexmHosts say it.
+	// +optional
+	SSH SSH `json:"ssh,omitempty,omitzero"`
+}
+
+// SSH is how hosts are reached, the same for all that are made from one template.
+type SSH struct {
+	// user is who logs in: root, or a user with sudo.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	User string `json:"user,omitempty"`
+
+	// port is where sshd listens. If unset, 22.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	Port int32 `json:"port,omitempty"`
+
+	// credentialsRef is a Secret in this namespace with how the user is known.
+	// +required
+	CredentialsRef CredentialsReference `json:"credentialsRef,omitempty,omitzero"`
+
+	// hostKeys are the public keys of the hosts, one of which a host must show before anything is sent to it: fingerprints
+	// as ssh-keygen -l prints them (SHA256:…), or whole keys (ssh-ed25519 AAAA…).
+	// +required
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:items:MinLength=50
+	// +kubebuilder:validation:items:MaxLength=8192
+	HostKeys []string `json:"hostKeys,omitempty"`
+}
+
+// CredentialsReference names a Secret in the namespace of the object that names it. Its keys are those of type
+// kubernetes.io/ssh-auth and more: ssh-privatekey, passphrase (of the private key), password (of the user, where there
+// is no key) and sudo-password (where sudo asks for one).
+type CredentialsReference struct {
+	// name is the Secret's name.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name,omitempty"`
+}
+
+// KubexmConfigStatus is how far the host is.
+//
+// +kubebuilder:validation:MinProperties=1
+type KubexmConfigStatus struct {
+	// conditions are Ready (the summary, which the Machine shows as BootstrapConfigReady), DataSecretAvailable,
+	// HostReachable, PreflightPassed, HostConverged, NodeJoined, HostReset and Paused.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=32
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// initialization is what Cluster API waits for before the infrastructure is made.
+	// +optional
+	Initialization KubexmConfigInitializationStatus `json:"initialization,omitempty,omitzero"`
+
+	// dataSecretName is the Secret with the bootstrap data. It is always that of this KubexmConfig.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	DataSecretName string `json:"dataSecretName,omitempty"`
+
+	// observedGeneration is the generation of this object that the status speaks of.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// host is the host that is made a Node, as soon as the infrastructure says which.
+	// +optional
+	Host HostStatus `json:"host,omitempty,omitzero"`
+
+	// converged is how many of the plan's steps are so.
+	// +optional
+	Converged ConvergedStatus `json:"converged,omitempty,omitzero"`
+
+	// planDigest is the digest of the plan that the host was last brought to, as sha256:… A plan with another digest is run.
+	// +optional
+	// +kubebuilder:validation:MinLength=71
+	// +kubebuilder:validation:MaxLength=71
+	PlanDigest string `json:"planDigest,omitempty"`
+
+	// factsDigest is the digest of the host's facts that this plan was made from, as sha256:…
+	// +optional
+	// +kubebuilder:validation:MinLength=71
+	// +kubebuilder:validation:MaxLength=71
+	FactsDigest string `json:"factsDigest,omitempty"`
+
+	// lastRun is the run that is going on, or the last one.
+	// +optional
+	LastRun RunStatus `json:"lastRun,omitempty,omitzero"`
+}
+
+// KubexmConfigInitializationStatus is part of the contract with Cluster API.
+//
+// +kubebuilder:validation:MinProperties=1
+type KubexmConfigInitializationStatus struct {
+	// dataSecretCreated is true when the Secret with the bootstrap data exists.
+	// +optional
+	DataSecretCreated *bool `json:"dataSecretCreated,omitempty"`
+}
+
+// HostStatus is one host, by name and address.
+type HostStatus struct {
+	// name is the host's name, which its Node has too.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name,omitempty"`
+
+	// address is where the host is reached over SSH.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	Address string `json:"address,omitempty"`
+}
+
+// ConvergedStatus counts steps.
+type ConvergedStatus struct {
+	// done is how many steps are as planned.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	Done *int32 `json:"done,omitempty"`
+
+	// total is how many steps the plan has.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	Total *int32 `json:"total,omitempty"`
+}
+
+// RunOutcome is how a run ended.
+//
+// +kubebuilder:validation:Enum=Succeeded;Failed;Interrupted
+type RunOutcome string
+
+const (
+	// RunSucceeded means that the host is as planned.
+	RunSucceeded RunOutcome = "Succeeded"
+	// RunFailed means that a step failed for good; the condition HostConverged says which, why and what to do.
+	RunFailed RunOutcome = "Failed"
+	// RunInterrupted means that the run was stopped, by a change of the plan, a deletion or the end of the manager.
+	RunInterrupted RunOutcome = "Interrupted"
+)
+
+// RunStatus is one run of a plan on the host.
+type RunStatus struct {
+	// startTime is when the run began.
+	// +required
+	StartTime metav1.Time `json:"startTime,omitempty,omitzero"`
+
+	// endTime is when the run ended. It is not set while the run goes on.
+	// +optional
+	EndTime metav1.Time `json:"endTime,omitempty,omitzero"`
+
+	// outcome is how the run ended. It is not set while the run goes on.
+	// +optional
+	Outcome RunOutcome `json:"outcome,omitempty"`
+
+	// changed is how many steps changed something on the host.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Changed *int32 `json:"changed,omitempty"`
+
+	// failures is how many runs in a row have failed, this one included; the wait before the next grows with it.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Failures *int32 `json:"failures,omitempty"`
+}
+
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=kubexmconfigs,scope=Namespaced,categories=cluster-api
+// +kubebuilder:storageversion
+// +kubebuilder:subresource:status
+// +kubebuilder:metadata:labels="cluster.x-k8s.io/v1beta2=v1beta1"
+// +kubebuilder:printcolumn:name="Cluster",type="string",JSONPath=".metadata.labels['cluster\\.x-k8s\\.io/cluster-name']",description="The Cluster"
+// +kubebuilder:printcolumn:name="Host",type="string",JSONPath=".status.host.name",description="The host that is made a Node"
+// +kubebuilder:printcolumn:name="Ready",type="string",JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether the host is what it must be"
+// +kubebuilder:printcolumn:name="Done",type="integer",JSONPath=".status.converged.done",description="Steps that are as planned"
+// +kubebuilder:printcolumn:name="Total",type="integer",JSONPath=".status.converged.total",description="Steps of the plan"
+// +kubebuilder:printcolumn:name="Reason",type="string",JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,description="Why it is not ready",priority=10
+// +kubebuilder:printcolumn:name="Paused",type="string",JSONPath=`.status.conditions[?(@.type=="Paused")].status`,description="Whether nothing is done for now",priority=10
+// +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp",description="Time since creation"
+
+// KubexmConfig says what one host must be.
+type KubexmConfig struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// metadata is the standard object's metadata.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is what the host must be.
+	// +optional
+	Spec KubexmConfigSpec `json:"spec,omitempty,omitzero"`
+
+	// status is how far the host is.
+	// +optional
+	Status KubexmConfigStatus `json:"status,omitempty,omitzero"`
+}
+
+// GetConditions is for Cluster API's conditions package.
+func (c *KubexmConfig) GetConditions() []metav1.Condition { return c.Status.Conditions }
+
+// SetConditions is for Cluster API's conditions package.
+func (c *KubexmConfig) SetConditions(conditions []metav1.Condition) { c.Status.Conditions = conditions }
+
+// +kubebuilder:object:root=true
+
+// KubexmConfigList is a list of KubexmConfigs.
+type KubexmConfigList struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// metadata is the standard list's metadata.
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	// items are the KubexmConfigs.
+	// +required
+	Items []KubexmConfig `json:"items"`
+}

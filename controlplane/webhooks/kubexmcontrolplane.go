@@ -1,0 +1,82 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package webhooks
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/admission"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+)
+
+// +kubebuilder:webhook:verbs=create;update,path=/mutate-controlplane-cluster-x-k8s-io-v1beta1-kubexmcontrolplane,mutating=true,failurePolicy=fail,groups=controlplane.cluster.x-k8s.io,resources=kubexmcontrolplanes,versions=v1beta1,name=default.kubexmcontrolplane.controlplane.cluster.x-k8s.io,sideEffects=None,admissionReviewVersions=v1
+// +kubebuilder:webhook:verbs=create;update,path=/validate-controlplane-cluster-x-k8s-io-v1beta1-kubexmcontrolplane,mutating=false,failurePolicy=fail,groups=controlplane.cluster.x-k8s.io,resources=kubexmcontrolplanes,versions=v1beta1,name=validation.kubexmcontrolplane.controlplane.cluster.x-k8s.io,sideEffects=None,admissionReviewVersions=v1
+
+var controlPlane = admission.Kind[*controlplanev1.KubexmControlPlane]{
+	GroupKind:      controlplanev1.GroupVersion.WithKind("KubexmControlPlane").GroupKind(),
+	Spec:           func(c *controlplanev1.KubexmControlPlane) any { return c.Spec },
+	Default:        DefaultControlPlane,
+	Validate:       ValidateControlPlane,
+	ValidateUpdate: ValidateControlPlaneUpdate,
+}
+
+// DefaultControlPlane fills replicas, and writes the version as Cluster API compares it, with a v. The defaults of
+// spec.cluster and spec.node are not written: some of them follow from the Cluster, which is not known here.
+func DefaultControlPlane(c *controlplanev1.KubexmControlPlane) {
+	if c.Spec.Replicas == nil {
+		c.Spec.Replicas = ptr.To[int32](1)
+	}
+	if c.Spec.Version != "" && !strings.HasPrefix(c.Spec.Version, "v") {
+		c.Spec.Version = "v" + c.Spec.Version
+	}
+}
+
+// ValidateControlPlane checks a KubexmControlPlane by itself. Values that the Cluster object says instead are checked
+// as if it said nothing.
+func ValidateControlPlane(c *controlplanev1.KubexmControlPlane) field.ErrorList {
+	path := field.NewPath("spec")
+	var errs field.ErrorList
+	if replicas := ptr.Deref(c.Spec.Replicas, 1); replicas != 1 {
+		errs = append(errs, field.Invalid(path.Child("replicas"), replicas, "this version of kubexm supports one control plane replica: set 1"))
+	}
+	errs = append(errs, spec.ValidateVersion(c.Spec.Version, path.Child("version"))...)
+	machines := path.Child("machineTemplate")
+	errs = append(errs, c.Spec.MachineTemplate.ObjectMeta.Validate(machines.Child("metadata"))...)
+	errs = append(errs, validateTaints(c.Spec.MachineTemplate.Spec.Taints, machines.Child("spec", "taints"))...)
+	if !c.Spec.Rollout.After.IsZero() {
+		errs = append(errs, field.Forbidden(path.Child("rollout", "after"),
+			"is not supported yet by this version of kubexm, because a single replica cannot be replaced: remove it"))
+	}
+	return append(errs, validateHosts(&c.Spec.Cluster, &c.Spec.Node, path)...)
+}
+
+// ValidateControlPlaneUpdate refuses the changes that a running cluster cannot follow, or that this version of kubexm
+// cannot make.
+func ValidateControlPlaneUpdate(old, updated *controlplanev1.KubexmControlPlane) field.ErrorList {
+	path := field.NewPath("spec")
+	var errs field.ErrorList
+	if was, is := old.Spec.Version, updated.Spec.Version; was != is {
+		errs = append(errs, field.Invalid(path.Child("version"), is, fmt.Sprintf(
+			"this version of kubexm cannot change the version of a cluster yet: set it back to %s", was)))
+	}
+	if was, is := old.Spec.MachineTemplate.Spec.InfrastructureRef, updated.Spec.MachineTemplate.Spec.InfrastructureRef; was != is {
+		errs = append(errs, field.Forbidden(path.Child("machineTemplate", "spec", "infrastructureRef"), fmt.Sprintf(
+			"would replace Machines, which this version of kubexm cannot do yet: set it back to the %s %s", was.Kind, was.Name)))
+	}
+	return append(errs, spec.ValidateUpdate(&old.Spec.Cluster, &updated.Spec.Cluster, path.Child("cluster"))...)
+}
+
+// validateHosts checks what all hosts share and what the control plane's own are, as if they had their defaults.
+func validateHosts(cluster *spec.Cluster, node *spec.Node, path *field.Path) field.ErrorList {
+	cluster, node = cluster.DeepCopy(), node.DeepCopy()
+	cluster.Default()
+	node.Default()
+	errs := cluster.Validate(path.Child("cluster"))
+	return append(errs, node.Validate(path.Child("node"))...)
+}

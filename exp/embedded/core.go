@@ -1,0 +1,123 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package embedded
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/controllers/clustercache"
+	"sigs.k8s.io/cluster-api/core/reconcilers/cluster"
+	"sigs.k8s.io/cluster-api/core/reconcilers/machine"
+	"sigs.k8s.io/cluster-api/core/reconcilers/machinedeployment"
+	"sigs.k8s.io/cluster-api/core/reconcilers/machinehealthcheck"
+	"sigs.k8s.io/cluster-api/core/reconcilers/machineset"
+	coresetup "sigs.k8s.io/cluster-api/core/setup"
+	coreadmission "sigs.k8s.io/cluster-api/core/webhooks/admission"
+	"sigs.k8s.io/cluster-api/util/index"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+)
+
+// Defaults of the core manager's flags --clustercache-client-qps, --clustercache-client-burst,
+// --remote-connection-grace-period, --remote-conditions-grace-period and --sync-period.
+const (
+	clusterCacheQPS             = 20
+	clusterCacheBurst           = 30
+	remoteConnectionGracePeriod = 50 * time.Second
+	remoteConditionsGracePeriod = 5 * time.Minute
+	syncPeriod                  = 10 * time.Minute
+)
+
+// concurrency of each reconciler. A plane has one cluster, or a few.
+const concurrency = 10
+
+// coreName is the core manager's name in user agents and metrics.
+const coreName = "cluster-api-controller-manager"
+
+func newScheme(add []func(*runtime.Scheme) error) (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range append([]func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, clusterv1.AddToScheme,
+	}, add...) {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	return scheme, nil
+}
+
+// addCore adds what the core manager (core/main.go of Cluster API) runs with its default feature gates, but the
+// reconcilers for kinds that are not installed. The feature gate RuntimeSDK is off: its client is not exported.
+func addCore(ctx context.Context, mgr ctrl.Manager) error {
+	if err := index.AddDefaultIndexes(ctx, mgr); err != nil {
+		return fmt.Errorf("indexes: %w", err)
+	}
+	secrets, err := coresetup.CreateSecretCachingClient(mgr)
+	if err != nil {
+		return fmt.Errorf("client for Secrets: %w", err)
+	}
+	options := controller.Options{MaxConcurrentReconciles: concurrency}
+	clusters, err := clustercache.SetupWithManager(ctx, mgr, clustercache.Options{
+		SecretClient: secrets,
+		Cache:        coresetup.ClusterCacheCacheOptions(),
+		Client:       coresetup.ClusterCacheClientOptions(coreName, clusterCacheQPS, clusterCacheBurst),
+	}, options)
+	if err != nil {
+		return fmt.Errorf("cluster cache: %w", err)
+	}
+
+	for _, reconciler := range []struct {
+		kind  string
+		setup func(context.Context, ctrl.Manager, controller.Options) error
+	}{
+		{"Cluster", (&cluster.Reconciler{
+			Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), ClusterCache: clusters,
+			RemoteConnectionGracePeriod: remoteConnectionGracePeriod,
+		}).SetupWithManager},
+		{"Machine", (&machine.Reconciler{
+			Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), ClusterCache: clusters,
+			RemoteConditionsGracePeriod: remoteConditionsGracePeriod,
+		}).SetupWithManager},
+		{"MachineSet", (&machineset.Reconciler{
+			Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), ClusterCache: clusters,
+			PreflightChecks: sets.New(clusterv1.MachineSetPreflightCheckAll),
+		}).SetupWithManager},
+		{"MachineDeployment", (&machinedeployment.Reconciler{
+			Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(),
+		}).SetupWithManager},
+		{"MachineHealthCheck", (&machinehealthcheck.Reconciler{
+			Client: mgr.GetClient(), ClusterCache: clusters,
+		}).SetupWithManager},
+	} {
+		if err := reconciler.setup(ctx, mgr, options); err != nil {
+			return fmt.Errorf("reconciler of %s: %w", reconciler.kind, err)
+		}
+	}
+
+	// The reconcilers rely on what the webhooks set.
+	for _, hook := range []struct {
+		kind  string
+		setup func(ctrl.Manager) error
+	}{
+		{"Cluster", (&coreadmission.Cluster{Client: mgr.GetClient(), ClusterCacheReader: clusters}).SetupWebhookWithManager},
+		{"Machine", (&coreadmission.Machine{}).SetupWebhookWithManager},
+		{"MachineSet", (&coreadmission.MachineSet{}).SetupWebhookWithManager},
+		{"MachineDeployment", (&coreadmission.MachineDeployment{}).SetupWebhookWithManager},
+		{"MachineHealthCheck", (&coreadmission.MachineHealthCheck{}).SetupWebhookWithManager},
+		{"MachineDrainRule", (&coreadmission.MachineDrainRule{}).SetupWebhookWithManager},
+		{"MachinePool", (&coreadmission.MachinePool{}).SetupWebhookWithManager},
+	} {
+		if err := hook.setup(mgr); err != nil {
+			return fmt.Errorf("webhook of %s: %w", hook.kind, err)
+		}
+	}
+	return nil
+}

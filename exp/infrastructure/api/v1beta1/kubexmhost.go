@@ -1,0 +1,210 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1beta1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+)
+
+// KubexmHostSpec is where a host is and how it is reached.
+type KubexmHostSpec struct {
+	// address is the IPv4 address at which the host is reached over SSH.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=45
+	Address string `json:"address,omitempty"`
+
+	// internalAddresses are the IPv4 addresses at which other hosts reach this one, the Node's first. If unset, address.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=45
+	InternalAddresses []string `json:"internalAddresses,omitempty"`
+
+	// ssh is how the host is reached.
+	// +required
+	SSH SSH `json:"ssh,omitempty,omitzero"`
+
+	// failureDomain is what may fail as a whole and takes this host with it, such as a rack. Machines of one cluster are
+	// spread over failure domains.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	FailureDomain string `json:"failureDomain,omitempty"`
+
+	// arch is the host's processor architecture. If unset, what the host itself says.
+	// +optional
+	Arch spec.Arch `json:"arch,omitempty"`
+
+	// claimRef is who has the host. It is set and removed by the infrastructure provider; nobody else should.
+	// It is here and not in the status because a status can be lost, and two Machines must never have one host.
+	// +optional
+	ClaimRef MachineReference `json:"claimRef,omitempty,omitzero"`
+}
+
+// SSH is how a host is reached.
+type SSH struct {
+	// user is who logs in: root, or a user with sudo.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	User string `json:"user,omitempty"`
+
+	// port is where sshd listens. If unset, 22.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	Port int32 `json:"port,omitempty"`
+
+	// credentialsRef is a Secret in this namespace with how the user is known.
+	// +required
+	CredentialsRef CredentialsReference `json:"credentialsRef,omitempty,omitzero"`
+
+	// hostKey is the host's public key, which it must show before anything is sent to it: its fingerprint as ssh-keygen -l
+	// prints it (SHA256:…), or the whole key (ssh-ed25519 AAAA…). It is never learned from the network.
+	// +required
+	// +kubebuilder:validation:MinLength=50
+	// +kubebuilder:validation:MaxLength=8192
+	HostKey string `json:"hostKey,omitempty"`
+}
+
+// CredentialsReference names a Secret in the namespace of the object that names it. Its keys are those of type
+// kubernetes.io/ssh-auth and more: ssh-privatekey, passphrase (of the private key), password (of the user, where there
+// is no key) and sudo-password (where sudo asks for one).
+type CredentialsReference struct {
+	// name is the Secret's name.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name,omitempty"`
+}
+
+// MachineReference names a KubexmMachine in the namespace of the object that names it.
+type MachineReference struct {
+	// name is the KubexmMachine's name.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name,omitempty"`
+
+	// clusterName is the name of the KubexmMachine's Cluster.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	ClusterName string `json:"clusterName,omitempty"`
+}
+
+// KubexmHostStatus is what is known of a host.
+//
+// +kubebuilder:validation:MinProperties=1
+type KubexmHostStatus struct {
+	// conditions are Available (whether a Machine may have the host), Reachable and Clean (both said by the bootstrap
+	// provider, which alone opens connections to the host) and Paused.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=32
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// observedGeneration is the generation of this object that the status speaks of.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// facts are what the host said of itself when it was last reached.
+	// +optional
+	Facts HostFacts `json:"facts,omitempty,omitzero"`
+}
+
+// HostFacts are what a host said of itself. They are written by the bootstrap provider.
+//
+// +kubebuilder:validation:MinProperties=1
+type HostFacts struct {
+	// observedTime is when the host said so.
+	// +optional
+	ObservedTime metav1.Time `json:"observedTime,omitempty,omitzero"`
+
+	// os is the operating system's name and version, such as Debian GNU/Linux 12.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	OS string `json:"os,omitempty"`
+
+	// kernel is the kernel's release.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	Kernel string `json:"kernel,omitempty"`
+
+	// arch is the processor architecture.
+	// +optional
+	Arch spec.Arch `json:"arch,omitempty"`
+
+	// cpus is how many processors there are.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	CPUs int32 `json:"cpus,omitempty"`
+
+	// memoryBytes is how much memory there is.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	MemoryBytes int64 `json:"memoryBytes,omitempty"`
+}
+
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=kubexmhosts,shortName=kxh,scope=Namespaced,categories=cluster-api
+// +kubebuilder:storageversion
+// +kubebuilder:subresource:status
+// +kubebuilder:metadata:labels="cluster.x-k8s.io/v1beta2=v1beta1"
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63 && self.metadata.name != 'localhost'",message="metadata.name becomes the host's and its Node's name: use at most 63 characters, and not localhost"
+// +kubebuilder:printcolumn:name="Address",type="string",JSONPath=".spec.address",description="Where the host is reached"
+// +kubebuilder:printcolumn:name="Domain",type="string",JSONPath=".spec.failureDomain",description="The failure domain"
+// +kubebuilder:printcolumn:name="Available",type="string",JSONPath=`.status.conditions[?(@.type=="Available")].status`,description="Whether a Machine may have the host"
+// +kubebuilder:printcolumn:name="Reason",type="string",JSONPath=`.status.conditions[?(@.type=="Available")].reason`,description="Why, or why not"
+// +kubebuilder:printcolumn:name="Machine",type="string",JSONPath=".spec.claimRef.name",description="The KubexmMachine that has the host"
+// +kubebuilder:printcolumn:name="Cluster",type="string",JSONPath=".spec.claimRef.clusterName",description="The Cluster that has the host"
+// +kubebuilder:printcolumn:name="OS",type="string",JSONPath=".status.facts.os",description="The operating system",priority=10
+// +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp",description="Time since creation"
+
+// KubexmHost is one host of the inventory. Its name is the host's and its Node's name.
+type KubexmHost struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// metadata is the standard object's metadata. KubexmMachines select hosts by its labels.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is where the host is and how it is reached.
+	// +required
+	Spec KubexmHostSpec `json:"spec,omitempty,omitzero"`
+
+	// status is what is known of the host.
+	// +optional
+	Status KubexmHostStatus `json:"status,omitempty,omitzero"`
+}
+
+// GetConditions is for Cluster API's conditions package.
+func (h *KubexmHost) GetConditions() []metav1.Condition { return h.Status.Conditions }
+
+// SetConditions is for Cluster API's conditions package.
+func (h *KubexmHost) SetConditions(conditions []metav1.Condition) { h.Status.Conditions = conditions }
+
+// +kubebuilder:object:root=true
+
+// KubexmHostList is a list of KubexmHosts.
+type KubexmHostList struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// metadata is the standard list's metadata.
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	// items are the KubexmHosts.
+	// +required
+	Items []KubexmHost `json:"items"`
+}

@@ -1,0 +1,64 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/cluster-api/util/annotations"
+	"sigs.k8s.io/cluster-api/util/conditions"
+
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+)
+
+// unreachableFor is how long a host that did not answer is not handed out. Nobody dials a host that no Machine has, so
+// after this time the next Machine finds out.
+const unreachableFor = 10 * time.Minute
+
+// state is whether a host may be claimed.
+type state struct {
+	available bool
+	// reason and message are for the condition Available.
+	reason, message string
+	// refusal is why not, for the condition of a machine that is refused the host.
+	refusal string
+	// until is when that ends by itself, 0 if it does not.
+	until time.Duration
+}
+
+// availability looks at one host.
+func availability(host *infrav1.KubexmHost, now time.Time) state {
+	clean, reachable := conditions.Get(host, infrav1.CleanCondition), conditions.Get(host, infrav1.ReachableCondition)
+	switch {
+	case host.Spec.ClaimRef != (infrav1.MachineReference{}):
+		return state{
+			reason:  infrav1.ClaimedReason,
+			message: fmt.Sprintf("the KubexmMachine %s of the Cluster %s has this host", host.Spec.ClaimRef.Name, host.Spec.ClaimRef.ClusterName),
+			refusal: "taken by other Machines",
+		}
+	case !host.DeletionTimestamp.IsZero():
+		return state{reason: infrav1.DeletingReason, message: "the KubexmHost is being deleted", refusal: "being deleted"}
+	case clean != nil && clean.Status != metav1.ConditionTrue:
+		return state{
+			reason: infrav1.QuarantinedReason,
+			message: clean.Message + "\nRemedy: see what is left on the host and clean it, by kubexm reset host or by installing it anew. " +
+				"Then delete this KubexmHost and create it again.",
+			refusal: "in quarantine, not reset by their last Machine",
+		}
+	case annotations.HasPaused(host):
+		return state{reason: infrav1.HostPausedReason, message: "the KubexmHost is annotated as paused", refusal: "paused"}
+	case reachable != nil && reachable.Status == metav1.ConditionFalse:
+		if wait := unreachableFor - now.Sub(reachable.LastTransitionTime.Time); wait > 0 {
+			return state{
+				reason:  infrav1.UnreachableReason,
+				message: fmt.Sprintf("%s\nThe host may be claimed again %s after that.", reachable.Message, unreachableFor),
+				refusal: "unreachable",
+				until:   wait,
+			}
+		}
+	}
+	return state{available: true, reason: infrav1.FreeReason}
+}

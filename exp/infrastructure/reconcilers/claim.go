@@ -1,0 +1,210 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+)
+
+// claimant is a Machine in need of a host, and all that the choice depends on.
+type claimant struct {
+	machine *infrav1.KubexmMachine
+	owner   *clusterv1.Machine
+
+	// hosts are those of the machine's namespace, or the one that it has.
+	hosts []infrav1.KubexmHost
+	// peers counts the machines that do the same work as this one, by the failure domain of their hosts.
+	peers map[string]int
+}
+
+// choice is what a claimant gets: a host, or the reason why there is none.
+type choice struct {
+	host *infrav1.KubexmHost
+	// claimed is whether the host is the machine's already.
+	claimed bool
+
+	reason, message string
+	// retry is when a host may become free that nobody reports, 0 if there is no such host.
+	retry time.Duration
+}
+
+// choose finds the machine's host. A machine that ever had a host gets that one or none: its Node's identity is there.
+func (c *claimant) choose(now time.Time) choice {
+	for i := range c.hosts {
+		if c.hosts[i].Spec.ClaimRef.Name == c.machine.Name {
+			return choice{host: &c.hosts[i], claimed: true}
+		}
+	}
+	if had := c.machine.Spec.ProviderID; had != "" {
+		return c.reclaim(had)
+	}
+
+	selector, err := metav1.LabelSelectorAsSelector(c.machine.Spec.HostSelector)
+	if c.machine.Spec.HostSelector == nil {
+		selector = labels.Everything()
+	} else if err != nil {
+		return choice{reason: infrav1.NoHostReason, message: fmt.Sprintf("spec.hostSelector: %v", err)}
+	}
+	var free []*infrav1.KubexmHost
+	refused := refusals{}
+	for i := range c.hosts {
+		host := &c.hosts[i]
+		if why := c.unfit(host, selector); why != "" {
+			refused.add(why, host.Name)
+		} else if state := availability(host, now); !state.available {
+			refused.add(state.refusal, host.Name)
+			refused.retryAfter(state.until)
+		} else {
+			free = append(free, host)
+		}
+	}
+	if len(free) == 0 {
+		return choice{reason: infrav1.NoHostReason, message: c.explain(refused), retry: refused.retry}
+	}
+	return choice{host: slices.MinFunc(free, c.compare)}
+}
+
+// reclaim finds the host that the machine had, where the claim on it was lost.
+func (c *claimant) reclaim(providerID string) choice {
+	for i := range c.hosts {
+		host := &c.hosts[i]
+		if infrav1.ProviderID(host) != providerID {
+			continue
+		}
+		if taken := host.Spec.ClaimRef; taken != (infrav1.MachineReference{}) {
+			return choice{reason: infrav1.HostLostReason, message: fmt.Sprintf(
+				"the KubexmMachine %s of the Cluster %s has this Machine's host %s: delete this Machine", taken.Name, taken.ClusterName, host.Name)}
+		}
+		return choice{host: host}
+	}
+	return choice{reason: infrav1.HostLostReason, message: fmt.Sprintf(
+		"the KubexmHost of %s does not exist any more: create it again, or delete this Machine", providerID)}
+}
+
+// unfit says why the machine does not want a host, or nothing.
+func (c *claimant) unfit(host *infrav1.KubexmHost, selector labels.Selector) string {
+	switch wanted := c.owner.Spec.FailureDomain; {
+	case c.machine.Spec.HostName != "" && c.machine.Spec.HostName != host.Name:
+		return "named otherwise"
+	case !selector.Matches(labels.Set(host.Labels)):
+		return "not selected"
+	case wanted != "" && wanted != host.Spec.FailureDomain:
+		return "not in the failure domain " + wanted
+	}
+	return ""
+}
+
+// compare prefers failure domains with fewer peers, then hosts by name.
+func (c *claimant) compare(a, b *infrav1.KubexmHost) int {
+	return cmp.Or(
+		cmp.Compare(c.peers[a.Spec.FailureDomain], c.peers[b.Spec.FailureDomain]),
+		cmp.Compare(a.Name, b.Name),
+	)
+}
+
+// explain says why no host is free.
+func (c *claimant) explain(refused refusals) string {
+	if wanted := c.machine.Spec.HostName; wanted != "" {
+		if !slices.ContainsFunc(c.hosts, func(h infrav1.KubexmHost) bool { return h.Name == wanted }) {
+			return fmt.Sprintf("the KubexmHost %s does not exist in the namespace %s", wanted, c.machine.Namespace)
+		}
+		return fmt.Sprintf("the KubexmHost %s cannot be claimed: %s", wanted, refused.of(wanted))
+	}
+	if len(c.hosts) == 0 {
+		return fmt.Sprintf("there are no KubexmHosts in the namespace %s", c.machine.Namespace)
+	}
+	return fmt.Sprintf("no host is free; of the %d in the namespace %s: %s", len(c.hosts), c.machine.Namespace, refused)
+}
+
+// refusals are hosts that cannot be claimed, in the order of their names, by reason.
+type refusals struct {
+	byReason map[string][]string
+	retry    time.Duration
+}
+
+func (r *refusals) add(why, host string) {
+	if r.byReason == nil {
+		r.byReason = map[string][]string{}
+	}
+	r.byReason[why] = append(r.byReason[why], host)
+}
+
+func (r *refusals) retryAfter(wait time.Duration) {
+	if wait > 0 && (r.retry == 0 || wait < r.retry) {
+		r.retry = wait
+	}
+}
+
+func (r refusals) of(host string) string {
+	for why, hosts := range r.byReason {
+		if slices.Contains(hosts, host) {
+			return why
+		}
+	}
+	return "unknown"
+}
+
+// String counts reasons, and names a few of the hosts.
+func (r refusals) String() string {
+	const named = 3
+	var parts []string
+	for why, hosts := range r.byReason {
+		slices.Sort(hosts)
+		names := strings.Join(hosts[:min(named, len(hosts))], ", ")
+		if len(hosts) > named {
+			names += ", …"
+		}
+		parts = append(parts, fmt.Sprintf("%d %s (%s)", len(hosts), why, names))
+	}
+	slices.Sort(parts)
+	return strings.Join(parts, "; ")
+}
+
+// work is what a Machine does: the Machines of one control plane or MachineDeployment do the same.
+func work(machine *clusterv1.Machine) string {
+	if _, controlPlane := machine.Labels[clusterv1.MachineControlPlaneLabel]; controlPlane {
+		return "control plane"
+	}
+	return "deployment " + machine.Labels[clusterv1.MachineDeploymentNameLabel]
+}
+
+// peersOf counts, by failure domain, the hosts of machines that do the same work as owner.
+func peersOf(owner *clusterv1.Machine, owners []clusterv1.Machine, machines []infrav1.KubexmMachine) map[string]int {
+	same := map[string]bool{}
+	for i := range owners {
+		if other := &owners[i]; other.Name != owner.Name && work(other) == work(owner) {
+			same[other.Spec.InfrastructureRef.Name] = true
+		}
+	}
+	peers := map[string]int{}
+	for i := range machines {
+		if m := &machines[i]; same[m.Name] && m.Status.HostRef.Name != "" {
+			peers[m.Status.FailureDomain]++
+		}
+	}
+	return peers
+}
+
+// addressesOf are a host's addresses as Machines have them.
+func addressesOf(host *infrav1.KubexmHost) clusterv1.MachineAddresses {
+	addresses := clusterv1.MachineAddresses{{Type: clusterv1.MachineHostName, Address: host.Name}}
+	internal := host.Spec.InternalAddresses
+	if len(internal) == 0 {
+		internal = []string{host.Spec.Address}
+	}
+	for _, address := range internal {
+		addresses = append(addresses, clusterv1.MachineAddress{Type: clusterv1.MachineInternalIP, Address: address})
+	}
+	return append(addresses, clusterv1.MachineAddress{Type: clusterv1.MachineExternalIP, Address: host.Spec.Address})
+}

@@ -1,0 +1,24 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package reconcilers gives Machines hosts of a pool, and takes them back.
+//
+//	KubexmMachine  claims a host: never one that another Machine has, spread over failure domains; releases it when deleted
+//	KubexmHost     says whether a host may be claimed, and why not
+//	KubexmCluster  publishes the endpoint and the failure domains
+//
+// Each reconciler reads all it needs, decides by pure functions (claim.go, availability.go, endpoint.go), acts, and
+// writes conditions. No host is dialled here.
+//
+// A claim is one write of a host's spec.claimRef at the resource version that was read, so of many claimants one wins.
+// Hosts are read from the API server and not from a cache: a claim that the cache does not show yet would be made twice.
+package reconcilers
+
+// +kubebuilder:rbac:groups=infrastructure.cluster.x-k8s.io,resources=kubexmclusters;kubexmhosts;kubexmmachines,verbs=get;list;watch;update;patch
+// +kubebuilder:rbac:groups=infrastructure.cluster.x-k8s.io,resources=kubexmclusters/status;kubexmhosts/status;kubexmmachines/status,verbs=get;update;patch
+// +kubebuilder:rbac:groups=infrastructure.cluster.x-k8s.io,resources=kubexmclusters/finalizers;kubexmhosts/finalizers;kubexmmachines/finalizers,verbs=update
+// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters;machines,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
+// +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create

@@ -1,0 +1,273 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/cluster-api/util/finalizers"
+	"sigs.k8s.io/cluster-api/util/patch"
+	"sigs.k8s.io/cluster-api/util/paused"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+)
+
+// Machine gives each KubexmMachine a host, and takes it back.
+type Machine struct {
+	Options
+}
+
+// machineScope is all that one reconcile knows.
+type machineScope struct {
+	machine *infrav1.KubexmMachine
+	// owner and cluster are nil while there is none.
+	owner   *clusterv1.Machine
+	cluster *clusterv1.Cluster
+}
+
+// Reconcile brings one KubexmMachine closer to what it must be.
+func (r *Machine) Reconcile(ctx context.Context, request ctrl.Request) (_ ctrl.Result, reterr error) {
+	machine := &infrav1.KubexmMachine{}
+	if err := r.Client.Get(ctx, request.NamespacedName, machine); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if r.isOthers(machine) {
+		return ctrl.Result{}, nil
+	}
+	scope, err := r.fetch(ctx, machine)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if isPaused, requeue, err := paused.EnsurePausedCondition(ctx, r.Client, scope.cluster, machine); err != nil || isPaused || requeue {
+		return ctrl.Result{}, err
+	}
+	if added, err := finalizers.EnsureFinalizer(ctx, r.Client, machine, infrav1.MachineFinalizer); err != nil || added {
+		return ctrl.Result{}, err
+	}
+
+	helper, err := patch.NewHelper(machine, r.Client)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	defer func() {
+		setMachineReady(scope)
+		if err := helper.Patch(ctx, machine, patch.WithStatusObservedGeneration{}, patch.WithOwnedConditions{Conditions: []string{
+			infrav1.ReadyCondition, infrav1.HostClaimedCondition, infrav1.DeletingCondition,
+		}}); err != nil {
+			reterr = kerrors.NewAggregate([]error{reterr, err})
+		}
+	}()
+	if !machine.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, r.release(ctx, machine)
+	}
+	return r.provide(ctx, scope)
+}
+
+func (r *Machine) fetch(ctx context.Context, machine *infrav1.KubexmMachine) (*machineScope, error) {
+	scope := &machineScope{machine: machine}
+	owner, err := util.GetOwnerMachine(ctx, r.Client, machine.ObjectMeta)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("get the Machine of the KubexmMachine %s: %w", klog.KObj(machine), err)
+	}
+	scope.owner = owner
+	name := machine.Labels[clusterv1.ClusterNameLabel]
+	if owner != nil {
+		name = owner.Spec.ClusterName
+	}
+	if name == "" {
+		return scope, nil
+	}
+	cluster, err := util.GetClusterByName(ctx, r.Client, machine.Namespace, name)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("get the Cluster of the KubexmMachine %s: %w", klog.KObj(machine), err)
+	}
+	if err == nil {
+		scope.cluster = cluster
+	}
+	return scope, nil
+}
+
+// provide gives the machine its host.
+func (r *Machine) provide(ctx context.Context, s *machineScope) (ctrl.Result, error) {
+	switch {
+	case s.owner == nil || s.cluster == nil:
+		setClaimed(s.machine, infrav1.WaitingForOwnerReason, "no Machine owns this KubexmMachine yet")
+		return ctrl.Result{}, nil
+	case !ptr.Deref(s.cluster.Status.Initialization.InfrastructureProvisioned, false):
+		setClaimed(s.machine, infrav1.WaitingForClusterReason, "the infrastructure of the Cluster is not provisioned yet")
+		return ctrl.Result{}, nil
+	case !s.owner.DeletionTimestamp.IsZero() && s.machine.Status.HostRef.Name == "":
+		setClaimed(s.machine, infrav1.DeletingReason, "the Machine is being deleted, and gets no host any more")
+		return ctrl.Result{}, nil
+	}
+
+	candidate, err := r.snapshot(ctx, s)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	chosen := candidate.choose(r.now())
+	if chosen.host == nil {
+		setClaimed(s.machine, chosen.reason, chosen.message)
+		return ctrl.Result{RequeueAfter: chosen.retry}, nil
+	}
+	if !chosen.claimed {
+		if err := r.claim(ctx, chosen.host, s); apierrors.IsConflict(err) {
+			// Another machine was faster, or the host has changed: look again, not all at once.
+			return ctrl.Result{RequeueAfter: time.Duration(50+rand.IntN(200)) * time.Millisecond}, nil
+		} else if err != nil {
+			return ctrl.Result{}, fmt.Errorf("claim the KubexmHost %s: %w", klog.KObj(chosen.host), err)
+		}
+	}
+	if s.machine.Status.HostRef.Name == "" {
+		if err := r.markInUse(ctx, chosen.host, s); err != nil {
+			return ctrl.Result{}, fmt.Errorf("mark the KubexmHost %s as in use: %w", klog.KObj(chosen.host), err)
+		}
+	}
+	describe(s, chosen.host)
+	return ctrl.Result{}, nil
+}
+
+// snapshot reads the hosts that the choice is among. A machine that has its host looks at that one alone.
+func (r *Machine) snapshot(ctx context.Context, s *machineScope) (*claimant, error) {
+	c := &claimant{machine: s.machine, owner: s.owner}
+	if name := s.machine.Status.HostRef.Name; name != "" {
+		host := infrav1.KubexmHost{}
+		if err := r.Reader.Get(ctx, client.ObjectKey{Namespace: s.machine.Namespace, Name: name}, &host); client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("get the KubexmHost %s: %w", name, err)
+		} else if err == nil {
+			c.hosts = []infrav1.KubexmHost{host}
+		}
+		return c, nil
+	}
+	hosts := &infrav1.KubexmHostList{}
+	if err := r.Reader.List(ctx, hosts, client.InNamespace(s.machine.Namespace)); err != nil {
+		return nil, fmt.Errorf("list KubexmHosts: %w", err)
+	}
+	owners, machines, err := r.members(ctx, s.cluster)
+	if err != nil {
+		return nil, err
+	}
+	c.hosts, c.peers = hosts.Items, peersOf(s.owner, owners, machines)
+	return c, nil
+}
+
+// claim writes the machine's name on the host, unless the host has changed since it was read.
+func (r *Machine) claim(ctx context.Context, host *infrav1.KubexmHost, s *machineScope) error {
+	before := host.DeepCopy()
+	host.Spec.ClaimRef = infrav1.MachineReference{Name: s.machine.Name, ClusterName: s.cluster.Name}
+	controllerutil.AddFinalizer(host, infrav1.HostFinalizer)
+	if err := r.Client.Patch(ctx, host, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return err
+	}
+	ctrl.LoggerFrom(ctx).Info("Claimed a host", "KubexmHost", klog.KObj(host))
+	return nil
+}
+
+// markInUse makes sure, before anybody touches the host, that it is not handed out again without a reset.
+func (r *Machine) markInUse(ctx context.Context, host *infrav1.KubexmHost, s *machineScope) error {
+	before := host.DeepCopy()
+	conditions.Set(host, metav1.Condition{
+		Type: infrav1.CleanCondition, Status: metav1.ConditionFalse, Reason: infrav1.InUseReason,
+		Message: fmt.Sprintf("the KubexmMachine %s of the Cluster %s uses the host", s.machine.Name, s.cluster.Name),
+	})
+	// What was known of the host's answers was known by the machine before.
+	conditions.Delete(host, infrav1.ReachableCondition)
+	setAvailable(host, availability(host, r.now()))
+	return r.Client.Status().Patch(ctx, host, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+}
+
+// describe writes what the machine is told of its host.
+func describe(s *machineScope, host *infrav1.KubexmHost) {
+	m := s.machine
+	m.Spec.ProviderID = infrav1.ProviderID(host)
+	m.Status.HostRef = infrav1.HostReference{Name: host.Name}
+	m.Status.Addresses = addressesOf(host)
+	m.Status.FailureDomain = host.Spec.FailureDomain
+	conditions.Set(m, metav1.Condition{
+		Type: infrav1.HostClaimedCondition, Status: metav1.ConditionTrue, Reason: infrav1.HostClaimedReason,
+		Message: fmt.Sprintf("%s (%s)", host.Name, host.Spec.Address),
+	})
+	if ptr.Deref(s.owner.Spec.Bootstrap.DataSecretName, "") != "" {
+		m.Status.Initialization.Provisioned = ptr.To(true)
+	}
+}
+
+// release gives the host back. A host that was not reset goes into quarantine.
+func (r *Machine) release(ctx context.Context, machine *infrav1.KubexmMachine) error {
+	hosts := &infrav1.KubexmHostList{}
+	if err := r.Reader.List(ctx, hosts, client.InNamespace(machine.Namespace)); err != nil {
+		return fmt.Errorf("list KubexmHosts: %w", err)
+	}
+	for i := range hosts.Items {
+		host := &hosts.Items[i]
+		if host.Spec.ClaimRef.Name != machine.Name {
+			continue
+		}
+		if conditions.GetReason(host, infrav1.CleanCondition) == infrav1.InUseReason {
+			if err := r.markNotReset(ctx, host); err != nil {
+				return fmt.Errorf("put the KubexmHost %s into quarantine: %w", klog.KObj(host), err)
+			}
+		}
+		before := host.DeepCopy()
+		host.Spec.ClaimRef = infrav1.MachineReference{}
+		controllerutil.RemoveFinalizer(host, infrav1.HostFinalizer)
+		if err := r.Client.Patch(ctx, host, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("release the KubexmHost %s: %w", klog.KObj(host), err)
+		}
+		ctrl.LoggerFrom(ctx).Info("Released a host", "KubexmHost", klog.KObj(host))
+	}
+	controllerutil.RemoveFinalizer(machine, infrav1.MachineFinalizer)
+	return nil
+}
+
+func (r *Machine) markNotReset(ctx context.Context, host *infrav1.KubexmHost) error {
+	before := host.DeepCopy()
+	conditions.Set(host, metav1.Condition{
+		Type: infrav1.CleanCondition, Status: metav1.ConditionFalse, Reason: infrav1.NotResetReason,
+		Message: fmt.Sprintf("the KubexmMachine %s of the Cluster %s was deleted, and the host was not reset before",
+			host.Spec.ClaimRef.Name, host.Spec.ClaimRef.ClusterName),
+	})
+	return r.Client.Status().Patch(ctx, host, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+}
+
+func setClaimed(machine *infrav1.KubexmMachine, reason, message string) {
+	conditions.Set(machine, metav1.Condition{
+		Type: infrav1.HostClaimedCondition, Status: metav1.ConditionFalse, Reason: reason, Message: message,
+	})
+}
+
+// setMachineReady sums up the other conditions.
+func setMachineReady(s *machineScope) {
+	ready := metav1.Condition{Type: infrav1.ReadyCondition, Status: metav1.ConditionTrue, Reason: infrav1.ReadyReason}
+	deleting := metav1.Condition{Type: infrav1.DeletingCondition, Status: metav1.ConditionFalse, Reason: infrav1.NotDeletingReason}
+	claimed := conditions.Get(s.machine, infrav1.HostClaimedCondition)
+	switch {
+	case !s.machine.DeletionTimestamp.IsZero():
+		deleting.Status, deleting.Reason = metav1.ConditionTrue, infrav1.DeletingReason
+		ready.Status, ready.Reason = metav1.ConditionFalse, infrav1.DeletingReason
+	case claimed == nil:
+		ready.Status, ready.Reason = metav1.ConditionUnknown, infrav1.WaitingForOwnerReason
+	case claimed.Status != metav1.ConditionTrue:
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, claimed.Reason, claimed.Message
+	case !ptr.Deref(s.machine.Status.Initialization.Provisioned, false):
+		ready.Status, ready.Reason = metav1.ConditionFalse, infrav1.WaitingForBootstrapDataReason
+		ready.Message = "the Machine has no bootstrap data yet"
+	}
+	conditions.Set(s.machine, deleting)
+	conditions.Set(s.machine, ready)
+}

@@ -1,0 +1,384 @@
+//go:build envtest
+
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package setup_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/setup"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/testapi"
+)
+
+const (
+	fingerprint = "SHA256:uNiVztksCsDhcc0u9e8BrWfPrQmMlQWbZ+Yb9Jgkl3c"
+	patience    = 30 * time.Second
+	// blink is longer than the reconcilers need to do something wrong.
+	blink = 500 * time.Millisecond
+)
+
+// api is a client of the one API server of this package's tests.
+var api client.Client
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	ctrl.SetLogger(logr.Discard())
+	environment, err := testapi.Start()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() { _ = environment.Stop() }()
+
+	scheme := runtime.NewScheme()
+	_ = clientgoscheme.AddToScheme(scheme)
+	_ = setup.AddToScheme(scheme)
+	hooks := environment.WebhookInstallOptions
+	mgr, err := ctrl.NewManager(environment.Config, ctrl.Options{
+		Scheme:  scheme,
+		Metrics: server.Options{BindAddress: "0"},
+		WebhookServer: webhook.NewServer(webhook.Options{
+			Host: hooks.LocalServingHost, Port: hooks.LocalServingPort, CertDir: hooks.LocalServingCertDir,
+		}),
+	})
+	if err == nil {
+		err = setup.Reconcilers(mgr, setup.Options{})
+	}
+	if err == nil {
+		err = setup.Webhooks(mgr)
+	}
+	if err == nil {
+		api, err = client.New(environment.Config, client.Options{Scheme: scheme})
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	defer func() {
+		stop()
+		<-ended
+	}()
+	return m.Run()
+}
+
+// pool is a namespace with a Cluster and hosts.
+type pool struct {
+	*WithT
+	ctx       context.Context
+	namespace string
+}
+
+func newPool(t *testing.T, hosts int) *pool {
+	t.Helper()
+	p := &pool{WithT: NewWithT(t), ctx: t.Context()}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "pool-"}}
+	p.Expect(api.Create(p.ctx, namespace)).To(Succeed())
+	p.namespace = namespace.Name
+	for i := range hosts {
+		p.addHost(fmt.Sprintf("host%02d", i+1), fmt.Sprintf("r%d", i%2+1), fmt.Sprintf("10.1.0.%d", i+1))
+	}
+	p.addCluster()
+	return p
+}
+
+func (p *pool) addHost(name, domain, address string) {
+	host := &infrav1.KubexmHost{
+		ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: name, Labels: map[string]string{"role": "worker"}},
+		Spec: infrav1.KubexmHostSpec{
+			Address: address, FailureDomain: domain,
+			SSH: infrav1.SSH{User: "ops", CredentialsRef: infrav1.CredentialsReference{Name: "ssh"}, HostKey: fingerprint},
+		},
+	}
+	// The webhook server may be on its way still.
+	p.Eventually(func() error { return api.Create(p.ctx, host.DeepCopy()) }, patience).Should(Succeed())
+}
+
+// addCluster makes a Cluster and its KubexmCluster, and says as Cluster API does that it is provisioned.
+func (p *pool) addCluster() {
+	cluster := &clusterv1.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "prod"},
+		Spec: clusterv1.ClusterSpec{InfrastructureRef: clusterv1.ContractVersionedObjectReference{
+			APIGroup: infrav1.GroupVersion.Group, Kind: "KubexmCluster", Name: "prod",
+		}},
+	}
+	p.Expect(api.Create(p.ctx, cluster)).To(Succeed())
+	infra := &infrav1.KubexmCluster{ObjectMeta: metav1.ObjectMeta{
+		Namespace: p.namespace, Name: "prod", Labels: map[string]string{clusterv1.ClusterNameLabel: "prod"},
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(cluster, clusterv1.GroupVersion.WithKind("Cluster"))},
+	}}
+	p.Expect(api.Create(p.ctx, infra)).To(Succeed())
+	p.Eventually(func(g Gomega) {
+		g.Expect(api.Get(p.ctx, client.ObjectKeyFromObject(infra), infra)).To(Succeed())
+		g.Expect(ptr.Deref(infra.Status.Initialization.Provisioned, false)).To(BeTrue())
+	}, patience).Should(Succeed())
+	cluster.Status.Initialization.InfrastructureProvisioned = ptr.To(true)
+	p.Expect(api.Status().Update(p.ctx, cluster)).To(Succeed())
+}
+
+// addMachine makes a Machine with bootstrap data, and its KubexmMachine.
+func (p *pool) addMachine(name string, labels map[string]string, change func(*infrav1.KubexmMachine)) {
+	labels = merged(labels, map[string]string{clusterv1.ClusterNameLabel: "prod"})
+	machine := &clusterv1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: name, Labels: labels},
+		Spec: clusterv1.MachineSpec{
+			ClusterName: "prod",
+			Bootstrap:   clusterv1.Bootstrap{DataSecretName: ptr.To(name)},
+			InfrastructureRef: clusterv1.ContractVersionedObjectReference{
+				APIGroup: infrav1.GroupVersion.Group, Kind: "KubexmMachine", Name: name,
+			},
+		},
+	}
+	p.Expect(api.Create(p.ctx, machine)).To(Succeed())
+	infra := &infrav1.KubexmMachine{ObjectMeta: metav1.ObjectMeta{
+		Namespace: p.namespace, Name: name, Labels: labels,
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(machine, clusterv1.GroupVersion.WithKind("Machine"))},
+	}}
+	if change != nil {
+		change(infra)
+	}
+	p.Expect(api.Create(p.ctx, infra)).To(Succeed())
+}
+
+func merged(maps ...map[string]string) map[string]string {
+	all := map[string]string{}
+	for _, m := range maps {
+		for key, value := range m {
+			all[key] = value
+		}
+	}
+	return all
+}
+
+func (p *pool) host(name string) *infrav1.KubexmHost {
+	host := &infrav1.KubexmHost{}
+	p.Expect(api.Get(p.ctx, client.ObjectKey{Namespace: p.namespace, Name: name}, host)).To(Succeed())
+	return host
+}
+
+func (p *pool) machine(name string) *infrav1.KubexmMachine {
+	machine := &infrav1.KubexmMachine{}
+	p.Expect(api.Get(p.ctx, client.ObjectKey{Namespace: p.namespace, Name: name}, machine)).To(Succeed())
+	return machine
+}
+
+// claims are the hosts of machines that have one, and what each host says of it.
+func (p *pool) claims() (byMachine, byHost map[string]string) {
+	byMachine, byHost = map[string]string{}, map[string]string{}
+	machines, hosts := &infrav1.KubexmMachineList{}, &infrav1.KubexmHostList{}
+	p.Expect(api.List(p.ctx, machines, client.InNamespace(p.namespace))).To(Succeed())
+	p.Expect(api.List(p.ctx, hosts, client.InNamespace(p.namespace))).To(Succeed())
+	for _, m := range machines.Items {
+		if m.Status.HostRef.Name != "" {
+			byMachine[m.Name] = m.Status.HostRef.Name
+		}
+	}
+	for _, h := range hosts.Items {
+		if h.Spec.ClaimRef.Name != "" {
+			byHost[h.Name] = h.Spec.ClaimRef.Name
+		}
+	}
+	return byMachine, byHost
+}
+
+func (p *pool) setClean(name string, status metav1.ConditionStatus, reason string) {
+	p.Eventually(func() error {
+		host := p.host(name)
+		conditions.Set(host, metav1.Condition{Type: infrav1.CleanCondition, Status: status, Reason: reason, Message: "said by the test"})
+		return api.Status().Update(p.ctx, host)
+	}, patience).Should(Succeed())
+}
+
+func (p *pool) deleteMachine(name string) {
+	p.Expect(api.Delete(p.ctx, p.machine(name))).To(Succeed())
+	p.Eventually(func() bool {
+		err := api.Get(p.ctx, client.ObjectKey{Namespace: p.namespace, Name: name}, &infrav1.KubexmMachine{})
+		return apierrors.IsNotFound(err)
+	}, patience).Should(BeTrue(), "the KubexmMachine %s goes", name)
+}
+
+// Ten machines race for five hosts: five get one each, and the others say why not.
+func TestMachinesRaceForHosts(t *testing.T) {
+	p := newPool(t, 5)
+	for i := range 10 {
+		p.addMachine(fmt.Sprintf("m%02d", i), nil, nil)
+	}
+	check := func(g Gomega) {
+		byMachine, byHost := p.claims()
+		g.Expect(byMachine).To(HaveLen(5))
+		g.Expect(byHost).To(HaveLen(5))
+		for host, machine := range byHost {
+			g.Expect(byMachine).To(HaveKeyWithValue(machine, host))
+		}
+	}
+	p.Eventually(check, patience).Should(Succeed())
+	p.Consistently(check, blink).Should(Succeed())
+
+	machines := &infrav1.KubexmMachineList{}
+	p.Expect(api.List(p.ctx, machines, client.InNamespace(p.namespace))).To(Succeed())
+	for i := range machines.Items {
+		m := &machines.Items[i]
+		if m.Status.HostRef.Name == "" {
+			p.Eventually(func(g Gomega) {
+				m = p.machine(m.Name)
+				g.Expect(conditions.GetReason(m, infrav1.HostClaimedCondition)).To(Equal(infrav1.NoHostReason))
+				g.Expect(conditions.GetMessage(m, infrav1.HostClaimedCondition)).To(ContainSubstring("5 taken by other Machines (host01, host02, host03, …)"))
+			}, patience).Should(Succeed())
+			continue
+		}
+		host := p.host(m.Status.HostRef.Name)
+		p.Expect(m.Spec.ProviderID).To(Equal("kubexm://" + p.namespace + "/" + host.Name))
+		p.Expect(ptr.Deref(m.Status.Initialization.Provisioned, false)).To(BeTrue())
+		p.Expect(m.Status.FailureDomain).To(Equal(host.Spec.FailureDomain))
+		p.Expect(m.Status.Addresses).To(ConsistOf(
+			clusterv1.MachineAddress{Type: clusterv1.MachineHostName, Address: host.Name},
+			clusterv1.MachineAddress{Type: clusterv1.MachineInternalIP, Address: host.Spec.Address},
+			clusterv1.MachineAddress{Type: clusterv1.MachineExternalIP, Address: host.Spec.Address},
+		))
+		p.Expect(conditions.GetReason(host, infrav1.CleanCondition)).To(Equal(infrav1.InUseReason))
+	}
+
+	// One host comes back: one of the waiting machines gets it, and nobody reports it but the host itself.
+	byMachine, _ := p.claims()
+	for machine, host := range byMachine {
+		p.setClean(host, metav1.ConditionTrue, infrav1.ResetReason)
+		p.deleteMachine(machine)
+		p.Eventually(func(g Gomega) {
+			now, _ := p.claims()
+			g.Expect(now).To(HaveLen(5))
+			g.Expect(now).NotTo(HaveKey(machine))
+		}, patience).Should(Succeed())
+		break
+	}
+}
+
+// A host that was not reset is not handed out again, and says how it comes back.
+func TestReleaseWithoutResetQuarantines(t *testing.T) {
+	p := newPool(t, 1)
+	p.addMachine("first", nil, nil)
+	p.Eventually(func(g Gomega) {
+		byMachine, _ := p.claims()
+		g.Expect(byMachine).To(HaveKeyWithValue("first", "host01"))
+	}, patience).Should(Succeed())
+
+	err := api.Delete(p.ctx, p.host("host01"))
+	p.Expect(apierrors.IsForbidden(err)).To(BeTrue(), "deleting a host that a Machine has: %v", err)
+	p.Expect(err.Error()).To(ContainSubstring("the KubexmMachine first of the Cluster prod has this host: delete its Machine first"))
+
+	p.deleteMachine("first")
+	p.Eventually(func(g Gomega) {
+		host := p.host("host01")
+		g.Expect(host.Spec.ClaimRef.Name).To(BeEmpty())
+		g.Expect(host.Finalizers).To(BeEmpty())
+		g.Expect(conditions.GetReason(host, infrav1.CleanCondition)).To(Equal(infrav1.NotResetReason))
+		g.Expect(conditions.GetReason(host, infrav1.AvailableCondition)).To(Equal(infrav1.QuarantinedReason))
+		g.Expect(conditions.GetMessage(host, infrav1.AvailableCondition)).To(ContainSubstring("Remedy:"))
+	}, patience).Should(Succeed())
+
+	p.addMachine("second", nil, nil)
+	p.Eventually(func(g Gomega) {
+		message := conditions.GetMessage(p.machine("second"), infrav1.ReadyCondition)
+		g.Expect(message).To(ContainSubstring("1 in quarantine, not reset by their last Machine (host01)"))
+	}, patience).Should(Succeed())
+
+	// Created anew, it is free again.
+	p.Expect(api.Delete(p.ctx, p.host("host01"))).To(Succeed())
+	p.addHost("host01", "r1", "10.1.0.1")
+	p.Eventually(func(g Gomega) {
+		byMachine, _ := p.claims()
+		g.Expect(byMachine).To(HaveKeyWithValue("second", "host01"))
+	}, patience).Should(Succeed())
+}
+
+func TestMachinesSpreadOverFailureDomains(t *testing.T) {
+	p := newPool(t, 6) // r1: host01, host03, host05; r2: host02, host04, host06
+	deployment := map[string]string{clusterv1.MachineDeploymentNameLabel: "md"}
+	for i, want := range []string{"host01", "host02", "host03", "host04"} {
+		name := fmt.Sprintf("m%d", i)
+		p.addMachine(name, deployment, nil)
+		p.Eventually(func(g Gomega) {
+			g.Expect(p.machine(name).Status.HostRef.Name).To(Equal(want))
+		}, patience).Should(Succeed())
+	}
+	// Another deployment begins anew, and a name comes before everything.
+	p.addMachine("named", map[string]string{clusterv1.MachineDeploymentNameLabel: "other"}, func(m *infrav1.KubexmMachine) { m.Spec.HostName = "host06" })
+	p.Eventually(func(g Gomega) { g.Expect(p.machine("named").Status.HostRef.Name).To(Equal("host06")) }, patience).Should(Succeed())
+}
+
+// Where nobody declares an endpoint, it is the address of the first control plane Machine's host.
+func TestEndpointFollowsFirstControlPlaneHost(t *testing.T) {
+	p := newPool(t, 1)
+	infra := &infrav1.KubexmCluster{}
+	key := client.ObjectKey{Namespace: p.namespace, Name: "prod"}
+	p.Expect(api.Get(p.ctx, key, infra)).To(Succeed())
+	p.Expect(conditions.GetReason(infra, infrav1.EndpointAvailableCondition)).To(Equal(infrav1.WaitingForHostReason))
+
+	p.addMachine("cp", map[string]string{clusterv1.MachineControlPlaneLabel: ""}, nil)
+	p.Eventually(func(g Gomega) {
+		g.Expect(api.Get(p.ctx, key, infra)).To(Succeed())
+		g.Expect(infra.Spec.ControlPlaneEndpoint).To(Equal(clusterv1.APIEndpoint{Host: "10.1.0.1", Port: 6443}))
+		g.Expect(conditions.IsTrue(infra, infrav1.EndpointAvailableCondition)).To(BeTrue())
+	}, patience).Should(Succeed())
+
+	infra.Spec.ControlPlaneEndpoint.Host = "10.9.9.9"
+	err := api.Update(p.ctx, infra)
+	p.Expect(err).To(MatchError(ContainSubstring("spec.controlPlaneEndpoint.host: Invalid value: \"10.9.9.9\": cannot be changed once it is set: set it back to 10.1.0.1")))
+}
+
+// A KubexmCluster goes after its machines, and a paused Cluster keeps what it has.
+func TestDeletionAndPause(t *testing.T) {
+	p := newPool(t, 1)
+	cluster := &clusterv1.Cluster{}
+	key := client.ObjectKey{Namespace: p.namespace, Name: "prod"}
+	p.Expect(api.Get(p.ctx, key, cluster)).To(Succeed())
+	cluster.Spec.Paused = ptr.To(true)
+	p.Expect(api.Update(p.ctx, cluster)).To(Succeed())
+	p.addMachine("m", nil, nil)
+	p.Eventually(func(g Gomega) {
+		g.Expect(conditions.IsTrue(p.machine("m"), clusterv1.PausedCondition)).To(BeTrue())
+	}, patience).Should(Succeed())
+	p.Expect(p.machine("m").Status.HostRef.Name).To(BeEmpty())
+
+	p.Expect(api.Get(p.ctx, key, cluster)).To(Succeed())
+	cluster.Spec.Paused = nil
+	p.Expect(api.Update(p.ctx, cluster)).To(Succeed())
+	p.Eventually(func(g Gomega) { g.Expect(p.machine("m").Status.HostRef.Name).To(Equal("host01")) }, patience).Should(Succeed())
+
+	infra := &infrav1.KubexmCluster{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+	p.Expect(api.Delete(p.ctx, infra)).To(Succeed())
+	p.Eventually(func(g Gomega) {
+		g.Expect(api.Get(p.ctx, key, infra)).To(Succeed())
+		g.Expect(conditions.GetReason(infra, infrav1.DeletingCondition)).To(Equal(infrav1.WaitingForMachinesReason))
+	}, patience).Should(Succeed())
+	p.setClean("host01", metav1.ConditionTrue, infrav1.ResetReason)
+	p.deleteMachine("m")
+	p.Eventually(func() bool { return apierrors.IsNotFound(api.Get(p.ctx, key, infra)) }, patience).Should(BeTrue())
+	p.Eventually(func(g Gomega) {
+		g.Expect(conditions.GetReason(p.host("host01"), infrav1.AvailableCondition)).To(Equal(infrav1.FreeReason))
+	}, patience).Should(Succeed())
+}

@@ -1,0 +1,89 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package setup
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+)
+
+// machinesOfHost are the machine that has a host or, of a free host, all of its namespace that have none.
+func machinesOfHost(reader client.Reader) handler.MapFunc {
+	return func(ctx context.Context, object client.Object) []ctrl.Request {
+		host, ok := object.(*infrav1.KubexmHost)
+		if !ok {
+			return nil
+		}
+		if name := host.Spec.ClaimRef.Name; name != "" {
+			return []ctrl.Request{{NamespacedName: client.ObjectKey{Namespace: host.Namespace, Name: name}}}
+		}
+		machines := &infrav1.KubexmMachineList{}
+		if err := reader.List(ctx, machines, client.InNamespace(host.Namespace)); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "Cannot list the KubexmMachines that wait for a host", "namespace", host.Namespace)
+			return nil
+		}
+		var waiting []ctrl.Request
+		for i := range machines.Items {
+			if m := &machines.Items[i]; m.Status.HostRef.Name == "" || m.Status.HostRef.Name == host.Name {
+				waiting = append(waiting, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(m)})
+			}
+		}
+		return waiting
+	}
+}
+
+// clusterOf is a Cluster's KubexmCluster.
+func clusterOf(_ context.Context, object client.Object) []ctrl.Request {
+	cluster, ok := object.(*clusterv1.Cluster)
+	if !ok || cluster.Spec.InfrastructureRef.GroupKind() != infrav1.GroupVersion.WithKind("KubexmCluster").GroupKind() {
+		return nil
+	}
+	return []ctrl.Request{{NamespacedName: client.ObjectKey{Namespace: cluster.Namespace, Name: cluster.Spec.InfrastructureRef.Name}}}
+}
+
+// clusterOfMachine is the KubexmCluster of a KubexmMachine's Cluster.
+func clusterOfMachine(reader client.Reader) handler.MapFunc {
+	return func(ctx context.Context, object client.Object) []ctrl.Request {
+		name := object.GetLabels()[clusterv1.ClusterNameLabel]
+		if name == "" {
+			return nil
+		}
+		cluster := &clusterv1.Cluster{}
+		if err := reader.Get(ctx, client.ObjectKey{Namespace: object.GetNamespace(), Name: name}, cluster); err != nil {
+			if client.IgnoreNotFound(err) != nil {
+				ctrl.LoggerFrom(ctx).Error(err, "Cannot get the Cluster of a KubexmMachine", "Cluster", name)
+			}
+			return nil
+		}
+		return clusterOf(ctx, cluster)
+	}
+}
+
+// clusterChanged passes over what nothing here looks at: most updates of a Cluster are of its status.
+func clusterChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		old, isOld := e.ObjectOld.(*clusterv1.Cluster)
+		updated, isNew := e.ObjectNew.(*clusterv1.Cluster)
+		return !isOld || !isNew || old.Generation != updated.Generation ||
+			!equality.Semantic.DeepEqual(old.Status.Initialization, updated.Status.Initialization)
+	}}
+}
+
+// addressesChanged passes over what KubexmClusters do not look at: they follow their machines' addresses and deletion.
+func addressesChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		old, isOld := e.ObjectOld.(*infrav1.KubexmMachine)
+		updated, isNew := e.ObjectNew.(*infrav1.KubexmMachine)
+		return !isOld || !isNew || !equality.Semantic.DeepEqual(old.Status.Addresses, updated.Status.Addresses)
+	}}
+}

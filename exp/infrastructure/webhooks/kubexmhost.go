@@ -1,0 +1,85 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package webhooks
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
+
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/admission"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+)
+
+// +kubebuilder:webhook:verbs=create;update;delete,path=/validate-infrastructure-cluster-x-k8s-io-v1beta1-kubexmhost,mutating=false,failurePolicy=fail,groups=infrastructure.cluster.x-k8s.io,resources=kubexmhosts,versions=v1beta1,name=validation.kubexmhost.infrastructure.cluster.x-k8s.io,sideEffects=None,admissionReviewVersions=v1
+
+var host = admission.Kind[*infrav1.KubexmHost]{
+	GroupKind:      infrav1.GroupVersion.WithKind("KubexmHost").GroupKind(),
+	Spec:           func(h *infrav1.KubexmHost) any { return h.Spec },
+	Validate:       ValidateHost,
+	ValidateUpdate: ValidateHostUpdate,
+	ValidateDelete: ValidateHostDelete,
+}
+
+// ValidateHost checks a KubexmHost by itself.
+func ValidateHost(h *infrav1.KubexmHost) field.ErrorList {
+	path := field.NewPath("spec")
+	var errs field.ErrorList
+	if len(h.Name) > 63 || h.Name == "localhost" {
+		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), h.Name,
+			"becomes the host's and its Node's name: use at most 63 characters, and not localhost"))
+	}
+	seen := asPlanned(h)
+	// The name is metadata's, which is checked above, and the role is the Machine's to say.
+	seen.Name, seen.Role = "host", spec.RoleWorker
+	errs = append(errs, seen.Validate(path)...)
+
+	ssh := path.Child("ssh")
+	errs = append(errs, spec.ValidateUser(h.Spec.SSH.User, ssh.Child("user"))...)
+	if port := h.Spec.SSH.Port; port < 0 || port > 65535 {
+		errs = append(errs, field.Invalid(ssh.Child("port"), port, "use the port of the host's sshd, 1 to 65535, or leave it out for 22"))
+	}
+	if name := ssh.Child("credentialsRef", "name"); h.Spec.SSH.CredentialsRef.Name == "" {
+		errs = append(errs, field.Required(name, "name a Secret in this namespace with ssh-privatekey or password"))
+	} else if len(validation.IsDNS1123Subdomain(h.Spec.SSH.CredentialsRef.Name)) > 0 {
+		errs = append(errs, field.Invalid(name, h.Spec.SSH.CredentialsRef.Name, "use the name of a Secret in this namespace"))
+	}
+	return append(errs, spec.ValidateHostKey(h.Spec.SSH.HostKey, ssh.Child("hostKey"))...)
+}
+
+// ValidateHostUpdate refuses to hand a host from one Machine to another, and to move a Node to another address.
+func ValidateHostUpdate(old, updated *infrav1.KubexmHost) field.ErrorList {
+	path := field.NewPath("spec")
+	var errs field.ErrorList
+	none := infrav1.MachineReference{}
+	was, is := old.Spec.ClaimRef, updated.Spec.ClaimRef
+	if was != none && is != none && was != is {
+		errs = append(errs, field.Forbidden(path.Child("claimRef"), fmt.Sprintf(
+			"the KubexmMachine %s of the Cluster %s has this host: delete its Machine, and the host is reset and released", was.Name, was.ClusterName)))
+	}
+	before, after := asPlanned(old), asPlanned(updated)
+	if was != none && before.NodeAddress() != after.NodeAddress() {
+		errs = append(errs, field.Invalid(path, after.NodeAddress(), fmt.Sprintf(
+			"the address of a host that a Machine has is its Node's, and cannot be changed: set it back to %s", before.NodeAddress())))
+	}
+	return errs
+}
+
+// ValidateHostDelete refuses to delete a host that a Machine has, except where clusterctl has moved it elsewhere.
+func ValidateHostDelete(h *infrav1.KubexmHost) field.ErrorList {
+	if _, moved := h.Annotations[clusterctlv1.DeleteForMoveAnnotation]; moved || h.Spec.ClaimRef == (infrav1.MachineReference{}) {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(field.NewPath("spec", "claimRef"), fmt.Sprintf(
+		"the KubexmMachine %s of the Cluster %s has this host: delete its Machine first, and the host is reset and released",
+		h.Spec.ClaimRef.Name, h.Spec.ClaimRef.ClusterName))}
+}
+
+// asPlanned is the host as planners see it.
+func asPlanned(h *infrav1.KubexmHost) *spec.Host {
+	return &spec.Host{Name: h.Name, Address: h.Spec.Address, InternalAddresses: h.Spec.InternalAddresses, Arch: h.Spec.Arch}
+}

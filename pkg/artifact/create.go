@@ -1,0 +1,307 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package artifact
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact/build"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact/fetch"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact/oci"
+)
+
+// CreateOptions say which bundle to make. KubernetesVersion, Out and Store must be set.
+type CreateOptions struct {
+	// KubernetesVersion (v1.36.3) names the release.
+	KubernetesVersion string
+	// Architectures are Go's names; none means this machine's.
+	Architectures []string
+	// Out is a directory, or a file that ends in .tar, .tar.gz, .tgz or .tar.zst.
+	Out   string
+	Store *Store
+	// Catalogue is the default one if it is nil.
+	Catalogue *Catalogue
+	// Prefer is FromSource if it is empty.
+	Prefer Preference
+	// Zone names mirrors of the catalogue for downloads; "" is none.
+	Zone string
+	// CreatedBy is recorded in the manifest ("kubexm v0.1.0").
+	CreatedBy string
+	// Jobs is how many components are made at once. 0 is 2: the compilers fill all cores as it is, but not while they link or fetch.
+	Jobs int
+	// Progress is told how it goes, one event at a time. May be nil.
+	Progress func(Event)
+	// Client is for downloads; nil is http.DefaultClient.
+	Client *http.Client
+}
+
+// Create makes a bundle, or what of it is not in the store yet, and writes it. What is made stays in the store, so that an interrupted
+// call goes on where it was. A directory that holds this very bundle, intact, is left as it is.
+//
+// Errors: *UnknownVersionError, *build.MissingToolsError before anything is begun; *fetch.SumError, *build.CommandError after.
+func Create(ctx context.Context, opts CreateOptions) (*Bundle, error) {
+	b, err := create(ctx, opts)
+	if err != nil {
+		return nil, fmt.Errorf("bundle for Kubernetes %s: %w", opts.KubernetesVersion, err)
+	}
+	return b, nil
+}
+
+func create(ctx context.Context, opts CreateOptions) (*Bundle, error) {
+	p, err := newProduction(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.maker.check(ctx, p.orders); err != nil {
+		return nil, err
+	}
+	if err := p.makeComponents(ctx); err != nil {
+		return nil, err
+	}
+	if err := p.makeImages(ctx); err != nil {
+		return nil, err
+	}
+	manifest, err := p.manifest()
+	if err != nil {
+		return nil, err
+	}
+	if form, isArchive := formOf(opts.Out); isArchive {
+		return p.writeArchive(ctx, manifest, form)
+	}
+	return p.writeDirectory(ctx, manifest)
+}
+
+// production is the making of one bundle.
+type production struct {
+	opts    CreateOptions
+	release Release
+	archs   []string
+	orders  []order
+	images  []imageRecipe
+	maker   *maker
+
+	components map[componentKey]made
+	built      map[imageKey]record
+}
+
+type componentKey struct{ name, arch string }
+
+type imageKey struct{ name, arch string }
+
+type made struct {
+	order order
+	record
+}
+
+func newProduction(ctx context.Context, opts CreateOptions) (*production, error) {
+	if opts.Store == nil || opts.Out == "" {
+		return nil, errors.New("store and out must be set")
+	}
+	if opts.Prefer != "" && opts.Prefer != FromSource && opts.Prefer != FromUpstream {
+		return nil, &UnknownNameError{What: "preference", Name: string(opts.Prefer), Known: []string{string(FromSource), string(FromUpstream)}}
+	}
+	catalogue := opts.Catalogue
+	if catalogue == nil {
+		var err error
+		if catalogue, err = DefaultCatalogue(); err != nil {
+			return nil, err
+		}
+	}
+	release, err := catalogue.Release(opts.KubernetesVersion)
+	if err != nil {
+		return nil, err
+	}
+	mirrors, err := catalogue.Mirrors(opts.Zone)
+	if err != nil {
+		return nil, err
+	}
+	p := &production{
+		opts: opts, release: release, archs: slices.Compact(slices.Sorted(slices.Values(opts.Architectures))),
+		maker: &maker{
+			store: opts.Store, fetcher: fetch.Fetcher{Client: opts.Client, Mirrors: mirrors}, progress: &progress{report: opts.Progress},
+		},
+		components: map[componentKey]made{}, built: map[imageKey]record{},
+	}
+	if len(p.archs) == 0 {
+		p.archs = []string{runtime.GOARCH}
+	}
+	if p.images, err = catalogue.imageRecipes(release); err != nil {
+		return nil, err
+	}
+	if p.orders, err = orders(ctx, catalogue, release, p.archs, opts.Prefer); err != nil {
+		return nil, err
+	}
+	p.maker.progress.total = len(p.orders) + len(p.images)*len(p.archs)
+	return p, nil
+}
+
+// orders are what a release takes, the one that takes longest first.
+func orders(ctx context.Context, c *Catalogue, release Release, archs []string, prefer Preference) ([]order, error) {
+	goVersion, err := build.GoVersion(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var list []order
+	for _, name := range append([]string{Kubernetes}, slices.Sorted(maps.Keys(release.Components))...) {
+		for _, arch := range archs {
+			r, err := c.Recipe(name, release.Version(name), arch)
+			if err != nil {
+				return nil, err
+			}
+			if r.Kind == KindChart {
+				r.Arch = ""
+				if arch != archs[0] {
+					continue
+				}
+			}
+			list = append(list, newOrder(r, prefer, goVersion))
+		}
+	}
+	return list, nil
+}
+
+func (p *production) makeComponents(ctx context.Context) error {
+	jobs := p.opts.Jobs
+	if jobs <= 0 {
+		jobs = 2
+	}
+	records := make([]record, len(p.orders))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(jobs)
+	for n, o := range p.orders {
+		group.Go(func() (err error) {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			records[n], err = p.maker.fulfil(ctx, o)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	for n, o := range p.orders {
+		p.components[componentKey{o.Recipe.Component, o.Recipe.Arch}] = made{o, records[n]}
+	}
+	return nil
+}
+
+func (p *production) makeImages(ctx context.Context) error {
+	for _, arch := range p.archs {
+		for _, r := range p.images {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			var base *record
+			if r.Base != "" {
+				rec := p.components[componentKey{r.Base, arch}].record
+				base = &rec
+			}
+			rec, err := p.maker.image(ctx, r, arch, p.components[componentKey{r.Component, arch}].record, base)
+			if err != nil {
+				return err
+			}
+			p.built[imageKey{r.Name, arch}] = rec
+		}
+	}
+	return nil
+}
+
+// manifest lists what was made, in an order that depends on nothing else.
+func (p *production) manifest() (Manifest, error) {
+	m := Manifest{
+		FormatVersion: FormatVersion, KubernetesVersion: p.release.Kubernetes, Architectures: p.archs,
+		Components: map[string]string{Kubernetes: p.release.Kubernetes}, CreatedBy: p.opts.CreatedBy,
+	}
+	maps.Copy(m.Components, p.release.Components)
+	for _, o := range p.orders {
+		r := o.Recipe
+		for _, f := range p.components[componentKey{r.Component, r.Arch}].Files {
+			i := Item{Kind: r.Kind, Component: r.Component, Version: r.Version, Arch: r.Arch, Name: f.Name, Blob: f.Blob, Source: o.source()}
+			switch r.Kind {
+			case KindBinary:
+			case KindChart:
+				name, ok := strings.CutSuffix(f.Name, "-"+r.Version+".tgz")
+				if !ok {
+					return Manifest{}, fmt.Errorf("%s: the chart is %s, which is another version", o, f.Name)
+				}
+				i.Name = name
+			default:
+				continue
+			}
+			i.Path = i.place()
+			m.Items = append(m.Items, i)
+		}
+	}
+	for _, arch := range p.archs {
+		for _, r := range p.images {
+			i, err := p.imageItem(r, arch)
+			if err != nil {
+				return Manifest{}, err
+			}
+			m.Items = append(m.Items, i)
+		}
+	}
+	return m, m.validate()
+}
+
+func (p *production) imageItem(r imageRecipe, arch string) (Item, error) {
+	rec := p.built[imageKey{r.Name, arch}]
+	manifest, ok := rec.file(imageManifest)
+	if !ok {
+		return Item{}, fmt.Errorf("image %s: the store has no manifest for it", r.Name)
+	}
+	data, err := os.ReadFile(p.opts.Store.blob(manifest.SHA256))
+	if err != nil {
+		return Item{}, err
+	}
+	blobs, err := oci.Blobs(data)
+	if err != nil {
+		return Item{}, fmt.Errorf("image %s: %w", r.Name, err)
+	}
+	i := Item{
+		Kind: KindImage, Component: r.Component, Version: r.Version, Arch: arch, Name: r.Name, Blob: manifest.Blob, Blobs: blobs,
+		Ref: r.Ref, Digest: "sha256:" + manifest.SHA256, Platform: "linux/" + arch,
+		Source: p.components[componentKey{r.Component, arch}].order.source(),
+	}
+	i.Path = i.place()
+	return i, nil
+}
+
+// repair takes what is damaged out of the store, so that the next call makes it anew.
+func (p *production) repair(err error) error {
+	var bad *VerifyError
+	if !errors.As(err, &bad) {
+		return err
+	}
+	for _, problem := range bad.Problems {
+		if problem.sum == "" {
+			continue
+		}
+		blob := p.opts.Store.blob(problem.sum)
+		if got, sumErr := sumFile(blob); sumErr == nil && got.SHA256 != problem.sum {
+			err = errors.Join(fmt.Errorf("%w: the store's copy was damaged and is removed; try again", err), os.Remove(blob))
+		}
+	}
+	return err
+}
+
+// staging is a fresh directory beside out.
+func staging(out string) (string, error) {
+	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
+		return "", err
+	}
+	return os.MkdirTemp(filepath.Dir(out), "."+filepath.Base(out)+".")
+}

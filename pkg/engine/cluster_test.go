@@ -1,0 +1,88 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
+)
+
+// cluster is a cluster's API in memory.
+type cluster struct {
+	mu sync.Mutex
+	// unhealthy is how often the API does not answer yet; below zero, never.
+	unhealthy int
+	// applyErr is what the next applies return.
+	applyErr []error
+	applied  map[string]bool
+	tokens   int
+	calls    []string
+	blind    chan struct{} // closed when Healthy was asked for the first time
+}
+
+const tokenValue = "abcdef.0123456789abcdef"
+
+func (c *cluster) Healthy(context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.blind != nil {
+		close(c.blind)
+		c.blind = nil
+	}
+	if c.unhealthy == 0 {
+		return nil
+	}
+	c.unhealthy--
+	return errors.New("connection refused")
+}
+
+func (c *cluster) NodeReady(context.Context, string) error { return nil }
+
+func (c *cluster) WorkloadReady(context.Context, string, string, string) error { return nil }
+
+func (c *cluster) Differs(_ context.Context, manifest []byte) ([]string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.applied[string(manifest)] {
+		return nil, nil
+	}
+	return []string{"ConfigMap " + string(manifest)}, nil
+}
+
+func (c *cluster) Apply(_ context.Context, manifest []byte) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.calls = append(c.calls, "apply "+string(manifest))
+	if len(c.applyErr) > 0 {
+		err := c.applyErr[0]
+		c.applyErr = c.applyErr[1:]
+		if err == errPanic {
+			panic("the applier is broken")
+		}
+		return err
+	}
+	if c.applied == nil {
+		c.applied = map[string]bool{}
+	}
+	c.applied[string(manifest)] = true
+	return nil
+}
+
+var errPanic = errors.New("panic")
+
+func (c *cluster) Token(context.Context, time.Duration) (secret.Value, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tokens++
+	return secret.New(tokenValue), nil
+}
+
+func (c *cluster) ReleaseDiffers(context.Context, step.HelmRelease) (string, error) { return "", nil }
+
+func (c *cluster) InstallRelease(context.Context, step.HelmRelease) error { return nil }

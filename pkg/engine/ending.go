@@ -1,0 +1,261 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
+)
+
+// fail records the failure of a node for good, and holds back the rest of its host.
+func (s *scheduler) fail(i int, out outcome) {
+	n, gn := &s.nodes[i], s.g.Node(i).Value
+	f := s.failure(gn.Host, out)
+	f.Module, f.Task, f.Step, f.Node = gn.Module, gn.Task, gn.Name, gn.ID
+	n.status, n.root = failed, gn.ID
+	ev := of(event.Failed, gn)
+	if h := n.host; h != nil {
+		f.Position, f.Total = n.at+1, len(h.nodes)
+		h.at, h.failure = n.at+1, f
+	} else {
+		for k, g := range s.gates {
+			if g == i {
+				f.Position, f.Total = k+1, len(s.gates)
+			}
+		}
+	}
+	ev.Done, ev.Total = int64(f.Position), int64(f.Total)
+	s.failed(f, ev, out)
+	if n.host != nil {
+		s.block(n.host, f.root())
+	}
+}
+
+// failHost records that a host could not be looked at.
+func (s *scheduler) failHost(h *hostRun, out outcome) {
+	if interrupted(s.ctx, out.err) {
+		s.interrupted = append(s.interrupted, "host "+h.m.name)
+		return
+	}
+	h.failure = s.failure(h.m.name, out)
+	s.failed(h.failure, event.Event{Type: event.Failed, Host: h.m.name}, out)
+	s.block(h, h.failure.root())
+}
+
+func (s *scheduler) failed(f *Failure, ev event.Event, out outcome) {
+	s.failures = append(s.failures, f)
+	ev.Err, ev.Attempt, ev.Attempts, ev.Duration = f.Err, f.Attempt, f.Attempts, out.duration
+	s.tell(ev)
+	if s.o.Policy == UndoAll && !s.stopping {
+		s.stopping = true
+		close(s.stop)
+	}
+	s.moved = true
+}
+
+// failure says what went wrong on a host, without secrets.
+func (w *worker) failure(hostName string, out outcome) *Failure {
+	f := &Failure{Host: hostName, Attempt: out.attempt, Attempts: out.attempts, Err: w.redact.err(out.err)}
+	if hostName != "" {
+		f.Address = w.o.Address(hostName)
+	}
+	var he *host.Error
+	if errors.As(f.Err, &he) {
+		f.Output, f.Remedy = he.Output, he.Remedy
+	}
+	return f
+}
+
+// leave is called when no more nodes of h are to be run. Under UndoAll a host that was changed stays locked: its part may
+// have to be undone yet.
+func (s *scheduler) leave(h *hostRun) {
+	h.left, s.moved = true, true
+	if s.o.Policy == UndoAll && h.m.began && s.ctx.Err() == nil {
+		s.release(h)
+		return
+	}
+	var undo *host.Scope
+	if f := h.failure; f != nil && f.Step != "" && s.o.Policy == UndoTask && s.ctx.Err() == nil {
+		undo = &host.Scope{Run: s.id, Task: f.Module + "/" + f.Task}
+	}
+	s.close(h, undo)
+}
+
+// part closes what leave kept open, when the fate of the run is known.
+func (s *scheduler) part() {
+	for _, h := range s.hosts {
+		if h.busy || h.parted || !s.take(h) {
+			continue
+		}
+		var undo *host.Scope
+		if s.stopping && h.m.began && s.ctx.Err() == nil {
+			undo = &host.Scope{Run: s.id}
+		}
+		s.close(h, undo)
+	}
+}
+
+// close undoes what the scope names, if there is one, and ends session and connection.
+func (s *scheduler) close(h *hostRun, undo *host.Scope) {
+	h.parted = true
+	if !h.m.began {
+		undo = nil
+	}
+	if h.m.conn == nil && undo == nil {
+		s.closed(h, nil, 0, nil)
+		return
+	}
+	h.busy = true
+	keep := undo == nil && (h.failure != nil || s.ctx.Err() != nil)
+	s.work(func() func() {
+		var restored int
+		var err error
+		if undo != nil {
+			restored, err = h.m.undo(s.ctx, *undo, s.o.Redial)
+		}
+		h.m.leave(s.ctx, keep)
+		return func() {
+			h.busy = false
+			s.closed(h, undo, restored, err)
+		}
+	})
+}
+
+// closed completes the report on h, and says of a failure in what state it left the host.
+func (s *scheduler) closed(h *hostRun, undone *host.Scope, restored int, err error) {
+	s.release(h)
+	h.report.Exchanges, h.report.Facts, h.report.Restored = int(h.m.exchanges.Load()), h.m.facts, restored
+	if h.dialled {
+		h.report.Duration = s.o.Clock.Since(h.start)
+	}
+	f := h.failure
+	if err != nil && f == nil {
+		f = s.failure(h.m.name, outcome{err: err})
+		s.failures = append(s.failures, f)
+	}
+	switch {
+	case f == nil:
+	case err != nil:
+		f.Left = s.redact.text("What this run changed could not all be put back: " + message(err))
+	case undone != nil && undone.Task != "":
+		f.Left = fmt.Sprintf("What this run changed for task %s was put back (%s).", f.Task, plural(restored, "change"))
+	case undone != nil:
+		f.Left = fmt.Sprintf("All that this run changed on it was put back (%s).", plural(restored, "change"))
+	case h.m.began:
+		f.Left = "What is done stays; the next run starts from there."
+	}
+}
+
+// rollBackGates has steps on the controller put back what they did, the last first, as far as the policy says so.
+func (s *scheduler) rollBackGates() {
+	if len(s.failures) == 0 || s.o.Policy == Stop || s.ctx.Err() != nil {
+		return
+	}
+	for _, i := range slices.Backward(s.gates) {
+		n := s.g.Node(i).Value
+		inTask := slices.ContainsFunc(s.failures, func(f *Failure) bool {
+			return f.Host == "" && f.Module == n.Module && f.Task == n.Task
+		})
+		if st := s.nodes[i].status; st != changed && st != failed || s.o.Policy == UndoTask && !inTask {
+			continue
+		}
+		if err := s.rollBack(n); err != nil {
+			f := s.failure("", outcome{err: fmt.Errorf("put back what the step did: %w", err)})
+			f.Module, f.Task, f.Step, f.Node = n.Module, n.Task, n.Name, n.ID
+			s.failures = append(s.failures, f)
+		}
+	}
+}
+
+func (s *scheduler) rollBack(n plan.Node) error {
+	ctx, cancel := context.WithTimeout(s.ctx, timeout(n.Step.Meta()))
+	defer cancel()
+	return guard(func() error {
+		rt, err := s.gateRuntime(ctx, n, &outputs{})
+		if err != nil {
+			return err
+		}
+		return n.Step.Rollback(ctx, rt)
+	})
+}
+
+// reportOn counts.
+func (s *scheduler) reportOn(start time.Time) Report {
+	r := Report{
+		Run: s.id, Intent: s.intent, Cluster: s.cluster, Duration: s.o.Clock.Since(start),
+		Controller: s.count(s.gates),
+	}
+	for _, h := range s.hosts {
+		h.report.Counts = s.count(h.nodes)
+		r.Hosts = append(r.Hosts, h.report)
+	}
+	return r
+}
+
+func (s *scheduler) count(nodes []int) Counts {
+	c := Counts{Total: len(nodes)}
+	for _, i := range nodes {
+		switch s.nodes[i].status {
+		case changed:
+			c.Changed++
+		case skipped:
+			c.Skipped++
+		case failed:
+			c.Failed++
+		case blocked:
+			c.Blocked++
+		case pending, running: // the run was interrupted
+		}
+	}
+	return c
+}
+
+// error is nil when every node ended well.
+func (s *scheduler) error() error {
+	e := &Error{Intent: s.intent, Cluster: s.cluster, Interrupted: s.interrupted}
+	var never []string
+	for i := range s.nodes {
+		if s.nodes[i].status == pending {
+			never = append(never, s.g.Node(i).ID)
+		}
+	}
+	for _, f := range s.failures {
+		e.Failures = append(e.Failures, *f)
+	}
+	switch {
+	case len(never) > 0 && s.ctx.Err() != nil:
+		e.Cause = context.Cause(s.ctx)
+	case len(never) > 0:
+		e.Cause = fmt.Errorf("defect of the engine: never reached %s", strings.Join(never, ", "))
+	case len(e.Failures) == 0:
+		return nil
+	}
+	return e
+}
+
+// closing is the run in one line.
+func closing(r Report, err error) string {
+	t := r.Total()
+	hosts := plural(len(r.Hosts), "host")
+	if err != nil {
+		return fmt.Sprintf("%s, %d of %d steps as desired, %d failed, %d not attempted",
+			hosts, t.Changed+t.Skipped, t.Total, t.Failed, t.Total-t.Changed-t.Skipped-t.Failed)
+	}
+	return fmt.Sprintf("%s, %s, %d of %d steps as desired already", hosts, plural(t.Changed, "change"), t.Skipped, t.Total)
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

@@ -1,0 +1,311 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
+)
+
+func mustPlan(t testing.TB, text string) *plan.Plan {
+	t.Helper()
+	p, err := parsePlan(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func memories(names ...string) map[string]*memory {
+	hosts := make(map[string]*memory)
+	for _, n := range names {
+		hosts[n] = newMemory(n)
+	}
+	return hosts
+}
+
+// ended is a reader that closes a channel when a node has changed.
+func ended(node string) (event.Reader, <-chan struct{}) {
+	c := make(chan struct{})
+	return event.ReaderFunc(func(e event.Event) {
+		if e.Node == node && e.Type == event.Changed {
+			close(c)
+		}
+	}), c
+}
+
+func TestSlowHostHoldsNobody(t *testing.T) {
+	hosts := memories("slow", "quick")
+	hosts["slow"].hold = make(chan struct{})
+	reader, quick := ended("quick/os/files/c")
+	run := engine.New(options(hosts, &cluster{}, reader)).Start(t.Context(), mustPlan(t, `
+		slow os/files: /a /b /c
+		quick os/files: /a /b /c`))
+	<-quick // while the slow one is in its first act
+	close(hosts["slow"].hold)
+	r, err := run.Wait()
+	if err != nil || r.Total().Changed != 6 {
+		t.Errorf("got %+v, %v", r.Total(), err)
+	}
+}
+
+func TestHostsAtOnce(t *testing.T) {
+	const limit, all = 3, 12
+	hosts, text := memories(), &strings.Builder{}
+	for i := range all {
+		name := fmt.Sprintf("n%d", i)
+		hosts[name] = newMemory(name)
+		fmt.Fprintf(text, "%s os/files: /a /b\n", name)
+	}
+	// A host is worked on from when it is dialled to when its connection is closed.
+	o := options(hosts, &cluster{}, nil)
+	now := make(chan int, 1)
+	now <- 0
+	most := 0
+	dial := o.Dial
+	o.Dial = func(ctx context.Context, name string) (host.Host, error) {
+		n := <-now + 1
+		most = max(most, n)
+		now <- n
+		runtime.Gosched()
+		h, err := dial(ctx, name)
+		return closing{h, func() { now <- <-now - 1 }}, err
+	}
+	o.HostsAtOnce = limit
+	if _, err := engine.New(o).Run(t.Context(), mustPlan(t, text.String())); err != nil {
+		t.Fatal(err)
+	}
+	if most > limit {
+		t.Errorf("%d hosts were worked on at once, want at most %d", most, limit)
+	}
+}
+
+type closing struct {
+	host.Host
+	closed func()
+}
+
+func (c closing) Close() error {
+	c.closed()
+	return c.Host.Close()
+}
+
+func TestCancel(t *testing.T) {
+	hosts := memories("n1", "n2")
+	hosts["n1"].hold, hosts["n1"].reached = make(chan struct{}), make(chan struct{})
+	ctx, cancel := context.WithCancelCause(t.Context())
+	o := options(hosts, &cluster{unhealthy: -1}, nil)
+	o.Clock = clocktesting.NewFakeClock(time.Unix(0, 0)) // nobody moves it: the gate would ask for ever
+	run := engine.New(o).Start(ctx, mustPlan(t, `
+		n1 os/files: /a /b
+		n2 os/files: /a<t
+		gate g/g: api>t`))
+	<-hosts["n1"].reached
+	why := errors.New("the manager is shutting down")
+	cancel(why)
+	_, err := run.Wait()
+	if !errors.Is(err, why) {
+		t.Errorf("error %v does not wrap the cause", err)
+	}
+	var ee *engine.Error
+	if !errors.As(err, &ee) || !slices.Contains(ee.Interrupted, "n1/os/files/a") {
+		t.Errorf("error %v does not name the step that was running", err)
+	}
+	if hosts["n1"].holder != "" {
+		t.Errorf("the lock is still held by %s", hosts["n1"].holder)
+	}
+	if len(ee.Failures) != 0 {
+		t.Errorf("an interrupted run has no failures, got %v", ee.Failures)
+	}
+}
+
+func TestTimeout(t *testing.T) {
+	hosts := memories("n1")
+	hosts["n1"].hold = make(chan struct{})
+	b := plan.New("Test", "test")
+	b.Host("n1", plan.Module{Name: "os", Tasks: []plan.Task{{Name: "files", Steps: []step.Step{
+		step.New(step.Meta{Name: "a", Timeout: step.Duration(10 * time.Millisecond)}, step.File{Path: "/a", Mode: 0o644}),
+	}}}})
+	p, err := b.Plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = engine.New(options(hosts, &cluster{}, nil)).Run(t.Context(), p)
+	var late *engine.TimedOut
+	if !errors.As(err, &late) || late.After != 10*time.Millisecond {
+		t.Errorf("got %v, want a TimedOut after 10ms", err)
+	}
+}
+
+func TestPanicKeepsItsStack(t *testing.T) {
+	c := &cluster{applyErr: []error{errPanic}}
+	_, err := engine.New(options(nil, c, nil)).Run(t.Context(), mustPlan(t, "gate addons/dns: apply:dns"))
+	var p *engine.Panic
+	if !errors.As(err, &p) {
+		t.Fatalf("got %v, want a Panic", err)
+	}
+	if !strings.Contains(string(p.Stack), "(*cluster).Apply") {
+		t.Errorf("the stack does not show where:\n%s", p.Stack)
+	}
+	if strings.Contains(err.Error(), "goroutine") {
+		t.Errorf("the message shows the stack:\n%v", err)
+	}
+}
+
+// TestGateIsGivenUp: the one host that waits for a gate fails while the gate is asking; the run ends at once.
+func TestGateIsGivenUp(t *testing.T) {
+	hosts := memories("n1")
+	n1 := hosts["n1"]
+	n1.faults = []fault{{op: "file /a", times: 1, err: &host.Error{Kind: host.KindCommand, Message: "broken"}}}
+	n1.hold = make(chan struct{})
+	asked := make(chan struct{})
+	o := options(hosts, &cluster{unhealthy: -1, blind: asked}, nil)
+	o.Clock = clocktesting.NewFakeClock(time.Unix(0, 0)) // nobody moves it: the gate would ask for ever
+	run := engine.New(o).Start(t.Context(), mustPlan(t, `
+		n1 os/files: /a /b<t
+		gate g/api: api>api
+		gate g/token: token<api>t`))
+	<-asked
+	close(n1.hold)
+	r, err := run.Wait()
+	if r.Controller.Skipped != 2 || r.Controller.Failed != 0 {
+		t.Errorf("gates %+v, want both skipped", r.Controller)
+	}
+	var ee *engine.Error
+	if !errors.As(err, &ee) || len(ee.Failures) != 1 || ee.Failures[0].Host != "n1" {
+		t.Errorf("got %v, want the failure of n1 alone", err)
+	}
+}
+
+// TestToken: what a gate makes reaches the host that takes it and is in no event.
+func TestToken(t *testing.T) {
+	hosts := memories("n1")
+	events := &told{}
+	r, err := engine.New(options(hosts, &cluster{}, events)).Run(t.Context(), mustPlan(t, `
+		n1 os/files: /a=token:<t
+		gate g/token: token>t`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := hosts["n1"].files["/a"]; got != "token:"+tokenValue {
+		t.Errorf("/a is %q", got)
+	}
+	for _, text := range []string{events.String(), fmt.Sprintf("%+v", r)} {
+		if strings.Contains(text, tokenValue) {
+			t.Errorf("the token is in %s", text)
+		}
+	}
+}
+
+// TestSecretsAreInNoEvent has every text of every event looked at, errors included.
+func TestSecretsAreInNoEvent(t *testing.T) {
+	const password = "hunter2hunter2"
+	hosts := memories("n1")
+	leak := &host.Error{
+		Kind: host.KindCommand, Host: "n1", Message: "said " + password, Output: "echo " + password,
+		Remedy: "change " + password, Err: errors.New("cause " + password),
+	}
+	hosts["n1"].faults = []fault{{op: "file /a", times: 1, err: fmt.Errorf("wrapped: %w", leak)}}
+	var seen []string
+	o := options(hosts, &cluster{}, event.ReaderFunc(func(e event.Event) {
+		seen = append(seen, fmt.Sprintf("%+v %v", e, e.Err))
+		var he *host.Error
+		if errors.As(e.Err, &he) {
+			seen = append(seen, fmt.Sprintf("%+v", *he), he.Error())
+		}
+	}))
+	_, err := engine.New(o).Run(t.Context(), mustPlan(t, "n1 os/files: /a$*2 /b"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	hosts["n1"].faults = []fault{{op: "file /c", times: 1, err: fmt.Errorf("wrapped: %w", leak)}}
+	_, err = engine.New(o).Run(t.Context(), mustPlan(t, "n1 os/files: /a$ /c"))
+	var he *host.Error
+	if !errors.As(err, &he) || he.Kind != host.KindCommand {
+		t.Fatalf("got %v, want the host's error to be found in it", err)
+	}
+	seen = append(seen, err.Error(), fmt.Sprintf("%+v", *he), he.Error())
+	for _, s := range seen {
+		if strings.Contains(s, password) {
+			t.Errorf("the password is in %s", s)
+		}
+	}
+	if !slices.ContainsFunc(seen, func(s string) bool { return strings.Contains(s, "said (redacted)") }) {
+		t.Error("the message is not there at all")
+	}
+}
+
+func TestEvents(t *testing.T) {
+	run := engine.New(options(memories("n1"), &cluster{}, nil)).Start(t.Context(), mustPlan(t, "n1 os/files: /a /b"))
+	for range run.Events() {
+		break // does not stop the run
+	}
+	var types []event.Type
+	for ev := range run.Events() {
+		types = append(types, ev.Type)
+	}
+	want := []event.Type{
+		event.RunStarted, event.HostObserved, event.Started, event.Changed, event.Started, event.Changed, event.RunEnded,
+	}
+	if !slices.Equal(types, want) {
+		t.Errorf("got %v, want %v", types, want)
+	}
+}
+
+func TestLook(t *testing.T) {
+	hosts := memories("n1", "n2", "n3")
+	hosts["n1"].files["/a"] = "x"
+	hosts["n3"].faults = []fault{{op: "dial", times: 1, err: &host.Error{Kind: host.KindUnreachable, Host: "n3", Message: "no route"}}}
+	query := func(string) host.Query { return host.Query{Paths: []host.PathQuery{{Path: "/a"}}} }
+	facts, err := engine.New(options(hosts, &cluster{}, nil)).Look(t.Context(), []string{"n1", "n2", "n3"}, query)
+	if len(facts) != 2 || !facts["n1"].Paths["/a"].Exists || facts["n2"].Paths["/a"].Exists {
+		t.Errorf("got %+v", facts)
+	}
+	var ee *engine.Error
+	if !errors.As(err, &ee) || len(ee.Failures) != 1 || ee.Failures[0].Host != "n3" {
+		t.Errorf("got %v, want the failure of n3 alone", err)
+	}
+}
+
+// BenchmarkConverged is a run that finds nothing to do on 100 hosts with 60 steps each.
+func BenchmarkConverged(b *testing.B) {
+	const all, files = 100, 60
+	hosts, text := memories(), &strings.Builder{}
+	for i := range all {
+		m := newMemory(fmt.Sprintf("n%03d", i))
+		hosts[m.name] = m
+		fmt.Fprintf(text, "%s os/files:", m.name)
+		for k := range files {
+			path := fmt.Sprintf("/etc/f%d", k)
+			m.files[path] = path
+			fmt.Fprintf(text, " %s", path)
+		}
+		text.WriteString("\n")
+	}
+	p := mustPlan(b, text.String())
+	o := options(hosts, &cluster{}, nil)
+	o.Clock = nil
+	e := engine.New(o)
+	b.ReportAllocs()
+	for b.Loop() {
+		r, err := e.Run(b.Context(), p)
+		if err != nil || !r.Converged() {
+			b.Fatal(r.Total(), err)
+		}
+	}
+}

@@ -1,0 +1,125 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
+)
+
+// errUnneeded ends a gate that nobody waits for any more.
+var errUnneeded = errors.New("nobody waits for it any more")
+
+const (
+	firstPoll = 200 * time.Millisecond
+	lastPoll  = 2 * time.Second
+	// repeatWaiting is how long a gate that keeps missing the same thing is silent.
+	repeatWaiting = 30 * time.Second
+)
+
+// gate brings a node on the controller about: attempts until one succeeds.
+func (w *worker) gate(ctx context.Context, n plan.Node) outcome {
+	meta := n.Step.Meta()
+	start := w.o.Clock.Now()
+	out := outcome{attempt: 1, attempts: max(1, meta.Retry.Attempts)}
+	for ; ; out.attempt++ {
+		limit := timeout(meta)
+		bounded, cancel := context.WithTimeout(ctx, limit)
+		missing := ""
+		out.err = guard(func() error { return w.pass(bounded, n, &out, &missing) })
+		if out.err != nil && ctx.Err() == nil && bounded.Err() != nil {
+			out.err = &TimedOut{After: limit, Missing: missing, Err: out.err}
+		}
+		cancel()
+		out.duration = w.o.Clock.Since(start)
+		if out.err == nil || ctx.Err() != nil || final(out.err) || out.attempt == out.attempts {
+			return out
+		}
+		if !w.again(ctx, of("", n), out, w.delay(meta.Retry, out.attempt)) {
+			return out
+		}
+	}
+}
+
+// pass is one attempt: look, and if it is not so run, as often as the step says NotYet.
+func (w *worker) pass(ctx context.Context, n plan.Node, out *outcome, missing *string) error {
+	p, ok := n.Step.(step.Prober)
+	if !ok {
+		return fmt.Errorf("a step of kind %s cannot run on the controller", step.KindOf(n.Step))
+	}
+	meta := n.Step.Meta()
+	var made outputs
+	rt, err := w.gateRuntime(ctx, n, &made)
+	if err != nil {
+		return err
+	}
+	diff, err := p.Probe(ctx, rt)
+	if err != nil {
+		return err
+	}
+	if len(diff) == 0 {
+		return made.publish(w.values)
+	}
+	out.changed, out.what = true, summary(diff)
+	ev := of(event.Started, n)
+	ev.Attempt, ev.Attempts, ev.Message = out.attempt, out.attempts, meta.Description
+	w.tell(ev)
+	if err := w.poll(ctx, n, rt, missing); err != nil {
+		return err
+	}
+	// What makes outputs has shown by them that it succeeded; a token, for one, differs whenever it is looked at.
+	if len(meta.Makes) == 0 {
+		diff, err := p.Probe(ctx, rt)
+		if err != nil {
+			return fmt.Errorf("ran, but it cannot be told whether it is so now: %w", err)
+		}
+		if len(diff) > 0 {
+			return &Unmet{Diff: diff}
+		}
+	}
+	return made.publish(w.values)
+}
+
+// poll runs the step until it does not say NotYet any more.
+func (w *worker) poll(ctx context.Context, n plan.Node, rt *step.Runtime, missing *string) error {
+	start := w.o.Clock.Now()
+	var told time.Time
+	for wait := firstPoll; ; wait = min(2*wait, lastPoll) {
+		err := n.Step.Run(ctx, rt)
+		var notYet *step.NotYet
+		if !errors.As(err, &notYet) {
+			return err
+		}
+		now := w.o.Clock.Now()
+		if notYet.Reason != *missing || now.Sub(told) >= repeatWaiting {
+			ev := of(event.Waiting, n)
+			ev.Message = notYet.Reason
+			w.tell(ev)
+			told = now
+		}
+		*missing = notYet.Reason
+		if now.Sub(start) >= rt.Timeout {
+			return &TimedOut{After: rt.Timeout, Missing: notYet.Reason, Err: err}
+		}
+		if !w.sleep(ctx, w.o.Jitter(wait)) {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (w *worker) gateRuntime(ctx context.Context, n plan.Node, made *outputs) (*step.Runtime, error) {
+	cluster, err := w.api.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	rt := w.runtime(n, step.View{Values: w.values, Node: n.ID, Digest: n.Digest}, made)
+	rt.Cluster = cluster
+	return rt, nil
+}

@@ -1,0 +1,369 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
+)
+
+// machine is a host while a run works on it: its connection, what is known of it and what that means for each of its
+// nodes. It belongs to one goroutine at a time.
+type machine struct {
+	*worker
+	name  string
+	nodes []plan.Node
+
+	conn    host.Host
+	session host.Session
+	began   bool // a session was begun, so there may be changes of this run
+	facts   *host.Facts
+	found   []finding // by position
+	// fresh: the positions below it were judged from facts that are newer than this run's last change.
+	fresh     int
+	exchanges atomic.Int64
+}
+
+// finding is what Precheck said.
+type finding struct {
+	diff step.Diff
+	err  error
+}
+
+func (f finding) done() bool { return f.err == nil && len(f.diff) == 0 }
+
+// contact dials the host and looks at it for the first time, all of its nodes in one exchange, or at q when it has none.
+func (m *machine) contact(ctx context.Context, q host.Query, redial step.Retry) outcome {
+	start := m.o.Clock.Now()
+	for _, n := range m.nodes {
+		q.Merge(n.Step.Observe())
+	}
+	out := m.persist(ctx, event.Event{Host: m.name}, redial, func() error {
+		start = m.o.Clock.Now()
+		return m.see(ctx, q)
+	})
+	if out.err == nil {
+		m.found = make([]finding, len(m.nodes))
+		m.judge(0, len(m.nodes))
+		m.fresh = len(m.nodes)
+	}
+	out.duration = m.o.Clock.Since(start)
+	return out
+}
+
+// see observes q, over a new connection if there is none.
+func (m *machine) see(ctx context.Context, q host.Query) error {
+	if err := m.dial(ctx); err != nil {
+		return err
+	}
+	seen, err := m.conn.Observe(ctx, q)
+	if err != nil {
+		return err
+	}
+	m.learn(q, seen)
+	return nil
+}
+
+// dial connects, and takes the lock again where this run had it.
+func (m *machine) dial(ctx context.Context) error {
+	if m.conn == nil {
+		if m.o.Dial == nil {
+			return errors.New("no way to reach hosts is configured")
+		}
+		c, err := m.o.Dial(ctx, m.name)
+		if err != nil {
+			return err
+		}
+		m.conn = counted{c, &m.exchanges}
+	}
+	if m.began {
+		return m.begin(ctx)
+	}
+	return nil
+}
+
+// begin takes the lock, unless this run has it.
+func (m *machine) begin(ctx context.Context) error {
+	if m.session != nil {
+		return nil
+	}
+	s, err := m.conn.Begin(ctx, host.Run{ID: m.id, Holder: m.o.Holder})
+	if err != nil {
+		return err
+	}
+	m.session, m.began = s, true
+	return nil
+}
+
+// drop gives up a connection that is of no more use.
+func (m *machine) drop() {
+	if m.conn != nil {
+		_ = m.conn.Close() // nothing can be done about it
+	}
+	m.conn, m.session = nil, nil
+}
+
+// persist repeats f while the host cannot be reached.
+func (m *machine) persist(ctx context.Context, where event.Event, redial step.Retry, f func() error) outcome {
+	out := outcome{attempt: 1, attempts: max(1, redial.Attempts)}
+	for ; ; out.attempt++ {
+		out.err = guard(f)
+		if out.err != nil {
+			m.drop()
+		}
+		if out.err != nil && !m.lost(out.err, out.attempt > 1) {
+			out.attempts = out.attempt // there will be none after this
+		}
+		if out.err == nil || ctx.Err() != nil || out.attempt == out.attempts {
+			return out
+		}
+		if !m.again(ctx, where, out, m.delay(redial, out.attempt)) {
+			return out
+		}
+	}
+}
+
+// lost reports whether the host could not be reached, or not any more. After a cut the lock may be held for a while by
+// what the old connection left behind.
+func (m *machine) lost(err error, before bool) bool {
+	k := host.KindOf(err)
+	return k == host.KindUnreachable || k == host.KindLocked && before
+}
+
+// again tells of the retry and waits for its time.
+func (w *worker) again(ctx context.Context, where event.Event, out outcome, delay time.Duration) bool {
+	where.Type, where.Err, where.Delay = event.Retrying, out.err, delay
+	where.Attempt, where.Attempts = out.attempt, out.attempts
+	w.tell(where)
+	return w.sleep(ctx, delay)
+}
+
+// learn takes over what was seen. Answers that are told by having no entry are made so.
+func (m *machine) learn(asked host.Query, seen *host.Facts) {
+	if m.facts == nil {
+		m.facts = &host.Facts{}
+	}
+	for _, p := range asked.Paths {
+		if p.Block != "" {
+			delete(m.facts.Blocks, p.Path+"#"+p.Block)
+		}
+	}
+	for _, p := range asked.Ports {
+		delete(m.facts.Ports, p)
+	}
+	m.facts.Update(seen)
+}
+
+// view is what the node at a position is decided from.
+func (m *machine) view(at int) step.View {
+	return step.View{Facts: m.facts, Values: m.values, Node: m.nodes[at].ID, Digest: m.nodes[at].Digest}
+}
+
+// judge decides the positions from at up to, not including, end.
+func (m *machine) judge(at, end int) {
+	for ; at < end; at++ {
+		f := finding{}
+		f.err = guard(func() (err error) {
+			f.diff, err = m.nodes[at].Step.Precheck(m.view(at))
+			return err
+		})
+		m.found[at] = f
+	}
+}
+
+// bound is one more than the position of the next node after at that is not so, or the number of nodes.
+func (m *machine) bound(at int) int {
+	for at++; at < len(m.nodes); at++ {
+		if !m.found[at].done() {
+			return at + 1
+		}
+	}
+	return at
+}
+
+// query merges what the positions from at up to, not including, end want to know.
+func (m *machine) query(at, end int) host.Query {
+	var q host.Query
+	for _, n := range m.nodes[at:end] {
+		q.Merge(n.Step.Observe())
+	}
+	return q
+}
+
+// look judges the node at a position, and those up to the next that is not so, from fresh facts.
+func (m *machine) look(ctx context.Context, at int) error {
+	end := m.bound(at)
+	if err := m.see(ctx, m.query(at, end)); err != nil {
+		return err
+	}
+	m.judge(at, end)
+	m.fresh = end
+	return nil
+}
+
+// act brings the node at a position about: attempts until one succeeds.
+func (m *machine) act(ctx context.Context, at int) outcome {
+	n := m.nodes[at]
+	meta := n.Step.Meta()
+	start := m.o.Clock.Now()
+	out := outcome{attempt: 1, attempts: max(1, meta.Retry.Attempts)}
+	m.judge(at, at+1) // what it takes may be there now
+	if m.found[at].done() {
+		m.values.publish(meta.Makes, nil)
+		return out
+	}
+	out.changed, out.what = true, summary(m.found[at].diff)
+	for lost := 0; ; {
+		ev := of(event.Started, n)
+		ev.Attempt, ev.Attempts, ev.Message = out.attempt, out.attempts, meta.Description
+		ev.Done, ev.Total = int64(at+1), int64(len(m.nodes))
+		m.tell(ev)
+		out.err = m.attempt(ctx, at, out.attempt > 1 || lost > 0)
+		out.duration = m.o.Clock.Since(start)
+		if out.err == nil || ctx.Err() != nil {
+			return out
+		}
+		next := out
+		var delay time.Duration
+		switch {
+		case m.lost(out.err, lost > 0):
+			m.drop()
+			if lost++; lost == max(1, m.o.Redial.Attempts) {
+				return out
+			}
+			delay = m.delay(m.o.Redial, lost)
+		case final(out.err) || out.attempt == out.attempts:
+			return out
+		default:
+			delay = m.delay(meta.Retry, out.attempt)
+			next.attempt++
+		}
+		if !m.again(ctx, of("", n), out, delay) {
+			return out
+		}
+		out = next
+	}
+}
+
+// attempt is one attempt within the step's timeout. After a failed one, facts are looked at again: part of the work, or all
+// of it, may be done.
+func (m *machine) attempt(ctx context.Context, at int, again bool) error {
+	limit := timeout(m.nodes[at].Step.Meta())
+	// The far side stops itself after limit and says what it was at; only if it does not is the connection given up.
+	bounded, cancel := context.WithTimeout(ctx, limit+min(limit/10, 5*time.Second))
+	defer cancel()
+	err := guard(func() error { return m.once(bounded, at, again) })
+	var p *Panic
+	switch {
+	case err == nil:
+	case ctx.Err() == nil && bounded.Err() != nil:
+		m.drop()
+		err = &TimedOut{After: limit, Err: err}
+	case errors.As(err, &p):
+		m.drop()
+	}
+	return err
+}
+
+func (m *machine) once(ctx context.Context, at int, again bool) error {
+	n := m.nodes[at]
+	if err := m.dial(ctx); err != nil {
+		return err
+	}
+	if err := m.begin(ctx); err != nil {
+		return err
+	}
+	if again {
+		if err := m.look(ctx, at); err != nil {
+			return err
+		}
+		if m.found[at].done() {
+			m.values.publish(n.Step.Meta().Makes, nil)
+			return nil
+		}
+	}
+	if err := m.found[at].err; err != nil && !errors.Is(err, step.ErrUnknown) {
+		return err
+	}
+	var made outputs
+	rt := m.runtime(n, m.view(at), &made)
+	end := m.bound(at)
+	rt.Session, rt.Look = m.session, m.query(at+1, end)
+	if err := n.Step.Run(ctx, rt); err != nil {
+		return err
+	}
+	asked := m.query(at, end)
+	if rt.Seen == nil {
+		seen, err := m.conn.Observe(ctx, asked)
+		if err != nil {
+			return err
+		}
+		rt.Seen = seen
+	}
+	m.learn(asked, rt.Seen)
+	m.judge(at, end)
+	m.fresh = end
+	if f := m.found[at]; f.err != nil {
+		return fmt.Errorf("ran, but it cannot be told whether it is so now: %w", f.err)
+	} else if len(f.diff) > 0 {
+		return &Unmet{Diff: f.diff}
+	}
+	return made.publish(m.values)
+}
+
+// undo puts back what the scope names, over a new connection if need be, telling of each change, and returns how many
+// were restored.
+func (m *machine) undo(ctx context.Context, scope host.Scope, redial step.Retry) (restored int, err error) {
+	byID := make(map[string]plan.Node, len(m.nodes))
+	for _, n := range m.nodes {
+		byID[n.ID] = n
+	}
+	total := 0
+	if m.facts != nil && scope == (host.Scope{}) {
+		total = m.facts.UndoEntries
+	}
+	out := m.persist(ctx, event.Event{Host: m.name}, redial, func() error {
+		if err := m.dial(ctx); err != nil {
+			return err
+		}
+		if err := m.begin(ctx); err != nil {
+			return err
+		}
+		return m.session.Undo(ctx, scope, func(u host.Undone) {
+			n, ok := byID[u.Node]
+			if !ok {
+				n = plan.Node{ID: u.Node, Host: m.name}
+			}
+			ev := of(event.Undone, n)
+			ev.Message, ev.Err = u.Key, u.Err
+			if u.Err == nil {
+				restored++
+			} else {
+				ev.Message = "could not put back " + u.Key + ": " + message(u.Err)
+			}
+			ev.Done, ev.Total = int64(restored), int64(max(total, restored))
+			m.tell(ev)
+		})
+	})
+	return restored, out.err
+}
+
+// leave ends the session and the connection. It is bounded, and done even when the run was cancelled: the next writer
+// should not have to wait until the host notices. Its errors are of no interest: a lost connection ends the lock too.
+func (m *machine) leave(ctx context.Context, keep bool) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	if m.session != nil {
+		_ = m.session.End(ctx, keep)
+	}
+	m.drop()
+}

@@ -1,0 +1,266 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+)
+
+// memory is a host in memory: files, the journal, the undo store, and faults that are asked for. It knows the changes
+// that these tests make.
+type memory struct {
+	name string
+
+	mu      sync.Mutex
+	files   map[string]string
+	journal map[string]host.JournalEntry
+	undo    []entry
+	holder  string
+	calls   []string
+	dials   int
+	// faults are taken one after the other by the calls that they name.
+	faults []fault
+	// hold, when it is there, is waited for by every act.
+	hold    chan struct{}
+	reached chan struct{}
+	// also is spoilt when another path is written: /a → /b; or removed: /a → -/b.
+	also map[string]string
+}
+
+type entry struct {
+	run, task, node, path string
+	before                *string
+}
+
+// fault makes, after skip calls of op, the next times calls fail; op is "dial", "observe", "begin", "undo" or the key of a change.
+type fault struct {
+	op          string
+	skip, times int
+	err         error
+}
+
+func newMemory(name string) *memory {
+	return &memory{
+		name: name, files: map[string]string{}, journal: map[string]host.JournalEntry{}, also: map[string]string{},
+	}
+}
+
+// call records op and returns the fault that was asked for.
+func (m *memory) call(op string) error {
+	for i := range m.faults {
+		if f := &m.faults[i]; f.op == op && f.skip > 0 {
+			f.skip--
+		} else if f.op == op && f.times > 0 {
+			f.times--
+			m.calls = append(m.calls, op+"!")
+			return f.err
+		}
+	}
+	m.calls = append(m.calls, op)
+	return nil
+}
+
+func (m *memory) dial() (host.Host, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.dials++
+	if err := m.call("dial"); err != nil {
+		return nil, err
+	}
+	return &connection{memory: m}, nil
+}
+
+// connection is one connection to a memory; its session ends with it.
+type connection struct {
+	*memory
+	holds bool
+}
+
+func (c *connection) Name() string { return c.name }
+
+func (c *connection) Exec(context.Context, host.Command) (*host.Result, error) {
+	return nil, errors.New("nobody executes commands here")
+}
+
+func (c *connection) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.holds {
+		c.holder, c.holds = "", false
+	}
+	return nil
+}
+
+func (c *connection) Observe(ctx context.Context, q host.Query) (*host.Facts, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if err := c.call("observe"); err != nil {
+		return nil, err
+	}
+	return c.see(q), nil
+}
+
+func (c *connection) see(q host.Query) *host.Facts {
+	f := &host.Facts{Paths: map[string]host.Path{}, Journal: maps.Clone(c.journal), UndoEntries: len(c.undo)}
+	for _, p := range q.Paths {
+		text, ok := c.files[p.Path]
+		if p.Path == host.StateDir {
+			ok = len(c.journal)+len(c.undo) > 0
+		}
+		f.Paths[p.Path] = host.Path{}
+		if ok {
+			sum := sha256.Sum256([]byte(text))
+			f.Paths[p.Path] = host.Path{
+				Exists: true, Mode: 0o644, Owner: "root", Group: "root", Digest: "sha256:" + hex.EncodeToString(sum[:]),
+			}
+		}
+	}
+	return f
+}
+
+func (c *connection) Begin(ctx context.Context, r host.Run) (host.Session, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.call("begin"); err != nil {
+		return nil, err
+	}
+	if c.holder != "" {
+		return nil, &host.Error{Kind: host.KindLocked, Host: c.name, Message: "locked by " + c.holder}
+	}
+	c.holder, c.holds = r.Holder, true
+	return &session{c, r}, nil
+}
+
+type session struct {
+	*connection
+	run host.Run
+}
+
+func (s *session) Stage(context.Context, []host.Blob) error { return nil }
+
+func (s *session) Do(ctx context.Context, a host.Act) (*host.Facts, error) {
+	s.mu.Lock()
+	hold, reached := s.hold, s.reached
+	s.mu.Unlock()
+	if hold != nil {
+		if reached != nil {
+			close(reached)
+		}
+		select {
+		case <-hold:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.call("do"); err != nil {
+		return nil, err
+	}
+	for _, change := range a.Changes {
+		if err := s.call(change.Key()); err != nil {
+			return nil, err
+		}
+		switch c := change.(type) {
+		case host.File:
+			s.write(a, c.Path, string(c.Content.Reveal()))
+		case host.Command: // "touch" makes a file
+			s.write(a, c.Argv[1], "touched")
+		default:
+			panic(fmt.Sprintf("memory does not know %T", c))
+		}
+	}
+	s.journal[a.Node] = host.JournalEntry{Run: s.run.ID, Digest: a.Digest}
+	if err := s.call("answer"); err != nil { // the act is done and nobody is told
+		return nil, err
+	}
+	return s.see(a.Verify), nil
+}
+
+func (s *session) write(a host.Act, path, text string) {
+	e := entry{run: s.run.ID, task: a.Task, node: a.Node, path: path}
+	if before, ok := s.files[path]; ok {
+		e.before = &before
+	}
+	s.undo = append(s.undo, e)
+	s.files[path] = text
+	if other, gone := strings.CutPrefix(s.also[path], "-"); gone {
+		delete(s.files, other)
+	} else if other != "" {
+		s.files[other] = "spoilt"
+	}
+}
+
+func (s *session) Undo(_ context.Context, scope host.Scope, report func(host.Undone)) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.call("undo"); err != nil {
+		return err
+	}
+	var errs []error
+	s.undo = slices.DeleteFunc(s.undo, func(e entry) bool { return e.path == "" })
+	for i, e := range slices.Backward(s.undo) {
+		if scope.Run != "" && scope.Run != e.run || scope.Task != "" && scope.Task != e.task || scope.Node != "" && scope.Node != e.node {
+			continue
+		}
+		err := s.call("undo " + e.path)
+		report(host.Undone{Key: "file " + e.path, Node: e.node, Err: err})
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if e.before == nil {
+			delete(s.files, e.path)
+		} else {
+			s.files[e.path] = *e.before
+		}
+		delete(s.journal, e.node)
+		s.undo[i].path = ""
+	}
+	s.undo = slices.DeleteFunc(s.undo, func(e entry) bool { return e.path == "" })
+	if scope == (host.Scope{}) && len(errs) == 0 {
+		clear(s.journal)
+	}
+	return errors.Join(errs...)
+}
+
+func (s *session) End(context.Context, bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.call("end"); err != nil {
+		return err
+	}
+	if s.holds {
+		s.holder, s.holds = "", false
+	}
+	return nil
+}
+
+// String shows what is on the host.
+func (m *memory) String() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var b strings.Builder
+	for _, p := range slices.Sorted(maps.Keys(m.files)) {
+		fmt.Fprintf(&b, "%s %q\n", p, m.files[p])
+	}
+	fmt.Fprintf(&b, "%d journaled, %d to undo", len(m.journal), len(m.undo))
+	if m.holder != "" {
+		fmt.Fprintf(&b, ", locked by %s", m.holder)
+	}
+	return b.String() + "\n"
+}

@@ -1,0 +1,371 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/graph"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
+)
+
+// scheduler is the state of one run. All of it belongs to the goroutine that calls run; workers reach it only through
+// what they leave in inbox.
+type scheduler struct {
+	*worker
+	ctx   context.Context
+	plan  *plan.Plan
+	g     *graph.Graph[plan.Node]
+	nodes []node
+	hosts []*hostRun
+	gates []int // nodes on the controller, in topological order
+
+	inbox chan func()
+	busy  int // workers whose result is outstanding
+	free  int // hosts that may still be worked on
+	moved bool
+
+	failures    []*Failure
+	interrupted []string
+	stopping    bool // UndoAll: nothing new is begun
+}
+
+// status of a node.
+type status int
+
+const (
+	pending status = iota
+	running
+	skipped
+	changed
+	failed
+	blocked
+)
+
+type node struct {
+	status status
+	// root is the ID of the node, or the host, whose failure failed or blocked this one.
+	root string
+	// after and takes are the nodes that this one waits for; takes only if it differs.
+	after, takes []int
+	// host and at: where it is; nil on the controller.
+	host *hostRun
+	at   int
+	// Of gates: wanted by somebody; cancel ends it while it is running.
+	wanted bool
+	cancel context.CancelCauseFunc
+}
+
+func (n *node) ended() bool { return n.status > running }
+func (n *node) well() bool  { return n.status == skipped || n.status == changed }
+
+// hostRun is a host's part in the run.
+type hostRun struct {
+	m     *machine // lent to a worker while busy
+	nodes []int
+	at    int // the node whose turn it is
+
+	dialled, busy, holds bool
+	left                 bool // none of its nodes is to be run any more
+	parted               bool // its session and connection are closed
+	failure              *Failure
+	start                time.Time
+	report               HostReport
+}
+
+// run executes the plan.
+func (e *Engine) run(ctx context.Context, p *plan.Plan, reader event.Reader) (Report, error) {
+	s := &scheduler{
+		worker: e.worker(p.Intent, p.Cluster, reader), ctx: ctx, plan: p, g: p.Graph(),
+		inbox: make(chan func()), free: e.o.HostsAtOnce,
+	}
+	start := s.o.Clock.Now()
+	s.layOut()
+	s.tell(event.Event{Type: event.RunStarted, Message: p.Intent, Total: int64(len(s.nodes))})
+	s.loop(s.progress)
+	s.endGates()
+	s.rollBackGates()
+	s.loop(s.part)
+	report := s.reportOn(start)
+	err := s.error()
+	t := report.Total()
+	s.tell(event.Event{
+		Type: event.RunEnded, Duration: report.Duration, Done: int64(t.Changed), Total: int64(t.Total), Err: err,
+		Message: closing(report, err),
+	})
+	if err != nil {
+		return report, err
+	}
+	return report, nil
+}
+
+// layOut numbers the nodes and finds out who waits for whom.
+func (s *scheduler) layOut() {
+	s.nodes = make([]node, s.g.Len())
+	byName := make(map[string]*hostRun, len(s.plan.Hosts))
+	for _, name := range s.plan.Hosts {
+		h := &hostRun{m: &machine{worker: s.worker, name: name}, report: HostReport{Host: name}}
+		byName[name] = h
+		s.hosts = append(s.hosts, h)
+	}
+	for _, i := range s.g.Order() {
+		gn, n := s.g.Node(i), &s.nodes[i]
+		for _, up := range s.g.Upstream(i) {
+			if slices.Contains(gn.After, s.g.Node(up).ID) {
+				n.after = append(n.after, up)
+			} else {
+				n.takes = append(n.takes, up)
+			}
+		}
+		if gn.Value.Host == plan.Controller {
+			s.gates = append(s.gates, i)
+			continue
+		}
+		h := byName[gn.Value.Host]
+		n.host, n.at = h, len(h.nodes)
+		h.nodes = append(h.nodes, i)
+		h.m.nodes = append(h.m.nodes, gn.Value)
+	}
+}
+
+// work has f done by a worker; what f returns is then done here.
+func (s *scheduler) work(f func() func()) {
+	s.busy++
+	s.moved = true
+	go func() { s.inbox <- f() }()
+}
+
+// loop starts what can be started and takes in what was done, until there is neither.
+func (s *scheduler) loop(start func()) {
+	for {
+		s.moved = true
+		for s.moved {
+			s.moved = false
+			start()
+		}
+		if s.busy == 0 {
+			return
+		}
+		finish := <-s.inbox
+		s.busy--
+		finish()
+	}
+}
+
+// progress starts everything that can be started now. Hosts that were begun go before hosts that were not.
+func (s *scheduler) progress() {
+	for _, h := range s.hosts {
+		if h.dialled {
+			s.advance(h)
+		}
+	}
+	for _, i := range s.gates {
+		s.advanceGate(i)
+	}
+	for _, h := range s.hosts {
+		if !h.dialled {
+			s.advance(h)
+		}
+	}
+}
+
+// take gives h one of the places for hosts that are worked on.
+func (s *scheduler) take(h *hostRun) bool {
+	if h.holds {
+		return true
+	}
+	if s.free == 0 {
+		return false
+	}
+	s.free--
+	h.holds = true
+	return true
+}
+
+// release gives the place back: h waits for something.
+func (s *scheduler) release(h *hostRun) {
+	if h.holds {
+		h.holds = false
+		s.free++
+		s.moved = true
+	}
+}
+
+// advance takes a host as far as it goes without a worker, and then starts one.
+func (s *scheduler) advance(h *hostRun) {
+	switch {
+	case h.busy || h.left:
+		return
+	case s.ctx.Err() != nil:
+		s.leave(h)
+		return
+	case s.stopping:
+		s.block(h, s.failures[0].root())
+		s.leave(h)
+		return
+	case !h.dialled && len(h.nodes) > 0:
+		if s.take(h) {
+			s.contact(h)
+		}
+		return
+	}
+	for h.at < len(h.nodes) {
+		i := h.nodes[h.at]
+		n := &s.nodes[i]
+		if root := s.failedAmong(n.after); root != "" {
+			s.block(h, root)
+			break
+		}
+		if !s.wellAll(n.after) {
+			s.release(h)
+			return
+		}
+		fresh := h.at < h.m.fresh
+		if fresh && h.m.found[h.at].done() {
+			s.values.publish(s.g.Node(i).Makes, nil)
+			s.ended(i, outcome{})
+			h.at++
+			continue
+		}
+		if fresh {
+			if root := s.failedAmong(n.takes); root != "" {
+				s.block(h, root)
+				break
+			}
+			if !s.wellAll(n.takes) {
+				s.release(h)
+				return
+			}
+		}
+		if s.take(h) {
+			if fresh {
+				s.act(h)
+			} else {
+				s.look(h)
+			}
+		}
+		return
+	}
+	s.leave(h)
+}
+
+// contact dials h and looks at it.
+func (s *scheduler) contact(h *hostRun) {
+	h.dialled, h.busy, h.start = true, true, s.o.Clock.Now()
+	s.work(func() func() {
+		out := h.m.contact(s.ctx, host.Query{}, s.o.Redial)
+		return func() {
+			h.busy = false
+			if out.err != nil {
+				s.failHost(h, out)
+				return
+			}
+			done := 0
+			for _, f := range h.m.found {
+				if f.done() {
+					done++
+				}
+			}
+			s.tell(event.Event{
+				Type: event.HostObserved, Host: h.m.name, Duration: out.duration,
+				Done: int64(done), Total: int64(len(h.nodes)),
+			})
+			s.wantFor(h)
+		}
+	})
+}
+
+// look judges the node whose turn it is from fresh facts.
+func (s *scheduler) look(h *hostRun) {
+	h.busy = true
+	s.work(func() func() {
+		out := h.m.persist(s.ctx, of("", h.m.nodes[h.at]), s.o.Redial, func() error { return h.m.look(s.ctx, h.at) })
+		return func() {
+			h.busy = false
+			if out.err != nil {
+				out.changed = true
+				s.ended(h.nodes[h.at], out)
+				return
+			}
+			s.wantFor(h)
+		}
+	})
+}
+
+// act brings the node whose turn it is about.
+func (s *scheduler) act(h *hostRun) {
+	i := h.nodes[h.at]
+	h.busy = true
+	s.nodes[i].status = running
+	s.work(func() func() {
+		out := h.m.act(s.ctx, h.at)
+		return func() {
+			h.busy = false
+			s.ended(i, out)
+			if s.nodes[i].well() {
+				h.at++
+				s.wantFor(h)
+			}
+		}
+	})
+}
+
+// ended records what came of a node and tells of it.
+func (s *scheduler) ended(i int, out outcome) {
+	n, gn := &s.nodes[i], s.g.Node(i).Value
+	s.moved = true
+	if out.err != nil {
+		if interrupted(s.ctx, out.err) {
+			n.status = pending
+			s.interrupted = append(s.interrupted, gn.ID)
+			return
+		}
+		s.fail(i, out)
+		return
+	}
+	ev := of(event.Skipped, gn)
+	n.status = skipped
+	if out.changed {
+		ev.Type, n.status = event.Changed, changed
+		ev.Message, ev.Duration, ev.Attempt, ev.Attempts = out.what, out.duration, out.attempt, out.attempts
+	}
+	s.tell(ev)
+}
+
+// block marks what is left of h as held back by root.
+func (s *scheduler) block(h *hostRun, root string) {
+	for ; h.at < len(h.nodes); h.at++ {
+		s.blockNode(h.nodes[h.at], root)
+	}
+}
+
+func (s *scheduler) blockNode(i int, root string) {
+	if s.nodes[i].ended() {
+		return
+	}
+	s.nodes[i].status, s.nodes[i].root = blocked, root
+	s.moved = true
+	ev := of(event.Blocked, s.g.Node(i).Value)
+	ev.Message = fmt.Sprintf("not attempted: %s failed", root)
+	s.tell(ev)
+}
+
+// failedAmong returns the root cause when one of the nodes failed or was blocked.
+func (s *scheduler) failedAmong(nodes []int) string {
+	for _, i := range nodes {
+		if s.nodes[i].root != "" {
+			return s.nodes[i].root
+		}
+	}
+	return ""
+}
+
+func (s *scheduler) wellAll(nodes []int) bool {
+	return !slices.ContainsFunc(nodes, func(i int) bool { return !s.nodes[i].well() })
+}

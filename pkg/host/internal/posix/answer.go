@@ -1,0 +1,100 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package posix
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+)
+
+// actReader takes the frames of an act.
+type actReader struct {
+	session *session
+	act     host.Act
+	answer  *answer
+	timeout bool
+	failed  error
+}
+
+func (r *actReader) take(f frame) error {
+	switch f.kind() {
+	case "record":
+		return r.session.noteRecord(f)
+	case "timeout":
+		r.timeout = true
+		return nil
+	case "failed":
+		if r.failed == nil {
+			r.failed = r.failure(f)
+		}
+		return nil
+	}
+	if !r.answer.add(f) {
+		return r.session.host.unexpected(f)
+	}
+	return nil
+}
+
+// noteRecord adds what the host has recorded to what we know of its log.
+func (s *session) noteRecord(f frame) error {
+	fields := f.words[1:]
+	if len(fields) == 0 || fields[len(fields)-1] != lineEnd {
+		return s.host.unexpected(f)
+	}
+	e, err := parseEntry(fields[:len(fields)-1])
+	if err != nil {
+		return s.host.damaged(err)
+	}
+	s.logs.entries = append(s.logs.entries, e)
+	s.logs.lastSeq = max(s.logs.lastSeq, e.seq)
+	return nil
+}
+
+// failure is the error of the change that frame "failed" names.
+func (r *actReader) failure(f frame) error {
+	key, message := "", "cannot record that the act is done"
+	if i := int(parseInt(f.arg(1))); i >= 0 && i < len(r.act.Changes) {
+		key, message = r.act.Changes[i].Key(), "the change failed"
+		if c, ok := r.act.Changes[i].(host.Command); ok && len(c.Argv) > 0 {
+			message = c.Argv[0] + " failed"
+		}
+	}
+	code := int(parseInt(f.arg(2)))
+	output := redact(strings.TrimSpace(string(f.body)), secrets(r.act))
+	e := r.session.host.commandError(key, message, code, output)
+	if r.timeout || code == 124 {
+		e.Kind, e.Message = host.KindTimeout, "took longer than its timeout and was stopped"
+	}
+	return e
+}
+
+// maxOutput is how much of a command's output an error holds, in bytes.
+const maxOutput = 4 << 10
+
+// commandError is the error of something that failed on the host. Tools have no other way than words (in the C locale) to
+// tell that the disk is full.
+func (h *Host) commandError(change, message string, code int, output string) *host.Error {
+	if over := len(output) - maxOutput; over > 0 {
+		output = "… " + output[over:]
+	}
+	e := &host.Error{Kind: host.KindCommand, Host: h.Name(), Change: change, Message: message, Output: output, ExitCode: code}
+	if strings.Contains(output, "No space left on device") || strings.Contains(output, "Disk quota exceeded") {
+		e.Kind, e.Message = host.KindDiskFull, "the disk is full"
+		e.Remedy = "free space on the host; what is done stays, and the next attempt goes on from there"
+		return e
+	}
+	if line := lastLine(output); line != "" {
+		e.Message += ": " + line
+	} else if code != 0 {
+		e.Message += " with exit code " + strconv.Itoa(code)
+	}
+	return e
+}
+
+func lastLine(output string) string {
+	lines := strings.Split(strings.TrimSpace(output), "\n")
+	return strings.TrimSpace(lines[len(lines)-1])
+}

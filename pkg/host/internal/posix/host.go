@@ -1,0 +1,131 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package posix
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
+)
+
+// Config says how to be root on a host.
+type Config struct {
+	// Name for people.
+	Name string
+	// User who logs in.
+	User string
+	// Sudo says that User is not root and becomes root by sudo, with SudoPassword if that is set.
+	Sudo         bool
+	SudoPassword secret.Value
+	// StateDir is host.StateDir but in tests.
+	StateDir string
+	// Cut, in tests, kills the session's shells on the far side at the nth boundary of an act or undo; 0 never.
+	Cut func() int
+}
+
+// Host is a host.Host on a Transport.
+type Host struct {
+	transport Transport
+	config    Config
+	stats     stats
+	// link is what Stage has learned of the connection.
+	link link
+}
+
+// New returns the host that t reaches.
+func New(t Transport, c Config) *Host {
+	if c.StateDir == "" {
+		c.StateDir = host.StateDir
+	}
+	return &Host{transport: t, config: c}
+}
+
+// Name is Config.Name.
+func (h *Host) Name() string { return h.config.Name }
+
+// Stats tells what the host has cost so far.
+func (h *Host) Stats() Stats { return h.stats.snapshot() }
+
+// invalid is the error of a request that is refused before it is sent.
+func (h *Host) invalid(change string, err error) error {
+	return &host.Error{Kind: host.KindInvalid, Host: h.Name(), Change: change, Message: "refused before anything was sent", Err: err}
+}
+
+// Observe implements host.Host.
+func (h *Host) Observe(ctx context.Context, q host.Query) (*host.Facts, error) {
+	if err := checkQuery(q); err != nil {
+		return nil, h.invalid("", err)
+	}
+	mark := newMark()
+	o := newObservation(q, true, true)
+	s := newScript(mark, h.config.StateDir, coreLib, observeLib)
+	o.render(s, h.config.StateDir)
+	s.call("k_say", "end", "0")
+	s.line(`printf '\n@%s - end\n' "$N" >&2`)
+
+	a := newAnswer(o)
+	onStderr := make(chan []frame, 1)
+	sent := time.Now()
+	p, err := h.start(ctx, s.String(), func(stderr io.Reader) { onStderr <- commandErrors(stderr, mark) })
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = p.Close() })
+	defer stop()
+	frames := newFrameReader(p.out, mark)
+	for {
+		f, err := frames.read()
+		if err != nil {
+			return nil, p.failure(ctx, true)
+		}
+		if f.kind() == "end" {
+			break
+		}
+		if !a.add(f) {
+			return nil, h.unexpected(f)
+		}
+	}
+	for _, f := range <-onStderr {
+		a.add(f)
+	}
+	if _, lost := p.end(); lost != nil && ctx.Err() != nil {
+		return nil, h.canceled(ctx)
+	}
+	facts := a.finish(sent)
+	logs, err := parseLogs(a.files[h.config.StateDir+"/"+journalFile], a.files[h.config.StateDir+"/"+undoFile])
+	if err != nil {
+		return nil, h.damaged(err)
+	}
+	facts.Journal, facts.UndoEntries = logs.journal, len(logs.entries)
+	facts.System.User = h.config.User
+	return facts, nil
+}
+
+// commandErrors reads standard error, where each command of a query has a frame of its own.
+func commandErrors(stderr io.Reader, mark string) []frame {
+	var found []frame
+	frames := newFrameReader(stderr, mark)
+	for {
+		f, err := frames.read()
+		if err != nil {
+			return found
+		}
+		if f.kind() == "end" {
+			return found
+		}
+		found = append(found, f)
+	}
+}
+
+func (h *Host) unexpected(f frame) error {
+	return &host.Error{Kind: host.KindProtocol, Host: h.Name(), Message: "the host answered " + f.kind() + ", which was not asked"}
+}
+
+// damaged is the error of a log on the host that cannot be read.
+func (h *Host) damaged(err error) error {
+	return &host.Error{Kind: host.KindProtocol, Host: h.Name(), Message: "the record in " + h.config.StateDir + " cannot be read", Err: err}
+}

@@ -1,0 +1,130 @@
+# Looking. Nothing here changes the host.
+
+# System facts that need a process each; the rest is read by o_files.
+o_system() {
+	k_say clock "$(date +%s.%N)"
+	k_say machine "$(uname -m)"
+	k_say disk "$(stat -f -c '%a %b %S' /var/lib 2>/dev/null)"
+	[ -e /.dockerenv ] && k_say container docker
+	[ -e /run/.containerenv ] && k_say container podman
+	k_body addresses
+	ip -o addr show scope global 2>/dev/null
+	read -r name </proc/sys/kernel/hostname
+	k_body resolves
+	timeout 3 getent ahosts "$name" 2>/dev/null
+	tools=
+	for tool in zstd gzip tar openssl iptables nft ipset conntrack socat ebtables ethtool ss modprobe apt-get dnf yum rpm; do
+		command -v "$tool" >/dev/null 2>&1 && tools="$tools $tool"
+	done
+	k_say tools $tools
+	if [ -f /sys/fs/cgroup/cgroup.controllers ]; then k_say cgroup 2; else k_say cgroup 1; fi
+}
+
+# Files by content, at most $1 bytes each. The paths come disguised (see disguise), so that no content can imitate a head.
+o_files() {
+	max=$1
+	shift
+	k_body files
+	head -v -c "$max" -- "$@" 2>/dev/null
+}
+
+# What is at each path; a missing one has no line.
+o_paths() {
+	seen=$(stat -c '%f %U %G %u %g %s %.9Y %d:%i:%s:%.9Z %n' -- "$@" 2>/dev/null)
+	k_body paths
+	printf '%s\n' "$seen"
+}
+
+# The entries of each directory.
+o_entries() {
+	for d; do
+		[ -d "$d" ] && [ ! -L "$d" ] || continue
+		n=0
+		for entry in "$d"/* "$d"/.[!.]* "$d"/..?*; do
+			[ -e "$entry" ] || [ -L "$entry" ] && n=$((n + 1))
+		done
+		k_body entries "$n"
+		printf '%s\n' "$d"
+	done
+}
+
+# The targets of those that are links.
+o_links() {
+	for l; do
+		[ -L "$l" ] || continue
+		k_body link
+		printf '%s\n' "$l"
+		readlink -n -- "$l"
+	done
+}
+
+# sha256 of regular files, after o_paths has seen them. What "digests" remembers of an unchanged inode is not read again.
+o_digests() {
+	known=
+	[ -r "$S/digests" ] && known=$NL$(cat "$S/digests")
+	count=$#
+	while [ "$count" -gt 0 ]; do
+		p=$1
+		shift
+		count=$((count - 1))
+		[ -f "$p" ] && [ ! -L "$p" ] || continue
+		if [ -n "$known" ]; then
+			line=${seen%%" $p$NL"*}
+			[ "$line" = "$seen" ] && line=${seen%" $p"}
+			sig=${line##*"$NL"}
+			sig=${sig##* }
+			hit=${known##*"$NL$sig "}
+			if [ -n "$sig" ] && [ "$hit" != "$known" ]; then
+				k_body digest "${hit%%" "*}"
+				printf '%s\n' "$p"
+				continue
+			fi
+		fi
+		set -- "$@" "$p"
+	done
+	[ $# -gt 0 ] || return 0
+	k_body digests
+	sha256sum -- "$@" 2>/dev/null
+}
+
+o_units() {
+	k_body units
+	systemctl show -p Id,Names,LoadState,ActiveState,SubState,UnitFileState,NeedDaemonReload,ActiveEnterTimestampMonotonic -- "$@" 2>/dev/null
+}
+
+# Modules that are loaded; names with "_". What is built in without parameters is in modules.builtin (see o_files).
+o_modules() {
+	for m; do
+		[ -d "/sys/module/$m" ] && k_say module "$m"
+	done
+}
+
+# A built-in module that the kernel does not name shows by what it offers: $1 the module, $2 a path.
+o_witness() { [ -e "$2" ] && k_say module "$1"; }
+
+o_packages() {
+	k_body packages
+	if command -v dpkg-query >/dev/null 2>&1; then
+		dpkg-query -W -f '${db:Status-Status} ${Package} ${Version}\n' -- "$@" 2>/dev/null
+	else
+		rpm -q --qf 'installed %{NAME} %{VERSION}-%{RELEASE}\n' -- "$@" 2>/dev/null
+	fi
+}
+
+o_ports() {
+	k_body ports
+	ss -Htlnp 2>/dev/null
+}
+
+# A command that only looks: $1 its number, $2 the most bytes of its output, then its words.
+o_command() {
+	number=$1 max=$2
+	shift 2
+	k_body stdout "$number"
+	printf '\n@%s + stderr %s\n' "$N" "$number" >&2
+	exec 4>&1
+	status=$({ { timeout -k 1 10 "$@" </dev/null 3>&- 4>&-; echo $? >&3; } | head -c "$max" >&4; } 3>&1)
+	exec 4>&-
+	k_say exit "$number" "$status"
+	printf '\n@%s - stderrend\n' "$N" >&2
+}

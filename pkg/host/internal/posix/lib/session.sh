@@ -1,0 +1,91 @@
+# The life of a session: locks, the worker, its frames.
+
+# Take the write lock or say who holds it. $1 is our holder line. T is the directory for what need not last.
+s_begin() {
+	until
+		mkdir -p "$S/undo" "$S/staging" "$T" || { k_say nostate; return 1; }
+		exec 9>>"$S/lock"
+		if ! flock -n 9; then
+			k_body locked
+			cat "$S/holder" 2>/dev/null
+			k_say end 1
+			return 1
+		fi
+		# The writer before us may have removed the directory while we opened the file.
+		[ "$S/lock" -ef /proc/self/fd/9 ]
+	do
+		exec 9>&-
+	done
+	printf '%s\n' "$1" >"$S/holder"
+	exec 8>>"$S/lock.act"
+	until flock -w 1 8; do
+		k_body busy
+		cat "$S/act" 2>/dev/null
+		k_say wait
+	done
+	rm -rf "$T"/* "$S"/staging/*.part
+	k_say begun $$
+	s_run
+}
+
+# The pump holds the lock for as long as our input lives. The worker holds the other for as long as it acts, and goes on to
+# the end of its act when the connection is cut.
+s_run() {
+	exec 3<&0
+	{
+		exec 8>&- 2>/dev/null
+		exec cat <&3
+	} | {
+		exec 9>&- 3<&-
+		trap '' PIPE
+		s_work
+	} &
+	worker=$!
+	exec 3<&- 9>&- 8>&-
+	wait "$worker"
+}
+
+# Each frame is the length of a script on a line, then the script. It runs in a shell of its own.
+s_work() {
+	while IFS= read -r length; do
+		script=$(head -c "$length")
+		(
+			k_self
+			k_say pid "$self"
+			eval "$script"
+		) </dev/null
+		k_say end "$?"
+	done
+}
+
+# An act starts: $1 what it is, for a writer who must wait for it; $2 its timeout in hundredths of a second, 0 for none;
+# $3 the next number of the undo log; $4 to $6 its run, node and task as fields.
+s_act() {
+	printf '%s\n' "$1" >"$S/act"
+	deadline=0
+	if [ "$2" -gt 0 ]; then
+		k_uptime
+		deadline=$((now + $2))
+	fi
+	Q=$3
+	R="$4 $5 $6"
+	B=0
+}
+
+# What is left of the act's time, at most $1 hundredths (0: no bound of its own), as timeout(1) takes it.
+s_left() {
+	left=$1
+	if [ "$deadline" -gt 0 ]; then
+		k_uptime
+		[ $((deadline - now)) -gt 1 ] || { echo "the act's time is over" >&2; c_fail 124; }
+		[ "$left" -gt 0 ] && [ "$left" -lt $((deadline - now)) ] || left=$((deadline - now))
+	fi
+	if [ "$left" -lt 10 ]; then left=0.0$left; else left=$((left / 100)).$((left % 100 / 10)); fi
+}
+
+# A boundary: what came before is done and what comes after is not. Tests kill us here.
+s_boundary() {
+	[ -n "$KX_CUT" ] || return 0
+	B=$((B + 1))
+	[ "$B" -lt "$KX_CUT" ] || kill -KILL 0
+}

@@ -1,0 +1,84 @@
+# Staging content, and streams for commands.
+
+# Say which of these digests are not staged. Content that lies unchanged in a file that we made is copied from there.
+t_missing() {
+	for digest; do
+		[ -f "$S/staging/${digest#sha256:}" ] || t_copy "$digest" || k_say missing "$digest"
+	done
+}
+
+t_copy() {
+	[ -r "$S/digests" ] || return 1
+	found=
+	while read -r sig value path; do
+		[ "$value" = "$1" ] && [ -f "$path" ] && [ "$(stat -c '%d:%i:%s:%.9Z' -- "$path")" = "$sig" ] && found=$path
+	done <"$S/digests"
+	[ -n "$found" ] || return 1
+	cp --reflink=auto -- "$found" "$S/staging/copy.part" && sync "$S/staging/copy.part" && mv "$S/staging/copy.part" "$S/staging/${1#sha256:}"
+}
+
+# The sha256 of standard input, by the faster tool.
+t_sha256() {
+	if command -v openssl >/dev/null 2>&1; then
+		sum=$(openssl dgst -sha256 -r)
+	else
+		sum=$(sha256sum)
+	fi
+	printf '%s\n' "${sum%% *}"
+}
+
+# Receive pieces, one after the other, from standard input: digest, offset, length of each.
+t_receive() {
+	while [ $# -gt 0 ]; do
+		dd of="$S/staging/$1.part" bs=256k seek="$2" count="$3" iflag=fullblock,count_bytes oflag=seek_bytes conv=notrunc status=none || return
+		k_say received "$1" "$2"
+		shift 3
+	done
+}
+
+# Receive pieces from compressed input: the tool, then as t_receive.
+t_unpack() {
+	tool=$1
+	shift
+	"$tool" -dc | t_receive "$@"
+}
+
+# What has arrived becomes staged if it is what it should be: digest and size of each.
+t_accept() {
+	while [ $# -gt 0 ]; do
+		part=$S/staging/$1.part
+		[ -e "$part" ] || : >"$part"
+		if [ "$(stat -c %s "$part")" = "$2" ] && [ "$(t_sha256 <"$part")" = "$1" ]; then
+			sync "$part" && mv "$part" "$S/staging/$1" || return
+			k_say accepted "$1"
+		else
+			rm -f "$part"
+			k_say corrupt "$1"
+		fi
+		shift 2
+	done
+}
+
+# Feed the pipe that a command of the session reads. Each piece is its length on a line, then the bytes; 0 ends the stream.
+# A stream that ends without was cut, and must not look complete: the command is stopped before it can see the end.
+t_feed() {
+	rm -f "$T/stream" "$T/broken" "$T/opened" "$T/command"
+	mkfifo "$T/stream" || return
+	trap '' PIPE
+	exec 7<>"$T/stream"
+	k_say ready
+	whole=
+	while IFS= read -r length; do
+		[ "$length" -gt 0 ] || { whole=1; break; }
+		dd bs=256k count="$length" iflag=fullblock,count_bytes status=none >&7 || break
+	done
+	if [ -z "$whole" ]; then
+		: >"$T/broken"
+		[ ! -e "$T/command" ] || kill -KILL "-$(cat "$T/command")" 2>/dev/null
+		return
+	fi
+	# Without us holding it, what the command has not read before it opens the pipe would be lost.
+	until [ -e "$T/opened" ] || [ -e "$T/closed" ]; do
+		sleep 0.05
+	done
+}

@@ -1,0 +1,100 @@
+# Units of systemd.
+
+# The state of unit $1 in $load, $active, $file, $reload, $invocation, $type and $result.
+c_show() {
+	load=not-found active=inactive file= reload=no invocation= type= result=
+	set -f
+	oldifs=$IFS
+	IFS=$NL
+	for property in $(systemctl show -p LoadState,ActiveState,UnitFileState,NeedDaemonReload,InvocationID,Type,Result -- "$1"); do
+		case $property in
+		LoadState=*) load=${property#*=} ;;
+		ActiveState=*) active=${property#*=} ;;
+		UnitFileState=*) file=${property#*=} ;;
+		NeedDaemonReload=*) reload=${property#*=} ;;
+		InvocationID=*) invocation=${property#*=} ;;
+		Type=*) type=${property#*=} ;;
+		Result=*) result=${property#*=} ;;
+		esac
+	done
+	IFS=$oldifs
+	set +f
+}
+
+# Run systemctl within the act's time.
+c_systemctl() {
+	if [ "$deadline" -eq 0 ]; then
+		systemctl "$@" 8>&- >&2
+	else
+		s_left 0
+		timeout -k 5 "$left" systemctl "$@" 8>&- >&2
+	fi
+	status=$?
+	[ "$status" -eq 0 ] && return 0
+	[ "$status" -ne 124 ] || k_say timeout "$I"
+	return "$status"
+}
+
+# The end of unit $1's journal, for whoever reads the error.
+c_journal() { journalctl -u "$1" -n 15 --no-pager -o cat >&2 2>&1; }
+
+# A unit: name, its field, wanted file state, wanted activity ("" leaves either), settle time in hundredths.
+c_unit() {
+	c_show "$1"
+	if [ "$reload" = yes ] || [ "$load" != loaded ] && [ "$load" != masked ]; then
+		c_systemctl daemon-reload || c_fail $?
+		c_show "$1"
+	fi
+	enable=
+	case $3 in
+	enabled) case $file in enabled | enabled-runtime | static | generated | alias) ;; *) enable=enable ;; esac ;;
+	disabled) case $file in enabled* | linked* | masked*) enable=disable ;; esac ;;
+	masked) [ "$file" = masked ] || enable=mask ;;
+	esac
+	act=
+	case $4 in
+	started) [ "$active" = active ] || act=start ;;
+	restarted) act=restart ;;
+	reloaded) act=reload-or-restart ;;
+	stopped) case $active in inactive | failed) ;; *) act=stop ;; esac ;;
+	esac
+	[ -n "$enable$act" ] || return 0
+	if [ "$W" -eq 0 ]; then
+		c_record unit unit "$2" "${file:--}" "$active" "${4:--}"
+		c_try sync "$S/undo.log"
+	fi
+	s_boundary
+	if [ -n "$enable" ]; then
+		[ "$file" = masked ] && { c_systemctl --no-reload unmask -- "$1" || c_fail $?; }
+		# Reloading systemd once for every unit would take longer than all else; the session does it once, at its end.
+		c_systemctl --no-reload "$enable" -- "$1" || c_fail $?
+		[ "$file" = masked ] || [ "$enable" = mask ] && { c_systemctl daemon-reload || c_fail $?; }
+		s_boundary
+	fi
+	[ -n "$act" ] || return 0
+	[ "$active" = failed ] && systemctl reset-failed -- "$1"
+	c_systemctl "$act" -- "$1" || { status=$?; c_journal "$1"; c_fail "$status"; }
+	s_boundary
+	[ "$act" = stop ] || c_settle "$1" "$5"
+}
+
+# The unit $1 must be active, now and for $2 hundredths of a second, without a restart in between.
+c_settle() {
+	c_show "$1"
+	started=$invocation
+	k_uptime
+	until=$((now + $2))
+	while :; do
+		[ "$type" = oneshot ] && [ "$active" = inactive ] && [ "$result" = success ] && return 0
+		if [ "$active" != active ] || [ "$invocation" != "$started" ]; then
+			echo "$1 is $active ($result) instead of active" >&2
+			c_journal "$1"
+			c_fail 1
+		fi
+		k_uptime
+		[ "$now" -lt "$until" ] || return 0
+		[ "$deadline" -eq 0 ] || [ "$now" -lt "$deadline" ] || { k_say timeout "$I"; c_fail 124; }
+		sleep 0.2
+		c_show "$1"
+	done
+}

@@ -1,0 +1,377 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package posix
+
+import (
+	"bytes"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+)
+
+// answer collects the frames of one observation.
+type answer struct {
+	o     *observation
+	facts *host.Facts
+	files map[string][]byte
+	taken   time.Time // the host's clock
+	arrived time.Time // ours when that was told
+	units   []byte
+}
+
+func newAnswer(o *observation) *answer {
+	return &answer{o: o, facts: &host.Facts{}, files: map[string][]byte{}}
+}
+
+// add takes one frame and reports whether it was part of an observation.
+func (a *answer) add(f frame) bool {
+	sys := &a.facts.System
+	switch f.kind() {
+	case "clock":
+		a.arrived = time.Now()
+		a.taken = parseSeconds(f.arg(1))
+	case "machine":
+		sys.Arch = goarch(f.arg(1))
+	case "disk":
+		free, total, size := parseInt(f.arg(1)), parseInt(f.arg(2)), parseInt(f.arg(3))
+		sys.DiskFreeBytes, sys.DiskTotalBytes = free*size, total*size
+	case "container":
+		sys.Container = f.arg(1)
+	case "addresses":
+		sys.Addresses = parseAddresses(f.body)
+	case "resolves":
+		sys.HostnameAddresses = parseResolves(f.body)
+	case "tools":
+		sys.Tools = map[string]bool{}
+		for _, t := range f.words[1:] {
+			sys.Tools[t] = true
+		}
+	case "cgroup":
+		sys.CgroupVersion = int32(parseInt(f.arg(1)))
+	case "files":
+		a.files = splitFiles(f.body, a.o.prefix)
+	case "paths":
+		a.paths(f.body)
+	case "entries":
+		a.path(firstLine(f.body), func(p *host.Path) { p.Entries = int(parseInt(f.arg(1))) })
+	case "link":
+		name, target, _ := bytes.Cut(f.body, []byte("\n"))
+		a.path(string(name), func(p *host.Path) { p.Target = string(target) })
+	case "digest":
+		a.path(firstLine(f.body), func(p *host.Path) { p.Digest = f.arg(1) })
+	case "digests":
+		a.digests(f.body)
+	case "units":
+		a.units = f.body
+	case "module":
+		if a.facts.Modules == nil {
+			a.facts.Modules = map[string]bool{}
+		}
+		a.facts.Modules[f.arg(1)] = true
+	case "packages":
+		a.packages(f.body)
+	case "ports":
+		a.facts.Ports = parsePorts(f.body, a.o.query.Ports)
+	case "stdout":
+		a.command(f.arg(1), func(r *host.Result) { r.Stdout = f.body })
+	case "stderr":
+		a.command(f.arg(1), func(r *host.Result) { r.Stderr = limit(f.body, host.MaxContent) })
+	case "exit":
+		a.command(f.arg(1), func(r *host.Result) { r.ExitCode = int(parseInt(f.arg(2))) })
+	case "stderrend":
+	default:
+		return false
+	}
+	return true
+}
+
+func (a *answer) path(name string, set func(*host.Path)) {
+	if p, ok := a.facts.Paths[name]; ok {
+		set(&p)
+		a.facts.Paths[name] = p
+	}
+}
+
+func (a *answer) command(number string, set func(*host.Result)) {
+	i := int(parseInt(number))
+	if i < 0 || i >= len(a.o.query.Commands) {
+		return
+	}
+	if a.facts.Commands == nil {
+		a.facts.Commands = map[string]host.Result{}
+	}
+	id := a.o.query.Commands[i].ID
+	r := a.facts.Commands[id]
+	set(&r)
+	a.facts.Commands[id] = r
+}
+
+// paths reads lines of o_paths and fills in what was asked and is not there.
+func (a *answer) paths(body []byte) {
+	found := map[string]host.Path{}
+	for line := range strings.Lines(string(body)) {
+		fields := strings.SplitN(strings.TrimSuffix(line, "\n"), " ", 9)
+		if len(fields) != 9 {
+			continue
+		}
+		mode, err := strconv.ParseUint(fields[0], 16, 32)
+		if err != nil {
+			continue
+		}
+		found[fields[8]] = host.Path{
+			Exists: true, Mode: fileMode(uint32(mode)),
+			Owner: nameOr(fields[1], fields[3]), Group: nameOr(fields[2], fields[4]),
+			Size: parseInt(fields[5]), Modified: parseSeconds(fields[6]),
+		}
+	}
+	a.facts.Paths = make(map[string]host.Path, len(a.o.query.Paths))
+	for _, q := range a.o.query.Paths {
+		a.facts.Paths[q.Path] = found[q.Path]
+	}
+}
+
+// nameOr is the account's name, or its number when it has none.
+func nameOr(name, number string) string {
+	if name == "UNKNOWN" {
+		return number
+	}
+	return name
+}
+
+// digests reads sha256sum's lines; one whose path holds a backslash starts with another and doubles them.
+func (a *answer) digests(body []byte) {
+	for line := range strings.Lines(string(body)) {
+		line = strings.TrimSuffix(line, "\n")
+		escaped := strings.HasPrefix(line, "\\")
+		sum, name, ok := strings.Cut(strings.TrimPrefix(line, "\\"), "  ")
+		if raw, err := hex.DecodeString(sum); !ok || err != nil || len(raw) != 32 {
+			continue
+		}
+		if escaped {
+			name = strings.ReplaceAll(name, "\\\\", "\\")
+		}
+		a.path(name, func(p *host.Path) { p.Digest = "sha256:" + sum })
+	}
+}
+
+func (a *answer) packages(body []byte) {
+	a.facts.Packages = map[string]string{}
+	for _, p := range a.o.query.Packages {
+		a.facts.Packages[p] = ""
+	}
+	for line := range strings.Lines(string(body)) {
+		fields := strings.Fields(line)
+		if len(fields) == 3 && fields[0] == "installed" {
+			a.facts.Packages[fields[1]] = fields[2]
+		}
+	}
+}
+
+// finish turns the files and lists that were read into facts. sent is when the script was sent.
+func (a *answer) finish(sent time.Time) *host.Facts {
+	f := a.facts
+	f.Taken = a.taken
+	if !a.taken.IsZero() {
+		f.ClockSkew = a.taken.Sub(sent.Add(a.arrived.Sub(sent) / 2))
+	}
+	a.systemFromFiles()
+	a.unitsFromList()
+	a.contents()
+	for _, s := range a.o.query.Sysctls {
+		if f.Sysctls == nil {
+			f.Sysctls = map[string]string{}
+		}
+		f.Sysctls[s] = strings.TrimSuffix(string(a.files[sysctlPath(s)]), "\n")
+	}
+	a.mounts()
+	a.modules()
+	return f
+}
+
+func (a *answer) contents() {
+	for _, q := range a.o.query.Paths {
+		content, ok := a.files[q.Path]
+		if !ok {
+			continue
+		}
+		if q.Content {
+			a.path(q.Path, func(p *host.Path) { p.Content = limit(content, host.MaxContent) })
+		}
+		if q.Block != "" {
+			if block, ok := findBlock(string(content), q.Block); ok {
+				if a.facts.Blocks == nil {
+					a.facts.Blocks = map[string]string{}
+				}
+				a.facts.Blocks[q.Path+"#"+q.Block] = block
+			}
+		}
+	}
+}
+
+// findBlock returns the lines between the marks of the block, each with its newline.
+func findBlock(content, name string) (string, bool) {
+	var b strings.Builder
+	inside := false
+	for line := range strings.Lines(content) {
+		switch text := strings.TrimSuffix(line, "\n"); {
+		case !inside && text == "# BEGIN kubexm "+name:
+			inside = true
+		case inside && text == "# END kubexm "+name:
+			return b.String(), true
+		case inside:
+			b.WriteString(line)
+		}
+	}
+	return "", false
+}
+
+func (a *answer) mounts() {
+	if len(a.o.query.Mounts) == 0 {
+		return
+	}
+	a.facts.Mounts = map[string]host.Mount{}
+	for _, m := range a.o.query.Mounts {
+		a.facts.Mounts[m] = host.Mount{}
+	}
+	for line := range strings.Lines(string(a.files[fileMounts])) {
+		before, after, ok := strings.Cut(line, " - ")
+		left, right := strings.Fields(before), strings.Fields(after)
+		if !ok || len(left) < 5 || len(right) < 2 {
+			continue
+		}
+		point := unescapeMount(left[4])
+		if _, asked := a.facts.Mounts[point]; asked {
+			a.facts.Mounts[point] = host.Mount{Source: unescapeMount(right[1]), FSType: right[0]}
+		}
+	}
+}
+
+// unescapeMount undoes the octal escapes of mountinfo (proc(5)).
+func unescapeMount(s string) string {
+	if !strings.Contains(s, "\\") {
+		return s
+	}
+	return strings.NewReplacer("\\040", " ", "\\011", "\t", "\\012", "\n", "\\134", "\\").Replace(s)
+}
+
+// modules adds what is built in and answers for each name as it was asked.
+func (a *answer) modules() {
+	if len(a.o.query.Modules) == 0 {
+		return
+	}
+	loaded := a.facts.Modules
+	builtin := map[string]bool{}
+	for name, content := range a.files {
+		if strings.HasSuffix(name, "/modules.builtin") {
+			for line := range strings.Lines(string(content)) {
+				base := strings.TrimSpace(line[strings.LastIndexByte(line, '/')+1:])
+				base, _, _ = strings.Cut(base, ".ko")
+				builtin[strings.ReplaceAll(base, "-", "_")] = true
+			}
+		}
+	}
+	for line := range strings.Lines(string(a.files["/proc/filesystems"])) {
+		if fields := strings.Fields(line); len(fields) > 0 {
+			builtin[fields[len(fields)-1]] = true
+		}
+	}
+	a.facts.Modules = map[string]bool{}
+	for _, m := range a.o.query.Modules {
+		name := strings.ReplaceAll(m, "-", "_")
+		a.facts.Modules[m] = loaded[name] || builtin[name]
+	}
+}
+
+// splitFiles takes head's output apart. Each head is the disguised path, which no content holds.
+func splitFiles(body []byte, prefix string) map[string][]byte {
+	files := map[string][]byte{}
+	open := []byte("==> " + prefix)
+	at := 0
+	if !bytes.HasPrefix(body, open) {
+		return files
+	}
+	for at < len(body) {
+		rest := body[at+len(open):]
+		end := bytes.Index(rest, []byte(" <==\n"))
+		if end < 0 {
+			break
+		}
+		name := string(rest[:end])
+		content := rest[end+len(" <==\n"):]
+		next := bytes.Index(content, append([]byte("\n"), open...))
+		if next < 0 {
+			files[name] = content
+			break
+		}
+		files[name] = content[:next]
+		at = len(body) - len(content) + next + 1
+	}
+	return files
+}
+
+// fileMode turns st_mode into io/fs's.
+func fileMode(st uint32) fs.FileMode {
+	mode := fs.FileMode(st & 0o777)
+	switch st & 0o170000 {
+	case 0o040000:
+		mode |= fs.ModeDir
+	case 0o120000:
+		mode |= fs.ModeSymlink
+	case 0o010000:
+		mode |= fs.ModeNamedPipe
+	case 0o140000:
+		mode |= fs.ModeSocket
+	case 0o020000:
+		mode |= fs.ModeDevice | fs.ModeCharDevice
+	case 0o060000:
+		mode |= fs.ModeDevice
+	}
+	for bit, m := range map[uint32]fs.FileMode{0o4000: fs.ModeSetuid, 0o2000: fs.ModeSetgid, 0o1000: fs.ModeSticky} {
+		if st&bit != 0 {
+			mode |= m
+		}
+	}
+	return mode
+}
+
+// octal is the four-digit mode that chmod takes.
+func octal(m fs.FileMode) string {
+	n := uint32(m.Perm())
+	for bit, mode := range map[uint32]fs.FileMode{0o4000: fs.ModeSetuid, 0o2000: fs.ModeSetgid, 0o1000: fs.ModeSticky} {
+		if m&mode != 0 {
+			n |= bit
+		}
+	}
+	return fmt.Sprintf("%04o", n)
+}
+
+func firstLine(b []byte) string {
+	line, _, _ := bytes.Cut(b, []byte("\n"))
+	return string(line)
+}
+
+func limit(b []byte, n int) []byte { return b[:min(len(b), n)] }
+
+func parseInt(s string) int64 {
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// parseSeconds reads seconds since 1970 with an optional fraction.
+func parseSeconds(s string) time.Time {
+	whole, fraction, _ := strings.Cut(s, ".")
+	seconds, err := strconv.ParseInt(whole, 10, 64)
+	if err != nil {
+		return time.Time{}
+	}
+	return time.Unix(seconds, parseInt((fraction + "000000000")[:9])).UTC()
+}

@@ -1,0 +1,191 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package posix
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
+)
+
+// greeting is what our shell says first, so that a refused sudo and a failed script can be told apart.
+const greeting = "kubexm"
+
+// boot is the whole of what our processes show in a process list: read the length of a script, then the script. That some
+// heads read ahead of what they print does not matter, because nothing more is sent before the script has answered.
+const boot = `sh -c 'echo ` + greeting + `; IFS= read -r n && eval "$(head -c "$n")"'`
+
+// maxTail is how much of standard error is kept, in bytes.
+const maxTail = 8 << 10
+
+// process is a shell on the host that runs as root.
+type process struct {
+	Process
+	host *Host
+	// out is standard output after the greeting.
+	out    *bufio.Reader
+	stderr *tail
+	// errDone is closed when standard error has been read to its end.
+	errDone chan struct{}
+	refused bool // sudo asked for the password a second time; to be read after errDone
+	waited  sync.Once
+	code    int
+	lost    error
+}
+
+// start starts a shell as root and gives it the script. onStderr, if not nil, gets standard error besides the tail. When
+// ctx ends before the shell has greeted us, the process is given up.
+func (h *Host) start(ctx context.Context, script string, onStderr func(io.Reader)) (*process, error) {
+	command, prompt := "exec "+boot, ""
+	switch {
+	case h.config.Sudo && !h.config.SudoPassword.IsZero():
+		prompt = "kubexm-" + newMark()
+		command = "exec sudo -S -p " + prompt + " -- " + boot
+	case h.config.Sudo:
+		command = "exec sudo -n -- " + boot
+	}
+	if ctx.Err() != nil {
+		return nil, h.canceled(ctx)
+	}
+	started, err := h.transport.Start(ctx, command)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, h.canceled(ctx)
+		}
+		return nil, h.fail(err)
+	}
+	h.stats.exchanges.Add(1)
+	p := &process{
+		Process: started, host: h,
+		out:    bufio.NewReaderSize(countingReader{started.Stdout(), &h.stats.received}, 64<<10),
+		stderr: &tail{limit: maxTail}, errDone: make(chan struct{}),
+	}
+	stop := context.AfterFunc(ctx, func() { _ = started.Close() })
+	defer stop()
+	go p.readStderr(prompt, onStderr)
+	send := func() error {
+		_, err := p.Write([]byte(strconv.Itoa(len(script)) + "\n" + script))
+		return err
+	}
+	// With a password to give, what is sent too early would be taken for one.
+	if prompt == "" && send() != nil {
+		return nil, p.failure(ctx, false)
+	}
+	if err := p.greet(); err != nil {
+		return nil, p.failure(ctx, false)
+	}
+	if prompt != "" && send() != nil {
+		return nil, p.failure(ctx, true)
+	}
+	return p, nil
+}
+
+// Write counts what is sent.
+func (p *process) Write(b []byte) (int, error) {
+	n, err := p.Process.Write(b)
+	p.host.stats.sent.Add(int64(n))
+	return n, err
+}
+
+// greet reads up to the greeting; what login shells print before it is dropped.
+func (p *process) greet() error {
+	for {
+		line, err := p.out.ReadSlice('\n')
+		if strings.TrimRight(string(line), "\r\n") == greeting {
+			return nil
+		}
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+			return err
+		}
+	}
+}
+
+// readStderr keeps the end of standard error and answers sudo's prompt. A second prompt means that the password is wrong.
+func (p *process) readStderr(prompt string, onStderr func(io.Reader)) {
+	defer close(p.errDone)
+	var stderr io.Reader = countingReader{p.Stderr(), &p.host.stats.received}
+	if prompt != "" {
+		asked := 0
+		stderr = &promptReader{in: stderr, prompt: prompt, asked: func() {
+			if asked++; asked > 1 {
+				p.refused = true
+				_ = p.Close()
+				return
+			}
+			// A failed write shows as the end of the process.
+			_, _ = p.Write(append(p.host.config.SudoPassword.Reveal(), '\n'))
+		}}
+	}
+	stderr = io.TeeReader(stderr, p.stderr)
+	if onStderr != nil {
+		onStderr(stderr)
+	}
+	// An error here is one of the process, which Wait tells.
+	_, _ = io.Copy(io.Discard, stderr)
+}
+
+// end waits until the process has ended and returns its exit code, or why it was lost.
+func (p *process) end() (int, error) {
+	p.waited.Do(func() {
+		_, _ = io.Copy(io.Discard, p.out)
+		<-p.errDone
+		p.code, p.lost = p.Wait()
+		_ = p.Close()
+	})
+	return p.code, p.lost
+}
+
+// failure says why a process ended before its answer was complete.
+func (p *process) failure(ctx context.Context, greeted bool) error {
+	_ = p.CloseWrite()
+	code, lost := p.end()
+	user := p.host.config.User
+	e := &host.Error{
+		Host: p.host.Name(), ExitCode: code,
+		Output: redact(p.stderr.String(), []secret.Value{p.host.config.SudoPassword}),
+	}
+	switch {
+	case p.refused:
+		e.Kind, e.Message = host.KindPrivilege, "sudo refuses the password given for user "+user
+		e.Remedy = "give the password that sudo asks of " + user
+	case ctx.Err() != nil:
+		return p.host.canceled(ctx)
+	case lost != nil:
+		return p.host.fail(lost)
+	case p.host.config.Sudo && !greeted && code == 127:
+		e.Kind, e.Message = host.KindPrivilege, "there is no sudo on the host"
+		e.Remedy = "install sudo, or log in as root"
+	case p.host.config.Sudo && !greeted:
+		e.Kind, e.Message = host.KindPrivilege, "sudo is refused for user "+user
+		e.Remedy = "add \"" + user + " ALL=(ALL:ALL) NOPASSWD:ALL\" to the host's sudoers, or give the become password"
+	default:
+		e.Kind, e.Message = host.KindProtocol, "the shell on the host ended before it had answered"
+	}
+	return e
+}
+
+// fail makes err, from the transport, an *Error if it is none yet.
+func (h *Host) fail(err error) error {
+	var e *host.Error
+	if errors.As(err, &e) {
+		return err
+	}
+	return &host.Error{Kind: host.KindUnreachable, Host: h.Name(), Message: "the connection is lost", Err: err}
+}
+
+// canceled is the error of an operation whose context ended.
+func (h *Host) canceled(ctx context.Context) error {
+	e := &host.Error{Kind: host.KindTimeout, Host: h.Name(), Message: "stopped", Err: ctx.Err()}
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		e.Message = "stopped, because its time was over"
+	}
+	return e
+}

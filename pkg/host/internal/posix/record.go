@@ -1,0 +1,190 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package posix
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+)
+
+// The logs in the state directory (see the package's comment).
+const (
+	journalFile = "journal"
+	undoFile    = "undo.log"
+)
+
+// lineEnd ends every whole line of a log.
+const lineEnd = ";"
+
+// entry is one line "+" of the undo log: what was there before, or where in undo/<seq> it is kept.
+type entry struct {
+	seq             int
+	run, node, task string
+	// kind says how to undo it: see undo.sh, which has a function of the name for each.
+	kind string
+	// word and target make the key: "file /etc/hosts".
+	word, target string
+	data         []string
+}
+
+func (e entry) key() string { return e.word + " " + e.target }
+
+func (e entry) within(s host.Scope) bool {
+	return (s.Run == "" || s.Run == e.run) && (s.Task == "" || s.Task == e.task) && (s.Node == "" || s.Node == e.node)
+}
+
+// parseEntry reads the fields of a line after its "+".
+func parseEntry(fields []string) (entry, error) {
+	if len(fields) < 7 {
+		return entry{}, fmt.Errorf("undo entry of %d fields", len(fields))
+	}
+	var e entry
+	var err error
+	if e.seq, err = strconv.Atoi(fields[0]); err != nil || e.seq < 1 {
+		return entry{}, fmt.Errorf("undo entry %q has no number", fields[0])
+	}
+	for i, to := range []*string{&e.run, &e.node, &e.task, &e.kind, &e.word, &e.target} {
+		if *to, err = unfield(fields[i+1]); err != nil {
+			return entry{}, fmt.Errorf("undo entry %d: %w", e.seq, err)
+		}
+	}
+	for _, f := range fields[7:] {
+		value, err := unfield(f)
+		if err != nil {
+			return entry{}, fmt.Errorf("undo entry %d: %w", e.seq, err)
+		}
+		e.data = append(e.data, value)
+	}
+	return e, nil
+}
+
+// line is how the entry stands in the log.
+func (e entry) line() string {
+	fields := []string{"+", strconv.Itoa(e.seq)}
+	for _, s := range append([]string{e.run, e.node, e.task, e.kind, e.word, e.target}, e.data...) {
+		fields = append(fields, field(s))
+	}
+	return strings.Join(append(fields, lineEnd), " ") + "\n"
+}
+
+// logs is what a host remembers.
+type logs struct {
+	journal map[string]host.JournalEntry
+	// entries in the order in which they were made.
+	entries []entry
+	lastSeq int
+}
+
+func parseLogs(journal, undo []byte) (*logs, error) {
+	l := &logs{journal: map[string]host.JournalEntry{}}
+	for fields := range wholeLines(journal) {
+		if err := l.addJournal(fields); err != nil {
+			return nil, err
+		}
+	}
+	for fields := range wholeLines(undo) {
+		if err := l.addUndo(fields); err != nil {
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+// wholeLines yields the fields of every line that was written to its end.
+func wholeLines(log []byte) func(func([]string) bool) {
+	return func(yield func([]string) bool) {
+		for line := range strings.Lines(string(log)) {
+			fields := strings.Fields(line)
+			if len(fields) < 2 || fields[len(fields)-1] != lineEnd || !strings.HasSuffix(line, "\n") {
+				continue
+			}
+			if !yield(fields[:len(fields)-1]) {
+				return
+			}
+		}
+	}
+}
+
+func (l *logs) addJournal(fields []string) error {
+	node, err := unfield(fields[1])
+	if err != nil {
+		return fmt.Errorf("journal: %w", err)
+	}
+	switch {
+	case fields[0] == "~":
+		delete(l.journal, node)
+	case fields[0] == "*" && len(fields) == 5:
+		run, err := unfield(fields[2])
+		if err != nil {
+			return fmt.Errorf("journal: %w", err)
+		}
+		digest, err := unfield(fields[3])
+		if err != nil {
+			return fmt.Errorf("journal: %w", err)
+		}
+		l.journal[node] = host.JournalEntry{Run: run, Digest: digest, Time: parseSeconds(fields[4])}
+	}
+	return nil
+}
+
+func journalLine(node string, e host.JournalEntry) string {
+	return strings.Join([]string{"*", field(node), field(e.Run), field(e.Digest), fmt.Sprintf("%d.%09d", e.Time.Unix(), e.Time.Nanosecond()), lineEnd}, " ")
+}
+
+func (l *logs) addUndo(fields []string) error {
+	switch fields[0] {
+	case "+":
+		e, err := parseEntry(fields[1:])
+		if err != nil {
+			return err
+		}
+		l.entries = append(l.entries, e)
+		l.lastSeq = max(l.lastSeq, e.seq)
+	case "-":
+		seq, err := strconv.Atoi(fields[1])
+		if err != nil {
+			return fmt.Errorf("undo log: %q is not a number", fields[1])
+		}
+		l.drop(seq)
+		l.lastSeq = max(l.lastSeq, seq)
+	}
+	return nil
+}
+
+func (l *logs) drop(seq int) {
+	l.entries = slices.DeleteFunc(l.entries, func(e entry) bool { return e.seq == seq })
+}
+
+// recorded returns the number of the entry that the node recorded in this run for the key, or 0.
+func (l *logs) recorded(run, node, kindWord, target string) int {
+	for _, e := range l.entries {
+		if e.run == run && e.node == node && e.word == kindWord && e.target == target {
+			return e.seq
+		}
+	}
+	return 0
+}
+
+// superseded lists the entries of a run that only an undo of that run would need: an earlier run has recorded the same
+// key in the same way already.
+func (l *logs) superseded(run string) []int {
+	var seqs []int
+	earlier := map[string]bool{}
+	for _, e := range l.entries {
+		identity := e.key()
+		if e.kind == kindCommand {
+			identity += "\x00" + strings.Join(e.data, "\x00")
+		}
+		if e.run != run {
+			earlier[identity] = true
+		} else if earlier[identity] {
+			seqs = append(seqs, e.seq)
+		}
+	}
+	return seqs
+}

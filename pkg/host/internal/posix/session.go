@@ -1,0 +1,382 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package posix
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+)
+
+// session implements host.Session.
+type session struct {
+	host *Host
+	run  host.Run
+	proc *process
+	mark string
+	in   *frameReader
+	logs *logs
+	// system is what is known of the system, brought up to date by each act; skew is that of the clocks.
+	system host.System
+	skew   time.Duration
+	// reload says that units were enabled without telling systemd yet.
+	reload bool
+	// given says that everything was undone: the state directory is gone and with it the lock.
+	given bool
+	// broken is set once an answer was not read to its end: nothing more can be asked.
+	broken error
+}
+
+// holder is the line in the lock's holder file.
+type holder struct {
+	host.Run
+	Since time.Time `json:"since"`
+}
+
+// runDir is where a session keeps what need not last: the output of the command that runs, pipes.
+func (h *Host) runDir() string {
+	if h.config.StateDir == host.StateDir {
+		return "/run/kubexm"
+	}
+	return h.config.StateDir + "/run"
+}
+
+// Begin implements host.Host.
+func (h *Host) Begin(ctx context.Context, r host.Run) (host.Session, error) {
+	if r.ID == "" || r.Holder == "" {
+		return nil, h.invalid("", fmt.Errorf("a run needs an id and a holder"))
+	}
+	line, err := json.Marshal(holder{Run: r, Since: time.Now().UTC().Truncate(time.Second)})
+	if err != nil {
+		return nil, h.invalid("", err)
+	}
+	mark := newMark()
+	s := newScript(mark, h.config.StateDir, coreLib, observeLib, sessionLib, changeLib, unitLib, packageLib, undoLib, stageLib)
+	s.line("T=" + quote(h.runDir()))
+	s.call("s_begin", string(line))
+	proc, err := h.start(ctx, s.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	b := &session{host: h, run: r, proc: proc, mark: mark, in: newFrameReader(proc.out, mark)}
+	stop := context.AfterFunc(ctx, func() { _ = proc.Close() })
+	defer stop()
+	if err := b.locked(ctx); err != nil {
+		_ = proc.Close()
+		return nil, err
+	}
+	if err := b.look(ctx); err != nil {
+		_ = proc.Close()
+		return nil, err
+	}
+	return b, nil
+}
+
+// locked reads how taking the lock went.
+func (s *session) locked(ctx context.Context) error {
+	var busy string
+	for {
+		f, err := s.in.read()
+		if err != nil {
+			if ctx.Err() != nil && busy != "" {
+				return &host.Error{Kind: host.KindLocked, Host: s.host.Name(), Err: ctx.Err(),
+					Message: "an act of a connection that was cut still runs: " + busy, Remedy: "wait for it to end"}
+			}
+			return s.proc.failure(ctx, true)
+		}
+		switch f.kind() {
+		case "begun":
+			return nil
+		case "busy":
+			busy = strings.TrimSpace(string(f.body))
+		case "wait":
+		case "locked":
+			return s.host.lockedBy(f.body)
+		case "nostate":
+			e := s.host.commandError("", "cannot make "+s.host.config.StateDir, 1, s.proc.stderr.String())
+			return e
+		default:
+			return s.host.unexpected(f)
+		}
+	}
+}
+
+func (h *Host) lockedBy(content []byte) error {
+	e := &host.Error{Kind: host.KindLocked, Host: h.Name(), Message: "another writer holds the host"}
+	var by holder
+	// The holder may be about to write its name.
+	if json.Unmarshal(content, &by) == nil && by.Holder != "" {
+		e.Message = fmt.Sprintf("%s holds the host for run %s since %s", by.Holder, by.ID, by.Since.Format(time.RFC3339))
+	}
+	e.Remedy = "wait for that run to end, or stop it"
+	return e
+}
+
+// look reads what the host remembers and how it is.
+func (s *session) look(ctx context.Context) error {
+	o := newObservation(host.Query{}, true, true)
+	sc := &script{}
+	o.render(sc, s.host.config.StateDir)
+	a := newAnswer(o)
+	sent := time.Now()
+	_, err := s.ask(ctx, sc.String(), func(f frame) error {
+		if !a.add(f) {
+			return s.host.unexpected(f)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	facts := a.finish(sent)
+	s.system, s.skew = facts.System, facts.ClockSkew
+	s.system.User = s.host.config.User
+	s.logs, err = parseLogs(a.files[s.host.config.StateDir+"/"+journalFile], a.files[s.host.config.StateDir+"/"+undoFile])
+	if err != nil {
+		return s.host.damaged(err)
+	}
+	return nil
+}
+
+// stopGrace is how long a cancelled act may take to stop before it is given up with its session.
+const stopGrace = 15 * time.Second
+
+// ask sends one script to the worker and hands each frame of its answer to take, up to the end. It returns the exit
+// code. When ctx ends, what runs on the far side is stopped.
+func (s *session) ask(ctx context.Context, script string, take func(frame) error) (int, error) {
+	if s.broken != nil {
+		return 0, s.broken
+	}
+	if ctx.Err() != nil {
+		return 0, s.host.canceled(ctx)
+	}
+	s.host.stats.exchanges.Add(1)
+	if _, err := s.proc.Write([]byte(strconv.Itoa(len(script)) + "\n" + script)); err != nil {
+		return 0, s.lose(ctx)
+	}
+	pid := make(chan string, 1)
+	done := make(chan struct{})
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		s.stopOnCancel(ctx, pid, done)
+	}()
+	code, err := s.answer(ctx, pid, take)
+	close(done)
+	<-stopped
+	return code, err
+}
+
+// stopOnCancel waits for ctx to end and then stops the process whose id comes.
+func (s *session) stopOnCancel(ctx context.Context, pid <-chan string, done <-chan struct{}) {
+	select {
+	case <-done:
+		return
+	case <-ctx.Done():
+	}
+	grace := time.AfterFunc(stopGrace, func() { _ = s.proc.Close() })
+	defer grace.Stop()
+	select {
+	case id := <-pid:
+		s.host.stop(context.WithoutCancel(ctx), id)
+	case <-done:
+		return
+	}
+	<-done
+}
+
+// answer reads frames up to the end of one answer.
+func (s *session) answer(ctx context.Context, pid chan<- string, take func(frame) error) (int, error) {
+	var first error
+	for {
+		f, err := s.in.read()
+		if err != nil {
+			return 0, s.lose(ctx)
+		}
+		switch f.kind() {
+		case "pid":
+			pid <- f.arg(1)
+		case "end":
+			if ctx.Err() != nil {
+				return 0, s.host.canceled(ctx)
+			}
+			return int(parseInt(f.arg(1))), first
+		default:
+			// The answer is read to its end even when we cannot make sense of it.
+			if err := take(f); err != nil && first == nil {
+				first = err
+			}
+		}
+	}
+}
+
+// lose notes that the worker has ended before its answer.
+func (s *session) lose(ctx context.Context) error {
+	err := s.proc.failure(ctx, true)
+	if s.broken == nil {
+		s.broken = &host.Error{Kind: host.KindOf(err), Host: s.host.Name(), Message: "the session is over", Err: err}
+	}
+	return err
+}
+
+// stop ends the process tree of pid on the host, by a connection of its own.
+func (h *Host) stop(ctx context.Context, pid string) {
+	ctx, cancel := context.WithTimeout(ctx, stopGrace)
+	defer cancel()
+	s := newScript(newMark(), h.config.StateDir, coreLib)
+	s.call("k_stop", pid, "30")
+	p, err := h.start(ctx, s.String(), nil)
+	if err != nil {
+		return // the session is given up when its grace is over
+	}
+	unhook := context.AfterFunc(ctx, func() { _ = p.Close() })
+	defer unhook()
+	_, _ = p.end()
+}
+
+// Do implements host.Session.
+func (s *session) Do(ctx context.Context, a host.Act) (*host.Facts, error) {
+	if change, err := checkAct(a); err != nil {
+		return nil, s.host.invalid(change, err)
+	}
+	if s.given {
+		return nil, s.host.invalid("", fmt.Errorf("the host was given back; begin another session"))
+	}
+	if a.Timeout > 0 {
+		var cancel context.CancelFunc
+		// The far side stops by itself; this is for when it does not.
+		ctx, cancel = context.WithTimeout(ctx, a.Timeout+stopGrace)
+		defer cancel()
+	}
+	var feeding *feed
+	if a.Stdin != nil && streams(a) {
+		var err error
+		if feeding, err = s.host.openFeed(ctx, s.mark); err != nil {
+			return nil, err
+		}
+		feeding.start(a.Stdin, a.Progress)
+		defer feeding.close()
+	}
+	full, units := reach(a)
+	o := newObservation(a.Verify, full, units)
+	sc := &actScript{script: &script{}, run: s.run.ID, node: a.Node, logs: s.logs}
+	s.head(sc.script, a)
+	sc.changes(a)
+	o.render(sc.script, s.host.config.StateDir)
+	now := time.Now().UTC()
+	journaled := host.JournalEntry{Run: s.run.ID, Digest: a.Digest, Time: now}
+	sc.line("I=-1; s_boundary")
+	sc.line(`printf '\n%s\n'`, quote(journalLine(a.Node, journaled)), `>>"$S/journal" || c_fail 1`)
+
+	r := &actReader{session: s, act: a, answer: newAnswer(o)}
+	sent := time.Now()
+	code, err := s.ask(ctx, sc.String(), r.take)
+	switch {
+	case err != nil:
+		return nil, err
+	case r.failed != nil:
+		return nil, feeding.explain(r.failed)
+	case code != 0:
+		return nil, &host.Error{Kind: host.KindProtocol, Host: s.host.Name(), ExitCode: code,
+			Message: "the act ended without saying why", Output: s.proc.stderr.String()}
+	}
+	for _, c := range a.Changes {
+		if u, ok := c.(host.Unit); ok && u.Enabled != "" {
+			s.reload = true
+		}
+	}
+	s.logs.journal[a.Node] = journaled
+	return s.facts(r.answer, sent, full), nil
+}
+
+func streams(a host.Act) bool {
+	for _, c := range a.Changes {
+		if cmd, ok := c.(host.Command); ok && cmd.StdinStream {
+			return true
+		}
+	}
+	return false
+}
+
+// head starts the script of an act: who acts and for how long, and the library's variables.
+func (s *session) head(sc *script, a host.Act) {
+	cut := 0
+	if s.host.config.Cut != nil {
+		cut = s.host.config.Cut()
+	}
+	kxCut := ""
+	if cut > 0 {
+		kxCut = strconv.Itoa(cut)
+	}
+	sc.line("KX_CUT=" + kxCut)
+	sc.call("s_act", s.run.ID+" "+a.Node, hundredths(a.Timeout), strconv.Itoa(s.logs.lastSeq+1),
+		field(s.run.ID), field(a.Node), field(a.Task))
+	sc.line("c_env()", "{", ":;", "}")
+}
+
+// facts completes what an act's observation has told by what was known before.
+func (s *session) facts(a *answer, sent time.Time, full bool) *host.Facts {
+	if !full {
+		a.facts.System = s.system
+	}
+	f := a.finish(sent)
+	if !full {
+		f.Taken, f.ClockSkew = time.Now().Add(s.skew), s.skew
+	}
+	f.System.User = s.host.config.User
+	s.system, s.skew = f.System, f.ClockSkew
+	f.Journal, f.UndoEntries = make(map[string]host.JournalEntry, len(s.logs.journal)), len(s.logs.entries)
+	for node, e := range s.logs.journal {
+		f.Journal[node] = e
+	}
+	return f
+}
+
+// End implements host.Session.
+func (s *session) End(ctx context.Context, keep bool) error {
+	defer func() {
+		s.broken = s.host.invalid("", fmt.Errorf("the session has ended"))
+		_ = s.proc.Close()
+	}()
+	if s.broken != nil {
+		return s.broken
+	}
+	var err error
+	if !s.given {
+		err = s.tidy(ctx, keep)
+	}
+	_ = s.proc.CloseWrite()
+	stop := context.AfterFunc(ctx, func() { _ = s.proc.Close() })
+	defer stop()
+	if _, lost := s.proc.end(); err == nil && lost != nil {
+		err = s.host.fail(lost)
+	}
+	return err
+}
+
+// tidy leaves the host's memory and systemd as a finished run should.
+func (s *session) tidy(ctx context.Context, keep bool) error {
+	sc := &script{}
+	if s.reload {
+		sc.line("systemctl daemon-reload")
+	}
+	if drop := s.logs.superseded(s.run.ID); !keep && len(drop) > 0 {
+		words := make([]string, len(drop))
+		for i, seq := range drop {
+			words[i] = strconv.Itoa(seq)
+		}
+		sc.call("u_forget", words...)
+	}
+	sc.line(`rm -rf "$T" "$S/act" "$S/holder"`)
+	code, err := s.ask(ctx, sc.String(), func(f frame) error { return s.host.unexpected(f) })
+	if err == nil && code != 0 {
+		err = s.host.commandError("", "cannot tidy the state directory", code, s.proc.stderr.String())
+	}
+	return err
+}

@@ -1,0 +1,263 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package posix
+
+import (
+	"bufio"
+	"bytes"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+)
+
+// capabilities in the order of their numbers (linux/capability.h).
+var capabilities = strings.Fields(`chown dac_override dac_read_search fowner fsetid kill setgid setuid setpcap linux_immutable
+	net_bind_service net_broadcast net_admin net_raw ipc_lock ipc_owner sys_module sys_rawio sys_chroot sys_ptrace sys_pacct
+	sys_admin sys_boot sys_nice sys_resource sys_time sys_tty_config mknod lease audit_write audit_control setfcap mac_override
+	mac_admin syslog wake_alarm block_suspend audit_read perfmon bpf checkpoint_restore`)
+
+// systemFromFiles fills in what the files tell. Files that were not read leave their facts alone.
+func (a *answer) systemFromFiles() {
+	sys := &a.facts.System
+	text := func(file string) string { return strings.TrimSpace(string(a.files[file])) }
+
+	release := assignments(a.files[fileOSRelease])
+	sys.OSID, sys.OSVersion, sys.OSName = release["ID"], release["VERSION_ID"], release["PRETTY_NAME"]
+	sys.Hostname, sys.Kernel = text(fileHostname), text(fileKernel)
+	if c := text(fileContainer); c != "" && sys.Container == "" {
+		sys.Container = c
+	}
+	sys.Swap, sys.MissingCapabilities = nil, nil
+	sys.CPUs = countCPUs(text(fileCPUs))
+	sys.MemoryBytes = kilobytes(a.files[fileMemory], "MemTotal:")
+	sys.DefaultInterface = defaultInterface(a.files[fileRoutes])
+	sys.Nameservers = nameservers(a.files[fileResolv])
+	sys.UpstreamNameservers = nameservers(a.files[fileResolved])
+	for i, line := range slices.Collect(strings.Lines(string(a.files[fileSwaps]))) {
+		if fields := strings.Fields(line); i > 0 && len(fields) > 0 {
+			sys.Swap = append(sys.Swap, fields[0])
+		}
+	}
+	switch enforce, has := a.files[fileSELinux]; {
+	case has && strings.TrimSpace(string(enforce)) == "1":
+		sys.SELinux = "Enforcing"
+	case has:
+		sys.SELinux = "Permissive"
+	case a.files[fileSELinuxOff] != nil:
+		sys.SELinux = "Disabled"
+	}
+	if !a.taken.IsZero() {
+		uptime := time.Duration(parseFloat(text(fileUptime)) * float64(time.Second))
+		sys.BootTime = a.taken.Add(-uptime).Truncate(time.Second)
+	}
+	a.status(sys)
+}
+
+// status reads effective user and capability bounds from /proc/self/status.
+func (a *answer) status(sys *host.System) {
+	last := int(parseInt(strings.TrimSpace(string(a.files[fileLastCap]))))
+	for line := range strings.Lines(string(a.files[fileStatus])) {
+		fields := strings.Fields(line)
+		switch {
+		case len(fields) > 2 && fields[0] == "Uid:":
+			sys.Root = fields[2] == "0"
+		case len(fields) == 2 && fields[0] == "CapBnd:":
+			bounds, err := strconv.ParseUint(fields[1], 16, 64)
+			if err != nil {
+				continue
+			}
+			for i, name := range capabilities {
+				if i <= last && bounds&(1<<i) == 0 {
+					sys.MissingCapabilities = append(sys.MissingCapabilities, name)
+				}
+			}
+		}
+	}
+}
+
+// unitsFromList reads the blocks of systemctl show, which come in the order in which the units were named.
+func (a *answer) unitsFromList() {
+	shown := map[string]host.UnitState{}
+	i := 0
+	for block := range strings.SplitSeq(strings.TrimSpace(string(a.units)), "\n\n") {
+		properties := map[string]string{}
+		for line := range strings.Lines(block) {
+			key, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
+			properties[key] = value
+		}
+		names := append(strings.Fields(properties["Names"]), properties["Id"])
+		// A unit that systemctl could not show at all has no block.
+		for i < len(a.o.units) && !slices.Contains(names, a.o.units[i]) && !slices.Contains(names, a.o.units[i]+".service") {
+			i++
+		}
+		if i == len(a.o.units) {
+			break
+		}
+		unit := host.UnitState{
+			Load: properties["LoadState"], Active: properties["ActiveState"], Sub: properties["SubState"], File: properties["UnitFileState"],
+			NeedDaemonReload: properties["NeedDaemonReload"] == "yes",
+		}
+		if since := parseInt(properties["ActiveEnterTimestampMonotonic"]); since > 0 && unit.Active == "active" && !a.facts.System.BootTime.IsZero() {
+			unit.Since = a.facts.System.BootTime.Add(time.Duration(since) * time.Microsecond)
+		}
+		shown[a.o.units[i]] = unit
+		i++
+	}
+	for _, name := range a.o.query.Units {
+		unit, ok := shown[name]
+		if !ok {
+			unit = host.UnitState{Load: "not-found", Active: "inactive"}
+		}
+		if a.facts.Units == nil {
+			a.facts.Units = map[string]host.UnitState{}
+		}
+		a.facts.Units[name] = unit
+	}
+	if !slices.Contains(a.o.units, timeUnits[0]) {
+		return // the services of the system were not asked for
+	}
+	sys := &a.facts.System
+	sys.TimeSync, sys.Firewall = "", ""
+	for _, name := range timeUnits {
+		if shown[name].Active == "active" && sys.TimeSync == "" {
+			sys.TimeSync = name
+		}
+	}
+	if shown["firewalld.service"].Active == "active" {
+		sys.Firewall = "firewalld"
+	} else if shown["ufw.service"].Active == "active" && assignments(a.files[fileUFW])["ENABLED"] == "yes" {
+		sys.Firewall = "ufw"
+	}
+}
+
+// assignments reads KEY=value lines with optional quotes (os-release(5)).
+func assignments(content []byte) map[string]string {
+	values := map[string]string{}
+	for line := range strings.Lines(string(content)) {
+		key, value, ok := strings.Cut(strings.TrimSpace(line), "=")
+		if ok && !strings.HasPrefix(key, "#") {
+			values[key] = strings.Trim(value, `"'`)
+		}
+	}
+	return values
+}
+
+func goarch(machine string) string {
+	switch machine {
+	case "x86_64":
+		return "amd64"
+	case "aarch64":
+		return "arm64"
+	}
+	return machine
+}
+
+// countCPUs counts a list such as 0-3,8.
+func countCPUs(list string) int32 {
+	var n int32
+	for part := range strings.SplitSeq(list, ",") {
+		first, last, isRange := strings.Cut(part, "-")
+		switch {
+		case isRange:
+			n += int32(parseInt(last)-parseInt(first)) + 1
+		case first != "":
+			n++
+		}
+	}
+	return n
+}
+
+func kilobytes(content []byte, key string) int64 {
+	for line := range strings.Lines(string(content)) {
+		if fields := strings.Fields(line); len(fields) > 1 && fields[0] == key {
+			return parseInt(fields[1]) << 10
+		}
+	}
+	return 0
+}
+
+func parseFloat(text string) float64 {
+	first, _, _ := strings.Cut(text, " ")
+	f, err := strconv.ParseFloat(first, 64)
+	if err != nil {
+		return 0
+	}
+	return f
+}
+
+// defaultInterface reads /proc/net/route: interface, destination, gateway, flags, …, mask, with the default's all zero.
+func defaultInterface(content []byte) string {
+	for line := range strings.Lines(string(content)) {
+		if fields := strings.Fields(line); len(fields) > 7 && fields[1] == "00000000" && fields[7] == "00000000" {
+			return fields[0]
+		}
+	}
+	return ""
+}
+
+func nameservers(content []byte) []string {
+	var servers []string
+	for line := range strings.Lines(string(content)) {
+		if fields := strings.Fields(line); len(fields) > 1 && fields[0] == "nameserver" {
+			servers = append(servers, fields[1])
+		}
+	}
+	return servers
+}
+
+// parseAddresses reads lines of "ip -o addr": "2: eth0 inet 10.0.0.1/24 …".
+func parseAddresses(body []byte) []string {
+	var addresses []string
+	scanner := bufio.NewScanner(bytes.NewReader(body))
+	for scanner.Scan() {
+		fields := strings.Fields(scanner.Text())
+		if len(fields) < 4 || fields[2] != "inet" && fields[2] != "inet6" {
+			continue
+		}
+		if p, err := netip.ParsePrefix(fields[3]); err == nil && p.Addr().IsGlobalUnicast() {
+			addresses = append(addresses, p.String())
+		}
+	}
+	return addresses
+}
+
+// parseResolves reads lines of "getent ahosts": "10.0.0.1 STREAM name".
+func parseResolves(body []byte) []string {
+	var addresses []string
+	for line := range strings.Lines(string(body)) {
+		if fields := strings.Fields(line); len(fields) > 0 && !slices.Contains(addresses, fields[0]) {
+			addresses = append(addresses, fields[0])
+		}
+	}
+	return addresses
+}
+
+// parsePorts reads lines of "ss -Htlnp": State Recv-Q Send-Q Local:Port Peer:Port users:(("name",pid=1,fd=3)).
+func parsePorts(body []byte, asked []int32) map[int32]host.Listener {
+	ports := map[int32]host.Listener{}
+	for line := range strings.Lines(string(body)) {
+		fields := strings.Fields(line)
+		if len(fields) < 4 {
+			continue
+		}
+		colon := strings.LastIndexByte(fields[3], ':')
+		port := int32(parseInt(fields[3][colon+1:]))
+		if !slices.Contains(asked, port) {
+			continue
+		}
+		var l host.Listener
+		if _, users, ok := strings.Cut(line, `users:(("`); ok {
+			name, rest, _ := strings.Cut(users, `"`)
+			_, pid, _ := strings.Cut(rest, "pid=")
+			pid, _, _ = strings.Cut(pid, ",")
+			l = host.Listener{Process: name, PID: int32(parseInt(pid))}
+		}
+		ports[port] = l
+	}
+	return ports
+}

@@ -1,0 +1,183 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package posix
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+)
+
+// Undo implements host.Session.
+func (s *session) Undo(ctx context.Context, scope host.Scope, report func(host.Undone)) error {
+	if s.given {
+		return nil
+	}
+	if report == nil {
+		report = func(host.Undone) {}
+	}
+	all := scope == host.Scope{}
+	var chosen []entry
+	for _, e := range slices.Backward(s.logs.entries) {
+		if e.within(scope) {
+			chosen = append(chosen, e)
+		}
+	}
+	sc := &script{}
+	s.head(sc, host.Act{Node: "undo", Task: scope.Task})
+	for _, e := range chosen {
+		sc.call("u_entry", undoCall(e, all)...)
+	}
+	for _, node := range s.journaled(scope, all) {
+		sc.line(`printf '\n~ %s ;\n'`, quote(field(node)), `>>"$S/journal"`)
+	}
+	r := &undoReader{session: s, all: all, byNumber: map[int]entry{}, report: report}
+	for _, e := range chosen {
+		r.byNumber[e.seq] = e
+	}
+	if _, err := s.ask(ctx, sc.String(), r.take); err != nil {
+		return err
+	}
+	if err := s.afterUndo(ctx, chosen, r); err != nil {
+		return err
+	}
+	for _, node := range s.journaled(scope, all) {
+		delete(s.logs.journal, node)
+	}
+	if err := errors.Join(r.failures...); err != nil || !all {
+		return err
+	}
+	return s.giveBack(ctx)
+}
+
+// undoCall is the call that undoes e: number, kind, target and what the function of the kind wants besides.
+func undoCall(e entry, all bool) []string {
+	call := []string{strconv.Itoa(e.seq), e.kind, e.target}
+	switch e.kind {
+	case "made":
+		return append(call, map[bool]string{true: "all", false: "some"}[all])
+	case "block":
+		// data: path, name
+		if len(e.data) == 2 {
+			return append(call, e.data[0], e.data[1], field(e.data[0]))
+		}
+	case "sysctl":
+		return append(call, sysctlPath(e.target))
+	case "unit":
+		for _, d := range e.data {
+			if d == "" {
+				d = "-"
+			}
+			call = append(call, d)
+		}
+		return call
+	}
+	return append(call, e.data...)
+}
+
+// journaled lists the nodes whose journal lines the undo takes back: those of the scope's entries, or all.
+func (s *session) journaled(scope host.Scope, all bool) []string {
+	nodes := map[string]bool{}
+	for node, j := range s.logs.journal {
+		if all || scope.Node == node || scope.Run == j.Run && scope.Task == "" && scope.Node == "" {
+			nodes[node] = true
+		}
+	}
+	for _, e := range s.logs.entries {
+		if _, ok := s.logs.journal[e.node]; ok && e.within(scope) {
+			nodes[e.node] = true
+		}
+	}
+	var sorted []string
+	for node := range nodes {
+		sorted = append(sorted, node)
+	}
+	slices.Sort(sorted)
+	return sorted
+}
+
+// afterUndo lets systemd see what came back, and starts again what ran before.
+func (s *session) afterUndo(ctx context.Context, undone []entry, r *undoReader) error {
+	reload := s.reload
+	for _, e := range undone {
+		reload = reload || e.kind == "unit" || strings.Contains(path.Dir(e.target)+"/", "/systemd/")
+	}
+	if !reload {
+		return nil
+	}
+	sc := &script{}
+	s.head(sc, host.Act{Node: "undo"})
+	sc.line("systemctl daemon-reload")
+	if len(r.later) > 0 {
+		sc.call("u_later", r.later...)
+	}
+	_, err := s.ask(ctx, sc.String(), r.take)
+	s.reload = s.reload && err != nil
+	return err
+}
+
+// giveBack removes everything that we keep on the host, the lock's file included.
+func (s *session) giveBack(ctx context.Context) error {
+	sc := &script{}
+	sc.line(`rm -rf "$T" && rm -rf "$S"`)
+	code, err := s.ask(ctx, sc.String(), func(f frame) error { return s.host.unexpected(f) })
+	if err == nil && code != 0 {
+		err = s.host.commandError("", "cannot remove "+s.host.config.StateDir, code, s.proc.stderr.String())
+	}
+	s.given = err == nil
+	return err
+}
+
+// undoReader takes the frames of an undo.
+type undoReader struct {
+	session  *session
+	all      bool
+	byNumber map[int]entry
+	report   func(host.Undone)
+	later    []string // number and unit of those that wait for the end
+	output   map[int]*host.Error
+	failures []error
+}
+
+func (r *undoReader) take(f frame) error {
+	seq := int(parseInt(f.arg(1)))
+	e, known := r.byNumber[seq]
+	if f.kind() == "timeout" {
+		return nil
+	}
+	if !known {
+		return r.session.host.unexpected(f)
+	}
+	switch f.kind() {
+	case "failed":
+		if r.output == nil {
+			r.output = map[int]*host.Error{}
+		}
+		if r.output[seq] == nil {
+			r.output[seq] = r.session.host.commandError(e.key(), "cannot be undone", int(parseInt(f.arg(2))), strings.TrimSpace(string(f.body)))
+		}
+	case "undone":
+		r.session.logs.drop(seq)
+		r.report(host.Undone{Key: e.key(), Node: e.node})
+	case "later":
+		r.later = append(r.later, strconv.Itoa(seq), e.target)
+	case "stays":
+	case "kept":
+		var err error = r.output[seq]
+		if r.output[seq] == nil {
+			err = r.session.host.commandError(e.key(), "cannot be undone", 1, "")
+		}
+		r.failures = append(r.failures, fmt.Errorf("undo of node %s: %w", e.node, err))
+		r.report(host.Undone{Key: e.key(), Node: e.node, Err: err})
+	default:
+		return r.session.host.unexpected(f)
+	}
+	return nil
+}

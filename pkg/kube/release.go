@@ -1,0 +1,260 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"helm.sh/helm/v3/pkg/action"
+	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/release"
+	"helm.sh/helm/v3/pkg/storage/driver"
+	"sigs.k8s.io/yaml"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
+)
+
+const (
+	// abandonedAfter is when an unfinished release counts as left behind by a process that died. Nothing is waited for
+	// during a release, so a living one takes seconds.
+	abandonedAfter = 2 * time.Minute
+	// releaseTimeout bounds one release's hooks where the context has no deadline.
+	releaseTimeout = 5 * time.Minute
+	// afterwards is how long a release may take to put its failure on record after the context has ended.
+	afterwards = 5 * time.Second
+	// keptRevisions is how many old revisions of a release are kept.
+	keptRevisions = 5
+	// shownValues is how many differing values are told of.
+	shownValues = 5
+)
+
+// ReleaseDiffers says how the Helm release differs from being deployed with exactly this chart and these values; "" if
+// it does not. Of values it names the paths alone: they may hold secrets.
+func (c *Cluster) ReleaseDiffers(ctx context.Context, r step.HelmRelease) (string, error) {
+	want, err := read(r)
+	if err != nil {
+		return "", err
+	}
+	config, err := c.helm(ctx, r.Namespace)
+	if err != nil {
+		return "", c.fail(err, "%s", want)
+	}
+	is, err := bounded(ctx, func() (*release.Release, error) { return lastRevision(config, r.Name) })
+	if err != nil {
+		return "", c.fail(err, "%s", want)
+	}
+	return want.differs(is), nil
+}
+
+// InstallRelease makes the Helm release deployed with exactly this chart and these values: it installs or upgrades, and
+// does not wait for what is in it to become ready. What a process that died has left unfinished is taken over; a
+// release that another client is at work on is waited for.
+func (c *Cluster) InstallRelease(ctx context.Context, r step.HelmRelease) error {
+	want, err := read(r)
+	if err != nil {
+		return err
+	}
+	config, err := c.helm(ctx, r.Namespace)
+	if err != nil {
+		return c.fail(err, "%s", want)
+	}
+	if err := want.install(ctx, config, c); err != nil {
+		return c.fail(err, "%s", want)
+	}
+	return nil
+}
+
+// desired is a release as it is to be.
+type desired struct {
+	name, namespace string
+	chart           *chart.Chart
+	values          map[string]any
+	// description is kept with the revision: it tells one chart from another of the same version. Labels would not do,
+	// because they are inherited by revisions that others make.
+	description string
+}
+
+func read(r step.HelmRelease) (*desired, error) {
+	d := &desired{name: r.Name, namespace: r.Namespace}
+	var err error
+	if d.chart, err = loader.LoadArchive(bytes.NewReader(r.Chart)); err != nil {
+		return nil, fmt.Errorf("%s: its chart is not readable: %w", d, err)
+	}
+	if d.chart.Metadata.Type == "library" {
+		return nil, fmt.Errorf("%s: chart %s is a library, which cannot be installed", d, d.chart.Name())
+	}
+	if err := action.CheckDependencies(d.chart, d.chart.Metadata.Dependencies); err != nil {
+		return nil, fmt.Errorf("%s: chart %s: %w", d, d.chart.Name(), err)
+	}
+	if err := yaml.UnmarshalStrict(r.Values, &d.values); err != nil {
+		return nil, fmt.Errorf("%s: its values are not a YAML mapping", d) // the parser's error may quote one
+	}
+	sum := sha256.Sum256(r.Chart)
+	d.description = "Deployed by kubexm, chart sha256:" + hex.EncodeToString(sum[:])
+	return d, nil
+}
+
+// String names the release for people.
+func (d *desired) String() string { return "Helm release " + d.namespace + "/" + d.name }
+
+// lastRevision returns a release's newest revision, nil if there is none.
+func lastRevision(config *action.Configuration, name string) (*release.Release, error) {
+	r, err := config.Releases.Last(name)
+	if errors.Is(err, driver.ErrReleaseNotFound) {
+		return nil, nil
+	}
+	return r, err
+}
+
+// differs says how a release, nil if there is none, differs from d.
+func (d *desired) differs(is *release.Release) string {
+	if is == nil {
+		return "not installed"
+	}
+	was, now := is.Chart.Metadata, d.chart.Metadata
+	switch {
+	case is.Info.Status != release.StatusDeployed:
+		return fmt.Sprintf("%s: %s", is.Info.Status, is.Info.Description)
+	case was.Name != now.Name || was.Version != now.Version:
+		return fmt.Sprintf("deployed with chart %s %s, not %s %s", was.Name, was.Version, now.Name, now.Version)
+	case is.Info.Description != d.description:
+		return fmt.Sprintf("deployed with other content of chart %s %s, or by somebody else: %s", now.Name, now.Version, is.Info.Description)
+	}
+	paths := differingPaths(plain(is.Config), plain(d.values), "")
+	if len(paths) > shownValues {
+		paths = append(paths[:shownValues], fmt.Sprintf("%d more", len(paths)-shownValues))
+	}
+	if len(paths) > 0 {
+		return "deployed with other values: " + strings.Join(paths, ", ")
+	}
+	return ""
+}
+
+// plain returns values as JSON has them, so that those read from YAML compare with those read from a record.
+func plain(values map[string]any) map[string]any {
+	out := map[string]any{}
+	raw, err := json.Marshal(values)
+	if err == nil {
+		err = json.Unmarshal(raw, &out)
+	}
+	if err != nil {
+		return values
+	}
+	return out
+}
+
+// differingPaths returns the paths, .a.b, of the values that are not the same in both.
+func differingPaths(a, b map[string]any, at string) []string {
+	keys := map[string]any{}
+	maps.Copy(keys, a)
+	maps.Copy(keys, b)
+	var paths []string
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		x, inA := a[key]
+		y, inB := b[key]
+		xs, xIsMap := x.(map[string]any)
+		ys, yIsMap := y.(map[string]any)
+		switch {
+		case xIsMap && yIsMap:
+			paths = append(paths, differingPaths(xs, ys, at+"."+key)...)
+		case inA != inB || !reflect.DeepEqual(x, y):
+			paths = append(paths, at+"."+key)
+		}
+	}
+	return paths
+}
+
+// install makes d so.
+func (d *desired) install(ctx context.Context, config *action.Configuration, c *Cluster) error {
+	is, err := d.settle(ctx, config)
+	if err != nil {
+		return err
+	}
+	if is != nil && (is.Info.Status == release.StatusUninstalling || is.Info.Status == release.StatusUninstalled) {
+		uninstall := action.NewUninstall(config)
+		uninstall.Timeout = timeLeft(ctx)
+		if _, err := run(ctx, func() (*release.UninstallReleaseResponse, error) { return uninstall.Run(d.name) }); err != nil {
+			return fmt.Errorf("finishing what is left of its uninstallation: %w", err)
+		}
+		is = nil
+	}
+	if is == nil {
+		install := action.NewInstall(config)
+		install.ReleaseName, install.Namespace, install.CreateNamespace = d.name, d.namespace, true
+		install.Description, install.Timeout = d.description, timeLeft(ctx)
+		install.DisableOpenAPIValidation = true // the server validates; its schema is megabytes
+		_, err := run(ctx, func() (*release.Release, error) { return install.Run(d.chart, d.values) })
+		return err
+	}
+	// Helm leaves definitions of kinds alone in upgrades, and then applies objects that may not fit them.
+	for _, definition := range d.chart.CRDObjects() {
+		if err := c.Apply(ctx, definition.File.Data); err != nil {
+			return fmt.Errorf("%s of its chart: %w", definition.Filename, err)
+		}
+	}
+	upgrade := action.NewUpgrade(config)
+	upgrade.Namespace, upgrade.ResetValues, upgrade.MaxHistory = d.namespace, true, keptRevisions
+	upgrade.Description, upgrade.Timeout = d.description, timeLeft(ctx)
+	upgrade.DisableOpenAPIValidation = true
+	_, err = run(ctx, func() (*release.Release, error) { return upgrade.Run(d.name, d.chart, d.values) })
+	return err
+}
+
+// settle returns the newest revision, nil if there is none, once nobody is at work on it. One that was abandoned is put
+// on record as failed: an upgrade goes on from there, and keeps what runs.
+func (d *desired) settle(ctx context.Context, config *action.Configuration) (*release.Release, error) {
+	for {
+		is, err := bounded(ctx, func() (*release.Release, error) { return lastRevision(config, d.name) })
+		if err != nil || is == nil || !is.Info.Status.IsPending() {
+			return is, err
+		}
+		left := abandonedAfter - time.Since(is.Info.LastDeployed.Time)
+		if left <= 0 {
+			is.SetStatus(release.StatusFailed, fmt.Sprintf("Was %s when its client died; taken over by kubexm", is.Info.Status))
+			return is, config.Releases.Update(is)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("another client began a change of it at %s (%s); it counts as abandoned in %s",
+				is.Info.LastDeployed.Format(time.RFC3339), is.Info.Status, left.Round(time.Second))
+		case <-time.After(min(left, time.Second)):
+		}
+	}
+}
+
+// timeLeft is how long hooks may take.
+func timeLeft(ctx context.Context) time.Duration {
+	if deadline, ok := ctx.Deadline(); ok {
+		return min(time.Until(deadline), releaseTimeout)
+	}
+	return releaseTimeout
+}
+
+// run runs one of Helm's actions. When ctx ends, the action's requests fail, and it is given a moment to put its failure
+// on record. Helm's own RunWithContext would leave it blocked for good.
+func run[T any](ctx context.Context, act func() (T, error)) (T, error) {
+	grace, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cancel(nil)
+	stop := context.AfterFunc(ctx, func() {
+		time.AfterFunc(afterwards, func() { cancel(context.Cause(ctx)) })
+	})
+	defer stop()
+	v, err := bounded(grace, act)
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return v, err
+}

@@ -1,0 +1,195 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package plan is the work to be done as data: which step on which host, in which task of which module, after what. A
+// plan is made by a pipeline (package pipeline) from a specification and facts, without touching anything; it is
+// printed, compared, written to a file, read back and run (package engine).
+//
+// It also holds the words that pipeline, module and task share: a Task is named steps, a Builder lays tasks on hosts.
+package plan
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/graph"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
+)
+
+// Version of the plan's JSON form.
+const Version = "kubexm.mensylisir.io/plan/v1"
+
+// Controller is the host name of nodes that run where the engine runs.
+const Controller = ""
+
+// Plan is the whole work of one intent.
+type Plan struct {
+	// Intent is the pipeline's name: CreateCluster, JoinWorker, …
+	Intent string
+	// Cluster is the name of the cluster that it is about.
+	Cluster string
+	// Hosts names the hosts in the order in which a person expects them; what a Node says of its Host is one of them.
+	Hosts []string
+	graph *graph.Graph[Node]
+}
+
+// Node is one step on one host.
+type Node struct {
+	// ID is unique in the plan: host/module/task/step; for the controller "controller/…". It does not depend on the
+	// position in the plan, so the journal knows it again in a later plan.
+	ID string
+	// Host is a name of Plan.Hosts, or Controller.
+	Host               string
+	Module, Task, Name string
+	Step               step.Step
+	// Digest of the step's JSON form, "sha256:…": the input digest of the journal.
+	Digest string
+}
+
+// Graph returns the compiled graph of p.
+func (p *Plan) Graph() *graph.Graph[Node] { return p.graph }
+
+// Task is one component's one goal on one host: dedicated steps in order.
+type Task struct {
+	Name  string
+	Steps []step.Step
+}
+
+// Module is a strategic domain's part in a pipeline, on one host: tasks in order.
+type Module struct {
+	Name  string
+	Tasks []Task
+}
+
+// Builder lays modules on hosts. Nodes of one host come one after the other in the order in which they are added;
+// between hosts, and between a host and the controller, only outputs make an order. The zero value is not usable; see New.
+type Builder struct {
+	intent, cluster string
+	hosts           []string
+	last            map[string]string // host → ID of its last node
+	b               graph.Builder[Node]
+	errs            []error
+}
+
+// New returns a Builder for a plan.
+func New(intent, cluster string) *Builder {
+	return &Builder{intent: intent, cluster: cluster, last: make(map[string]string)}
+}
+
+// Host lays modules on a host, after what was laid on it before.
+func (b *Builder) Host(name string, modules ...Module) {
+	if err := checkName(name); err != nil {
+		b.errs = append(b.errs, err)
+		return
+	}
+	if _, ok := b.last[name]; !ok {
+		b.hosts = append(b.hosts, name)
+		b.last[name] = ""
+	}
+	for _, m := range modules {
+		for _, t := range m.Tasks {
+			for _, s := range t.Steps {
+				var after []string
+				if l := b.last[name]; l != "" {
+					after = []string{l}
+				}
+				b.last[name] = b.add(name, m.Name, t.Name, s, after)
+			}
+		}
+	}
+}
+
+// Gate lays modules on the controller. Steps of one task come one after the other; tasks wait for nothing but the
+// outputs that they take. A gate that is there already is not added again: several hosts may ask for the same one.
+func (b *Builder) Gate(modules ...Module) {
+	for _, m := range modules {
+		for _, t := range m.Tasks {
+			var after []string
+			for _, s := range t.Steps {
+				id := nodeID(controllerPlace, m.Name, t.Name, s.Meta().Name)
+				if !b.b.Has(id) {
+					b.add(Controller, m.Name, t.Name, s, after)
+				}
+				after = []string{id}
+			}
+		}
+	}
+}
+
+func checkName(name string) error {
+	switch {
+	case name == Controller:
+		return errors.New("a host has no name")
+	case name == controllerPlace || strings.Contains(name, "/"):
+		return fmt.Errorf("a host cannot be called %q", name)
+	}
+	return nil
+}
+
+func (b *Builder) add(hostName, module, task string, s step.Step, after []string) string {
+	m := s.Meta()
+	n := Node{
+		ID: nodeID(placeOf(hostName), module, task, m.Name), Host: hostName, Module: module, Task: task, Name: m.Name, Step: s,
+	}
+	raw, err := step.Marshal(s)
+	if err == nil {
+		err = fits(s, hostName)
+	}
+	if err != nil {
+		b.errs = append(b.errs, fmt.Errorf("%s: %w", n.ID, err))
+	}
+	n.Digest = digest(raw)
+	return b.b.Add(graph.Node[Node]{ID: n.ID, After: after, Takes: m.Takes, Makes: m.Makes, Value: n})
+}
+
+// fits refuses steps that cannot run where they were laid.
+func fits(s step.Step, hostName string) error {
+	if seq, ok := s.(step.Sequence); ok {
+		for i, p := range seq.Parts {
+			if err := fits(p, hostName); err != nil {
+				return fmt.Errorf("part %d: %w", i, err)
+			}
+		}
+		return nil
+	}
+	_, onController := s.(step.Prober)
+	switch {
+	case onController && hostName != Controller:
+		return fmt.Errorf("a step of kind %s runs on the controller, not on a host", step.KindOf(s))
+	case !onController && hostName == Controller:
+		return fmt.Errorf("a step of kind %s runs on a host, not on the controller", step.KindOf(s))
+	}
+	return nil
+}
+
+func digest(raw []byte) string {
+	sum := sha256.Sum256(raw)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// placeOf is how IDs name a host.
+func placeOf(hostName string) string {
+	if hostName == Controller {
+		return controllerPlace
+	}
+	return hostName
+}
+
+// controllerPlace names the controller in IDs; no host may be called so.
+const controllerPlace = "controller"
+
+func nodeID(place, module, task, name string) string {
+	return place + "/" + module + "/" + task + "/" + name
+}
+
+// Plan compiles what was laid.
+func (b *Builder) Plan() (*Plan, error) {
+	g, err := b.b.Compile()
+	if err := errors.Join(append(b.errs, err)...); err != nil {
+		return nil, fmt.Errorf("plan %s of cluster %s: %w", b.intent, b.cluster, err)
+	}
+	return &Plan{Intent: b.intent, Cluster: b.cluster, Hosts: b.hosts, graph: g}, nil
+}

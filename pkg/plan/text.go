@@ -1,0 +1,223 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"bufio"
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
+)
+
+// Text writes all of p for people and golden files: for each host, in order, a line per node and below it a line per
+// part. Content is shown by its size and digest, secrets and outputs as references.
+func (p *Plan) Text(w io.Writer) error {
+	b := bufio.NewWriter(w)
+	fmt.Fprintf(b, "%s of %s: %d nodes on %d hosts and the controller\n", p.Intent, p.Cluster, p.graph.Len(), len(p.Hosts))
+	byHost := make(map[string][]int)
+	for _, i := range p.graph.Order() {
+		name := p.graph.Node(i).Value.Host
+		byHost[name] = append(byHost[name], i)
+	}
+	for _, name := range append([]string{Controller}, p.Hosts...) {
+		if name == Controller && len(byHost[name]) == 0 {
+			continue
+		}
+		fmt.Fprintf(b, "\n%s: %d nodes\n", placeOf(name), len(byHost[name]))
+		for _, i := range byHost[name] {
+			p.text(b, i)
+		}
+	}
+	return b.Flush()
+}
+
+func (p *Plan) text(w io.Writer, i int) {
+	gn := p.graph.Node(i)
+	n, m := gn.Value, gn.Value.Step.Meta()
+	fmt.Fprintf(w, "  %s/%s %s", n.Module, n.Task, n.Name)
+	// A host's nodes follow each other anyway; only what else they wait for is news.
+	if n.Host == Controller && len(gn.After) > 0 {
+		fmt.Fprintf(w, "  after %s", strings.Join(gn.After, ", "))
+	}
+	if len(gn.Takes) > 0 {
+		fmt.Fprintf(w, "  takes %s", strings.Join(gn.Takes, ", "))
+	}
+	if len(gn.Makes) > 0 {
+		fmt.Fprintf(w, "  makes %s", strings.Join(gn.Makes, ", "))
+	}
+	if m.Timeout > 0 {
+		fmt.Fprintf(w, "  within %s", time.Duration(m.Timeout))
+	}
+	if m.Retry.Attempts > 1 {
+		fmt.Fprintf(w, "  up to %d times", m.Retry.Attempts)
+	}
+	if m.Disrupts != "" {
+		fmt.Fprintf(w, "  ! %s", m.Disrupts)
+	}
+	fmt.Fprintln(w)
+	for _, line := range describe(n.Step) {
+		fmt.Fprintf(w, "      %s\n", line)
+	}
+}
+
+// describe is a line per part of s.
+func describe(s step.Step) []string {
+	switch s := s.(type) {
+	case step.Sequence:
+		var lines []string
+		if s.Done != nil {
+			lines = append(lines, "until "+done(*s.Done))
+		}
+		for _, p := range s.Parts {
+			lines = append(lines, describe(p)...)
+		}
+		return lines
+	case step.Import:
+		var lines []string
+		for _, m := range s.Images {
+			lines = append(lines, fmt.Sprintf("image %s %s", m.Ref, short(m.Digest)))
+		}
+		return lines
+	case step.Claim:
+		lines := []string{words("claim", s.Paths...)}
+		for _, c := range s.Cleanup {
+			lines = append(lines, fmt.Sprintf("on undo %s: %s", c.Title, strings.Join(c.Argv, " ")))
+		}
+		return lines
+	case step.Command:
+		lines := []string{fmt.Sprintf("command %s: %s", s.Title, strings.Join(s.Argv, " "))}
+		if len(s.Env) > 0 {
+			lines = append(lines, words("  env", s.Env...))
+		}
+		if len(s.Stdin) > 0 {
+			lines = append(lines, "  stdin "+content(s.Stdin))
+		}
+		if len(s.Undo) > 0 {
+			lines = append(lines, words("  on undo", s.Undo...))
+		}
+		return append(lines, "  until "+done(s.Done))
+	}
+	return []string{line(s)}
+}
+
+// line describes a step that one line can hold.
+func line(s step.Step) string {
+	switch s := s.(type) {
+	case step.File:
+		from := content(s.Content)
+		if s.From != nil {
+			from = artifact(*s.From)
+		}
+		return fmt.Sprintf("file %s %s %s", s.Path, access(s.Mode, s.Owner, s.Group), from)
+	case step.Directory:
+		return fmt.Sprintf("directory %s %s", s.Path, access(s.Mode, s.Owner, s.Group))
+	case step.Link:
+		return fmt.Sprintf("link %s → %s", s.Path, s.Target)
+	case step.Absent:
+		return "absent " + s.Path
+	case step.Block:
+		return fmt.Sprintf("block %s of %s %s", s.Name, s.Path, content(step.Literal(s.Content)))
+	case step.Service:
+		if s.Stopped {
+			return fmt.Sprintf("service %s disabled, stopped", s.Name)
+		}
+		text := fmt.Sprintf("service %s enabled, started", s.Name)
+		if s.Settle > 0 {
+			text += fmt.Sprintf(", up for %s", time.Duration(s.Settle))
+		}
+		if len(s.Watches) > 0 {
+			text += words(", restarted after", s.Watches...)
+		}
+		return text
+	case step.Sysctl:
+		return fmt.Sprintf("sysctl %s = %s", s.Name, s.Value)
+	case step.Module:
+		return "module " + s.Name
+	case step.SwapOff:
+		return "swap off"
+	case step.Package:
+		return words("packages", s.Names...)
+	case step.Await:
+		return strings.TrimSpace(fmt.Sprintf("await %s %s", s.For, s.Name))
+	case step.Token:
+		return fmt.Sprintf("bootstrap token for %s", time.Duration(s.TTL))
+	case step.Apply:
+		return fmt.Sprintf("apply %s %s", s.Title, content(s.Manifest))
+	case step.Release:
+		return fmt.Sprintf("helm release %s/%s %s values %s", s.Namespace, s.Name, artifact(s.Chart), content(s.Values))
+	}
+	raw, err := step.Marshal(s)
+	if err != nil {
+		return err.Error()
+	}
+	return string(raw)
+}
+
+func words(first string, rest ...string) string {
+	return strings.Join(append([]string{first}, rest...), " ")
+}
+
+func access(m step.Mode, owner, group string) string {
+	text := fmt.Sprintf("%04o", uint32(m))
+	if owner+group != "" {
+		text += " " + cmp.Or(owner, "root") + ":" + cmp.Or(group, "root")
+	}
+	return text
+}
+
+// content tells known text by size and digest, and other text by its references.
+func content(t step.Text) string {
+	if t.Known() {
+		text := t.String()
+		return fmt.Sprintf("%d B %s", len(text), short(digest([]byte(text))))
+	}
+	var refs []string
+	literal := 0
+	for _, s := range t {
+		if s.Secret == nil && s.Output == "" {
+			literal += len(s.Literal)
+			continue
+		}
+		refs = append(refs, step.Text{s}.String())
+	}
+	text := strings.Join(refs, " ")
+	if literal > 0 {
+		text += fmt.Sprintf(" in %d B %s", literal, short(digest([]byte(t.String()))))
+	}
+	return text
+}
+
+func artifact(a step.Artifact) string {
+	return fmt.Sprintf("from %s %d B %s", a.Path, a.Size, short(a.Digest))
+}
+
+func done(d step.Done) string {
+	var parts []string
+	for _, p := range d.Paths {
+		parts = append(parts, p+" exists")
+	}
+	for _, u := range d.Units {
+		parts = append(parts, u+" is active")
+	}
+	switch {
+	case d.SameInput:
+		parts = append(parts, "done with this input")
+	case d.Journaled:
+		parts = append(parts, "done once")
+	}
+	return strings.Join(parts, ", ")
+}
+
+// short is a digest as people compare it.
+func short(digest string) string {
+	const n = len("sha256:") + 12
+	if len(digest) > n {
+		return digest[:n]
+	}
+	return digest
+}

@@ -1,0 +1,274 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+)
+
+const (
+	apiVersion = "kubexm.mensylisir.io/v1alpha1"
+	kind       = "Cluster"
+)
+
+// Cluster is what a config file says, with defaults and valid.
+type Cluster struct {
+	// Name is the cluster's name, a DNS label.
+	Name string `json:"name"`
+	// KubernetesVersion is such as v1.36.3.
+	KubernetesVersion string `json:"kubernetesVersion"`
+	// Spec is what all hosts share.
+	Spec spec.Cluster `json:"spec"`
+	// Hosts are in the order of the file.
+	Hosts []Host `json:"hosts"`
+}
+
+// file is the form of a config file once aliases are resolved.
+type file struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Metadata   struct {
+		Name string `json:"name"`
+	} `json:"metadata"`
+	Spec struct {
+		Hosts        []Host     `json:"hosts"`
+		RoleGroups   roleGroups `json:"roleGroups"`
+		spec.Cluster `json:",inline"`
+	} `json:"spec"`
+}
+
+// Load reads the config file at path, with what concerns this machine: the keys that it names must be there, a ~ in their
+// paths is the user's home, and hosts with neither password nor key need an SSH agent. Relative paths in the file are
+// relative to the working directory. The error is an *Error, or that of reading the file; warnings come with both.
+func Load(path string) (cluster *Cluster, warnings []Problem, err error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("config file: %w", err)
+	}
+	if info.Mode().IsRegular() && info.Size() > maxSize {
+		return nil, nil, &Error{[]Problem{{File: path, Text: tooLarge(info.Size())}}}
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("config file: %w", err)
+	}
+	r := read(data)
+	if r.cluster != nil {
+		r.checkAccess(info)
+	}
+	for _, problems := range [][]Problem{r.problems, r.warnings} {
+		for i := range problems {
+			problems[i].File = path
+		}
+	}
+	return r.result()
+}
+
+// Parse reads a config file's content. It looks at nothing else: neither keys nor the environment. The error is an *Error.
+func Parse(data []byte) (cluster *Cluster, warnings []Problem, err error) {
+	return read(data).result()
+}
+
+// reading is a config file that has been read as far as it can be.
+type reading struct {
+	*tree
+	cluster  *Cluster // nil if there was nothing to read
+	warnings []Problem
+}
+
+func (r *reading) result() (*Cluster, []Problem, error) {
+	if len(r.problems) > 0 {
+		return nil, inOrder(r.warnings), &Error{inOrder(r.problems)}
+	}
+	return r.cluster, inOrder(r.warnings), nil
+}
+
+func read(data []byte) *reading {
+	r := &reading{tree: parseTree(data)}
+	if r.root == nil {
+		return r
+	}
+	var version string
+	if body := child(r.root, "spec"); body != nil {
+		r.resolveAliases(body)
+		r.refuseUnsupported(body)
+		version = r.takeVersion()
+	}
+	var content file
+	d := &decoder{tree: r.tree, known: knownFields()}
+	d.decode(r.root, reflect.ValueOf(&content).Elem(), "")
+
+	r.cluster = &Cluster{Name: content.Metadata.Name, KubernetesVersion: version, Spec: content.Spec.Cluster, Hosts: content.Spec.Hosts}
+	r.cluster.Spec.Default()
+	for i := range r.cluster.Hosts {
+		r.cluster.Hosts[i].setDefaults()
+	}
+
+	r.validateHeader(&content)
+	r.assignRoles(content.Spec.RoleGroups)
+	body := field.NewPath("spec")
+	r.report(spec.ValidateClusterName(r.cluster.Name, field.NewPath("metadata", "name")))
+	r.report(spec.ValidateVersion(version, body.Child("kubernetes", "version")))
+	r.report(r.cluster.Spec.Validate(body))
+	r.report(r.cluster.validateHosts(body.Child("hosts")))
+	r.report(r.cluster.validateEndpoint(body.Child("controlPlaneEndpoint", "address")))
+	return r
+}
+
+// takeVersion takes the version of Kubernetes, which is a machine's and not a part of spec.Cluster, out of the tree.
+func (r *reading) takeVersion() string {
+	path := []string{"spec", "kubernetes", "version"}
+	node := take(r.root, path)
+	if node == nil {
+		return ""
+	}
+	var version string
+	d := &decoder{tree: r.tree}
+	d.decode(node, reflect.ValueOf(&version).Elem(), strings.Join(path, "."))
+	return version
+}
+
+// knownFields are the paths of all fields that a config file may have, or may have in another version.
+func knownFields() []string {
+	known := append(knownPaths(reflect.TypeFor[file](), ""), "spec.kubernetes.version")
+	for _, row := range aliases {
+		if path := "spec." + row.from; !slices.Contains(known, path) && !slices.Contains(known, path+"[]") {
+			known = append(known, path)
+		}
+	}
+	for _, row := range unsupported {
+		known = append(known, "spec."+row.path)
+	}
+	return known
+}
+
+func (r *reading) validateHeader(content *file) {
+	for _, header := range []struct{ name, is, must string }{{"apiVersion", content.APIVersion, apiVersion}, {"kind", content.Kind, kind}} {
+		if header.is != header.must {
+			r.report(field.ErrorList{field.NotSupported(field.NewPath(header.name), header.is, []string{header.must})})
+		}
+	}
+}
+
+// validateEndpoint keeps an endpoint's address on the control plane's host, as nothing else could answer there.
+func (c *Cluster) validateEndpoint(path *field.Path) field.ErrorList {
+	address := c.Spec.ControlPlaneEndpoint.Address
+	for _, host := range c.Hosts {
+		if address == "" || !slices.Contains(host.Roles, spec.RoleControlPlane) {
+			continue
+		}
+		own := host.Spec()
+		if addresses := own.Addresses(); !slices.Contains(addresses, address) {
+			return field.ErrorList{field.Invalid(path, address, fmt.Sprintf(
+				"is not an address of %s, the control plane host, and load balancers are %s; remove it, or use %s", host.Name, notYet, strings.Join(addresses, " or ")))}
+		}
+	}
+	return nil
+}
+
+// fieldPath is a field's path in an error's text.
+var fieldPath = regexp.MustCompile(`\bspec(\.[A-Za-z-]+|\[[0-9]+\])+`)
+
+// report records errors of fields, as the file spells them. What follows from a problem known already is left out.
+func (r *reading) report(errs field.ErrorList) {
+	for _, err := range errs {
+		if r.isRefused(err.Field) {
+			continue
+		}
+		at := r.placeOf(err.Field)
+		text := fieldPath.ReplaceAllStringFunc(err.ErrorBody(), func(path string) string { return r.placeOf(path).path })
+		r.refuseAt(at.path, at.line, "%s", text)
+	}
+}
+
+// isRefused reports whether a problem is known of the field at a path in the Go types, or of one around it.
+func (r *reading) isRefused(path string) bool {
+	for ; path != ""; path, _ = splitPath(path) {
+		if r.refused[path] {
+			return true
+		}
+	}
+	return false
+}
+
+// placeOf is where the field at a path in the Go types was written, or would have been.
+func (r *reading) placeOf(path string) place {
+	rest := ""
+	for around := path; around != ""; {
+		if at, found := r.decoded[around]; found {
+			return place{path: at.path + rest, line: at.line}
+		}
+		shorter, last := splitPath(around)
+		around, rest = shorter, last+rest
+	}
+	return place{path: path}
+}
+
+// splitPath splits the last step off a path: ".name" or "[index]".
+func splitPath(path string) (around, last string) {
+	i := max(strings.LastIndexAny(path, ".["), 0)
+	return path[:i], path[i:]
+}
+
+func tooLarge(size int64) string {
+	return fmt.Sprintf("has %d bytes: a config file has at most %d", size, maxSize)
+}
+
+// checkAccess checks, against this machine, how hosts are reached.
+func (r *reading) checkAccess(info os.FileInfo) {
+	warn := info.Mode().Perm()&0o044 != 0 // once, for the first password
+	for i := range r.cluster.Hosts {
+		host := &r.cluster.Hosts[i]
+		path := fmt.Sprintf("spec.hosts[%d]", i)
+		if at := r.placeOf(path + ".password"); warn && !host.Password.IsZero() {
+			warn = false
+			r.warnings = append(r.warnings, Problem{Path: at.path, Line: at.line,
+				Text: fmt.Sprintf("the file holds passwords and others may read it (mode %04o): run chmod 600 on it, or use keys", info.Mode().Perm())})
+		}
+		if at := r.placeOf(path + ".privateKeyPath"); host.PrivateKeyPath != "" {
+			if err := host.findKey(); err != nil {
+				r.refuseAt(at.path, at.line, "the key cannot be used: %v", err)
+			}
+			continue
+		}
+		if at := r.placeOf(path); host.Password.IsZero() && os.Getenv("SSH_AUTH_SOCK") == "" {
+			r.refuseAt(at.path, at.line, "has neither password nor privateKeyPath, and no SSH agent runs (SSH_AUTH_SOCK is not set): give it one of them")
+		}
+	}
+}
+
+// findKey resolves the path of the host's private key, and looks whether it is there.
+func (h *Host) findKey() error {
+	if rest, isHome := strings.CutPrefix(h.PrivateKeyPath, "~/"); isHome {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return err
+		}
+		h.PrivateKeyPath = filepath.Join(home, rest)
+	}
+	info, err := os.Stat(h.PrivateKeyPath)
+	switch {
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s is not a regular file", h.PrivateKeyPath)
+	case info.Size() > maxKeySize:
+		return errors.New("it is too large for a key")
+	}
+	return nil
+}
+
+// maxKeySize is how many bytes a private key's file may have.
+const maxKeySize = 64 << 10

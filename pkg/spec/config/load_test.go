@@ -1,0 +1,143 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package config_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec/config"
+)
+
+const twoHosts = `apiVersion: kubexm.mensylisir.io/v1alpha1
+kind: Cluster
+metadata: {name: test}
+spec:
+  hosts:
+  - {name: a, address: 172.16.0.2, ACCESS}
+  - {name: b, address: 172.16.0.3, password: hunter2}
+  roleGroups: {master: [a], worker: [b]}
+  kubernetes: {version: v1.36.3}
+`
+
+func TestLoad(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	if err := os.WriteFile(filepath.Join(home, "key"), []byte("a key"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		access, agent string
+		mode          fs.FileMode
+		want          string // in the error; "" if the file is fine
+		warnings      int
+	}{
+		"key in the home directory":   {access: "privateKeyPath: ~/key", mode: 0o600},
+		"key that is not there":       {access: "privateKeyPath: ~/other", mode: 0o600, want: "config.yaml:6: spec.hosts[0].privateKeyPath: the key cannot be used: stat " + home + "/other"},
+		"key that is a directory":     {access: "privateKeyPath: ~/", mode: 0o600, want: "is not a regular file"},
+		"agent":                       {access: "port: 22", agent: "/run/agent", mode: 0o600},
+		"no agent":                    {access: "port: 22", mode: 0o600, want: "config.yaml:6: spec.hosts[0]: has neither password nor privateKeyPath, and no SSH agent runs"},
+		"password that others read":   {access: "password: hunter3", mode: 0o644, warnings: 1},
+		"password that others do not": {access: "password: hunter3", mode: 0o600},
+		"not a config":                {access: "port: 0", mode: 0o600, agent: "/run/agent", want: "config.yaml:6: spec.hosts[0].port: cannot be 0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("SSH_AUTH_SOCK", c.agent)
+			path := filepath.Join(t.TempDir(), "config.yaml")
+			if err := os.WriteFile(path, []byte(strings.Replace(twoHosts, "ACCESS", c.access, 1)), c.mode); err != nil {
+				t.Fatal(err)
+			}
+			cluster, warnings, err := config.Load(path)
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Fatalf("error %v, want %q", err, c.want)
+			}
+			if len(warnings) != c.warnings {
+				t.Errorf("warnings %v, want %d", warnings, c.warnings)
+			}
+			for _, warning := range warnings {
+				if warning.File != path || warning.Line == 0 || !strings.Contains(warning.Text, "chmod 600") {
+					t.Errorf("a warning without its place or remedy: %v", warning)
+				}
+			}
+			if c.want == "" && strings.HasPrefix(cluster.Hosts[0].PrivateKeyPath, "~") {
+				t.Errorf("the home directory is left to others: %s", cluster.Hosts[0].PrivateKeyPath)
+			}
+			if err == nil && string(cluster.Hosts[1].Password.Reveal()) != "hunter2" {
+				t.Error("the password did not arrive")
+			}
+		})
+	}
+}
+
+func TestLoadWithoutFile(t *testing.T) {
+	if _, _, err := config.Load(filepath.Join(t.TempDir(), "none.yaml")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("error %v, want that of the missing file", err)
+	}
+	if _, _, err := config.Load(t.TempDir()); err == nil {
+		t.Error("a directory is taken for a file")
+	}
+	path := filepath.Join(t.TempDir(), "large.yaml")
+	if err := os.WriteFile(path, make([]byte, 1<<20+1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var refused *config.Error
+	if _, _, err := config.Load(path); !errors.As(err, &refused) {
+		t.Errorf("error %v, want a refusal", err)
+	}
+}
+
+// TestQuickstart keeps the file that a newcomer starts with valid.
+func TestQuickstart(t *testing.T) {
+	data, err := os.ReadFile("../../../templates/quickstart/config.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster, warnings, err := config.Parse(data)
+	if err != nil || len(warnings) > 0 {
+		t.Fatalf("error %v, warnings %v", err, warnings)
+	}
+	if len(cluster.Hosts) != 2 {
+		t.Errorf("%d hosts, want 2", len(cluster.Hosts))
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(twoHosts))
+	files, err := filepath.Glob("testdata/parse/*")
+	if err != nil || len(files) == 0 {
+		f.Fatalf("no seeds: %v", err)
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for part := range strings.SplitSeq(string(data), "\n\n") {
+			input, _, _ := strings.Cut(part, "\n----")
+			f.Add([]byte(strings.Replace(twoHosts, "  kubernetes", "  host:\n"+input+"\n  kubernetes", 1)))
+			f.Add([]byte(input[strings.Index(input, "\n")+1:]))
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		cluster, _, err := config.Parse(data)
+		_, _, again := config.Parse(data)
+		if err == nil {
+			if cluster.Name == "" || cluster.KubernetesVersion == "" || len(cluster.Hosts) == 0 || again != nil {
+				t.Fatalf("accepted: %+v, then %v", cluster, again)
+			}
+			return
+		}
+		var refused *config.Error
+		if !errors.As(err, &refused) || len(refused.Problems) == 0 {
+			t.Fatalf("refused without a problem: %v", err)
+		}
+		if again == nil || again.Error() != err.Error() {
+			t.Fatalf("refused in two ways:\n%v\n\n%v", err, again)
+		}
+	})
+}

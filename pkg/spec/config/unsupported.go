@@ -1,0 +1,126 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+const notYet = "known, but not supported yet by this version of kubexm"
+
+// unsupported are fields of a config file that this version cannot honour, by their paths below spec after aliases, each
+// with what to do. One that is there and turned off (empty, false) is honoured by leaving it out.
+var unsupported = []struct{ path, remedy string }{
+	{"controlPlaneEndpoint.externalLoadBalancer", "remove it; hosts reach the API server at the control plane host"},
+	{"controlPlaneEndpoint.internalLoadbalancer", "remove it; hosts reach the API server at the control plane host"},
+	{"controlPlaneEndpoint.externalDNS", "remove it; the domain is written to each host's /etc/hosts"},
+	{"controlPlaneEndpoint.external", "remove it; hosts reach the API server at the control plane host"},
+	{"controlPlaneEndpoint.internal", "remove it; hosts reach the API server at the control plane host"},
+
+	{"system.ntpServers", "remove it, and keep the hosts' clocks in step by other means"},
+	{"system.timezone", "remove it"},
+	{"system.rpms", "remove it"},
+	{"system.packages.rpms", "remove it"},
+
+	{"kubernetes.autoRenewCerts", "remove it"},
+	{"kubernetes.kata", "remove it"},
+	{"kubernetes.nodeFeatureDiscovery", "remove it"},
+	{"kubernetes.kubeProxyConfiguration", "remove it"},
+
+	{"containerRuntime.version", "remove it; the artifact bundle says which version is installed"},
+	{"containerRuntime.containerd.version", "remove it; the artifact bundle says which version is installed"},
+
+	{"etcd.external", "remove it; kubeadm runs etcd on the control plane host"},
+	{"etcd.heartbeatInterval", "remove it"},
+	{"etcd.heartbeatIntervalMilliseconds", "remove it"},
+	{"etcd.electionTimeout", "remove it"},
+	{"etcd.electionTimeoutMilliseconds", "remove it"},
+	{"etcd.snapshotCount", "remove it"},
+	{"etcd.autoCompactionRetention", "remove it"},
+	{"etcd.metrics", "remove it"},
+	{"etcd.quotaBackendBytes", "remove it"},
+	{"etcd.maxRequestBytes", "remove it"},
+	{"etcd.maxSnapshots", "remove it"},
+	{"etcd.maxWals", "remove it"},
+	{"etcd.logLevel", "remove it"},
+	{"etcd.backup", "remove it"},
+
+	{"network.calico.ipipMode", "remove it"},
+	{"network.calico.vxlanMode", "remove it"},
+	{"network.calico.vethMTU", "remove it"},
+	{"network.calico.blockSize", "remove it"},
+	{"network.cilium", "remove it"},
+	{"network.ippool.blockSize", "remove it"},
+
+	{"dns.nodelocaldns", "remove it"},
+	{"dns.nodeLocal", "remove it"},
+
+	{"storage.openebs", "remove it"},
+
+	{"registry.type", "remove it"},
+	{"registry.privateRegistry", "remove it"},
+	{"registry.namespaceOverride", "remove it"},
+	{"registry.auths", "remove it"},
+	{"registry.dockerDataDir", "remove it"},
+	{"registry.registryDataDir", "remove it"},
+
+	{"extra.resolves", "remove it, and set the hosts' name servers by other means"},
+	{"extra.etcdresolve", "remove it, and set the hosts' name servers by other means"},
+
+	{"addons", "remove it, and install addons when the cluster runs"},
+}
+
+// unsupportedValues are values of supported fields that this version cannot honour, by the field's path below spec.
+var unsupportedValues = []struct{ path, values, remedy string }{
+	{"kubernetes.type", "kubexm", "use kubeadm"},
+	{"kubernetes.proxy.mode", "ipvs", "use iptables or nftables"},
+	{"containerRuntime.type", "docker cri-o isula isulad", "use containerd"},
+	{"etcd.type", "kubexm external", "use kubeadm"},
+	{"network.plugin", "calico cilium", "use flannel"},
+}
+
+// refuseUnsupported refuses what is known and cannot be honoured, by name, and takes it out of the tree.
+func (t *tree) refuseUnsupported(spec *yaml.Node) {
+	for _, row := range unsupported {
+		if node := take(spec, strings.Split(row.path, ".")); node != nil && !isOff(node) {
+			t.refuse(node, "%s; %s", notYet, row.remedy)
+		}
+	}
+	for _, row := range unsupportedValues {
+		path := strings.Split(row.path, ".")
+		node := spec
+		for _, name := range path {
+			node = child(node, name)
+		}
+		if node == nil || node.Kind != yaml.ScalarNode {
+			continue
+		}
+		for value := range strings.FieldsSeq(row.values) {
+			if strings.EqualFold(node.Value, value) {
+				t.refuse(node, "%q is %s; %s", node.Value, notYet, row.remedy)
+				take(spec, path)
+			}
+		}
+	}
+}
+
+// isOff reports whether a node asks for nothing: empty, false, or a mapping of such.
+func isOff(node *yaml.Node) bool {
+	switch node.Kind {
+	case yaml.ScalarNode:
+		return isNull(node) || node.Value == "" || node.Tag == "!!bool" && strings.EqualFold(node.Value, "false")
+	case yaml.SequenceNode:
+		return len(node.Content) == 0
+	case yaml.MappingNode:
+		for i := 1; i < len(node.Content); i += 2 {
+			if !isOff(node.Content[i]) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}

@@ -1,0 +1,273 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package spec
+
+import (
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// KubernetesType is how Kubernetes is installed.
+//
+// +kubebuilder:validation:Enum=kubeadm
+type KubernetesType string
+
+// KubernetesKubeadm installs the control plane as static pods by kubeadm's phases.
+const KubernetesKubeadm KubernetesType = "kubeadm"
+
+// Kubernetes is how Kubernetes is installed and how its components are set. Its version is not here: it is a cluster's
+// and a Machine's own field.
+//
+// +kubebuilder:validation:MinProperties=1
+type Kubernetes struct {
+	// type is how Kubernetes is installed. If unset, kubeadm. It cannot be changed later.
+	// +optional
+	Type KubernetesType `json:"type,omitempty"`
+
+	// apiServer is kube-apiserver.
+	// +optional
+	APIServer APIServer `json:"apiServer,omitempty,omitzero"`
+
+	// controllerManager is kube-controller-manager.
+	// +optional
+	ControllerManager ControllerManager `json:"controllerManager,omitempty,omitzero"`
+
+	// scheduler is kube-scheduler.
+	// +optional
+	Scheduler Scheduler `json:"scheduler,omitempty,omitzero"`
+
+	// kubelet is the kubelet of every host; a host's own settings come before it.
+	// +optional
+	Kubelet Kubelet `json:"kubelet,omitempty,omitzero"`
+
+	// proxy is kube-proxy.
+	// +optional
+	Proxy Proxy `json:"proxy,omitempty,omitzero"`
+
+	// featureGates are set for every component, the kubelet included.
+	// A gate that this Kubernetes version does not know keeps its components from starting.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=128
+	FeatureGates []FeatureGate `json:"featureGates,omitempty"`
+
+	// nodeCIDRMaskSize is the prefix length of the part of network.podCIDRs that each Node gets. If unset, 24, for at
+	// most 254 pods with addresses of their own on each Node. It cannot be changed later.
+	// +optional
+	// +kubebuilder:validation:Minimum=16
+	// +kubebuilder:validation:Maximum=28
+	NodeCIDRMaskSize int32 `json:"nodeCIDRMaskSize,omitempty"`
+}
+
+// APIServer is kube-apiserver.
+//
+// +kubebuilder:validation:MinProperties=1
+type APIServer struct {
+	// certSANs are further names and addresses in the API server's serving certificate, beside those of the hosts,
+	// the endpoint and the kubernetes Service: DNS names, wildcards (*.example.com) and IP addresses.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
+	CertSANs []string `json:"certSANs,omitempty"`
+
+	// extraArgs are further command line flags of kube-apiserver.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +listMapKey=value
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=100
+	ExtraArgs []Arg `json:"extraArgs,omitempty"`
+}
+
+// ControllerManager is kube-controller-manager.
+//
+// +kubebuilder:validation:MinProperties=1
+type ControllerManager struct {
+	// extraArgs are further command line flags of kube-controller-manager.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +listMapKey=value
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=100
+	ExtraArgs []Arg `json:"extraArgs,omitempty"`
+}
+
+// Scheduler is kube-scheduler.
+//
+// +kubebuilder:validation:MinProperties=1
+type Scheduler struct {
+	// extraArgs are further command line flags of kube-scheduler.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +listMapKey=value
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=100
+	ExtraArgs []Arg `json:"extraArgs,omitempty"`
+}
+
+// Kubelet is the kubelet, of all hosts in Cluster or of one host in Node.
+//
+// +kubebuilder:validation:MinProperties=1
+type Kubelet struct {
+	// maxPods is how many pods may run on a Node. If unset, 110.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	MaxPods int32 `json:"maxPods,omitempty"`
+
+	// podPidsLimit is how many processes one pod may have. If unset, 10000.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=4194304
+	PodPidsLimit int64 `json:"podPidsLimit,omitempty"`
+
+	// extraArgs are further command line flags of the kubelet. A host's own flag replaces all of the cluster's of that name.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +listMapKey=value
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=100
+	ExtraArgs []Arg `json:"extraArgs,omitempty"`
+}
+
+// ProxyMode is what kube-proxy programs services with.
+//
+// +kubebuilder:validation:Enum=iptables;nftables
+type ProxyMode string
+
+const (
+	// ProxyIPTables programs services with iptables.
+	ProxyIPTables ProxyMode = "iptables"
+	// ProxyNFTables programs services with nftables, which needs Linux 5.13 or later.
+	ProxyNFTables ProxyMode = "nftables"
+)
+
+// Masquerade is which traffic to a service's cluster IP leaves with the Node's address as its source.
+//
+// +kubebuilder:validation:Enum=OffCluster;All
+type Masquerade string
+
+const (
+	// MasqueradeOffCluster masquerades traffic that does not come from a pod.
+	MasqueradeOffCluster Masquerade = "OffCluster"
+	// MasqueradeAll masquerades all traffic to cluster IPs.
+	MasqueradeAll Masquerade = "All"
+)
+
+// Proxy is kube-proxy.
+//
+// +kubebuilder:validation:MinProperties=1
+type Proxy struct {
+	// mode is what services are programmed with. If unset, iptables.
+	// +optional
+	Mode ProxyMode `json:"mode,omitempty"`
+
+	// masquerade is which traffic to a service's cluster IP leaves with the Node's address as its source. If unset, OffCluster.
+	// +optional
+	Masquerade Masquerade `json:"masquerade,omitempty"`
+}
+
+// FeatureState is whether a feature gate is on.
+//
+// +kubebuilder:validation:Enum=Enabled;Disabled
+type FeatureState string
+
+const (
+	// FeatureEnabled turns a feature on.
+	FeatureEnabled FeatureState = "Enabled"
+	// FeatureDisabled turns a feature off.
+	FeatureDisabled FeatureState = "Disabled"
+)
+
+// FeatureGate turns one of Kubernetes' features on or off.
+type FeatureGate struct {
+	// name is the gate's name, such as InPlacePodVerticalScaling.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	Name string `json:"name,omitempty"`
+
+	// state is whether the gate is on.
+	// +required
+	State FeatureState `json:"state,omitempty"`
+}
+
+func (k *Kubernetes) setDefaults() {
+	defaultTo(&k.Type, KubernetesKubeadm)
+	defaultTo(&k.Kubelet.MaxPods, 110)
+	defaultTo(&k.Kubelet.PodPidsLimit, 10000)
+	defaultTo(&k.Proxy.Mode, ProxyIPTables)
+	defaultTo(&k.Proxy.Masquerade, MasqueradeOffCluster)
+	defaultTo(&k.NodeCIDRMaskSize, 24)
+}
+
+// removedGates are gates that many config files still set and that no supported Kubernetes knows any more.
+var removedGates = []string{"CSIStorageCapacity", "ExpandCSIVolumes", "TTLAfterFinished"}
+
+var gateName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*$`)
+
+func (k *Kubernetes) validate(path *field.Path) field.ErrorList {
+	errs := oneOf(path.Child("type"), k.Type, KubernetesKubeadm)
+	errs = append(errs, validateSANs(path.Child("apiServer", "certSANs"), k.APIServer.CertSANs)...)
+	errs = append(errs, validateArgs(path.Child("apiServer", "extraArgs"), k.APIServer.ExtraArgs, apiServerFlags)...)
+	errs = append(errs, validateArgs(path.Child("controllerManager", "extraArgs"), k.ControllerManager.ExtraArgs, controllerManagerFlags)...)
+	errs = append(errs, validateArgs(path.Child("scheduler", "extraArgs"), k.Scheduler.ExtraArgs, schedulerFlags)...)
+	errs = append(errs, k.Kubelet.validate(path.Child("kubelet"))...)
+	errs = append(errs, oneOf(path.Child("proxy", "mode"), k.Proxy.Mode, ProxyIPTables, ProxyNFTables)...)
+	errs = append(errs, oneOf(path.Child("proxy", "masquerade"), k.Proxy.Masquerade, MasqueradeOffCluster, MasqueradeAll)...)
+	errs = append(errs, validateGates(path.Child("featureGates"), k.FeatureGates)...)
+	return append(errs, inRange(path.Child("nodeCIDRMaskSize"), int64(k.NodeCIDRMaskSize), 16, 28)...)
+}
+
+// validate takes zero for left out, as it is in a Node.
+func (k *Kubelet) validate(path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if k.MaxPods != 0 {
+		errs = append(errs, inRange(path.Child("maxPods"), int64(k.MaxPods), 1, 65535)...)
+	}
+	if k.PodPidsLimit != 0 {
+		errs = append(errs, inRange(path.Child("podPidsLimit"), k.PodPidsLimit, 1, 4194304)...)
+	}
+	return append(errs, validateArgs(path.Child("extraArgs"), k.ExtraArgs, kubeletFlags)...)
+}
+
+func validateSANs(path *field.Path, names []string) field.ErrorList {
+	var errs field.ErrorList
+	for i, name := range names {
+		_, notIP := netip.ParseAddr(name)
+		if notIP != nil && !isDomain(strings.TrimPrefix(name, "*.")) {
+			errs = append(errs, field.Invalid(path.Index(i), name, "use an IP address or a lower-case DNS name, such as api.prod.example or *.prod.example"))
+		}
+	}
+	return append(errs, unique(path, names, itself)...)
+}
+
+func validateGates(path *field.Path, gates []FeatureGate) field.ErrorList {
+	var errs field.ErrorList
+	for i, gate := range gates {
+		at := path.Index(i)
+		switch {
+		case !gateName.MatchString(gate.Name):
+			errs = append(errs, field.Invalid(at.Child("name"), gate.Name, "use a feature gate's name, such as InPlacePodVerticalScaling"))
+		case slices.Contains(removedGates, gate.Name):
+			errs = append(errs, field.Invalid(at.Child("name"), gate.Name,
+				"this gate was removed from Kubernetes when its feature became a fixed part of it, and no component starts with it: remove it"))
+		}
+		errs = append(errs, oneOf(at.Child("state"), gate.State, FeatureEnabled, FeatureDisabled)...)
+	}
+	return append(errs, unique(path, gates, func(g FeatureGate) string { return g.Name })...)
+}

@@ -1,0 +1,168 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package spec_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+)
+
+// TestRules compares what each value in testdata becomes, or why it is refused, with what the file says. Its commands:
+//
+//	default cluster|node|target   the value with its defaults
+//	validate cluster|node|target  the errors of the value with its defaults
+//	update                        the errors of changing the first document to the second
+//	merged                        the kubelet and system of a target
+func TestRules(t *testing.T) {
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			switch d.Cmd {
+			case "default":
+				value := read(t, d)
+				value.Default()
+				return dump(t, value)
+			case "validate":
+				value := read(t, d)
+				value.Default()
+				return lines(value.Validate(field.NewPath("spec")))
+			case "update":
+				before, after, _ := strings.Cut(d.Input, "---\n")
+				var old, updated spec.Cluster
+				decode(t, d.Pos, before, &old)
+				decode(t, d.Pos, after, &updated)
+				return lines(spec.ValidateUpdate(&old, &updated, field.NewPath("spec")))
+			case "merged":
+				var target spec.Target
+				decode(t, d.Pos, d.Input, &target)
+				target.Default()
+				untouched := target.DeepCopy()
+				merged := dump(t, map[string]any{"kubelet": target.Kubelet(), "system": target.System()})
+				if diff := cmp.Diff(untouched, &target); diff != "" {
+					t.Errorf("%s: merging changed what it merged: %s", d.Pos, diff)
+				}
+				return merged
+			}
+			t.Fatalf("%s: unknown command %s", d.Pos, d.Cmd)
+			return ""
+		})
+	})
+}
+
+type value interface {
+	Default()
+	Validate(*field.Path) field.ErrorList
+}
+
+func read(t *testing.T, d *datadriven.TestData) value {
+	t.Helper()
+	var v value
+	switch what := d.CmdArgs[0].Key; what {
+	case "cluster":
+		v = &spec.Cluster{}
+	case "node":
+		v = &spec.Node{}
+	case "target":
+		v = &spec.Target{}
+	default:
+		t.Fatalf("%s: unknown type %s", d.Pos, what)
+	}
+	decode(t, d.Pos, d.Input, v)
+	return v
+}
+
+func decode(t *testing.T, at, text string, into any) {
+	t.Helper()
+	if err := yaml.UnmarshalStrict([]byte(text), into); err != nil {
+		t.Fatalf("%s: %v", at, err)
+	}
+}
+
+func dump(t *testing.T, v any) string {
+	t.Helper()
+	text, err := yaml.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func lines(errs field.ErrorList) string {
+	if len(errs) == 0 {
+		return "valid\n"
+	}
+	var out strings.Builder
+	for _, err := range errs {
+		fmt.Fprintln(&out, err)
+	}
+	return out.String()
+}
+
+// TestDefaultsAreValidAndFinal holds for a value of which nothing was said.
+func TestDefaultsAreValidAndFinal(t *testing.T) {
+	for _, v := range []value{&spec.Cluster{}, &spec.Node{}} {
+		v.Default()
+		once := dump(t, v)
+		v.Default()
+		if diff := cmp.Diff(once, dump(t, v)); diff != "" {
+			t.Errorf("%T: the second Default changes something: %s", v, diff)
+		}
+		if errs := v.Validate(nil); len(errs) > 0 {
+			t.Errorf("%T: its defaults are not valid: %v", v, errs)
+		}
+	}
+}
+
+// TestNothingSaidIsNothingWritten keeps objects of the API free of empty structs.
+func TestNothingSaidIsNothingWritten(t *testing.T) {
+	for _, v := range []any{spec.Cluster{}, spec.Node{}, spec.Host{}, spec.Target{}} {
+		if text, err := json.Marshal(v); err != nil || string(text) != "{}" {
+			t.Errorf("%T is written as %s (%v)", v, text, err)
+		}
+	}
+}
+
+// TestUpdateTakesDefaultsForSaid lets a user write down what was so all along.
+func TestUpdateTakesDefaultsForSaid(t *testing.T) {
+	var said spec.Cluster
+	said.Default()
+	if errs := spec.ValidateUpdate(&spec.Cluster{}, &said, nil); len(errs) > 0 {
+		t.Errorf("defaults written down are refused: %v", errs)
+	}
+	if errs := spec.ValidateUpdate(&said, &spec.Cluster{}, nil); len(errs) > 0 {
+		t.Errorf("defaults left out again are refused: %v", errs)
+	}
+}
+
+func TestHostAddresses(t *testing.T) {
+	host := spec.Host{Name: "a", Address: "203.0.113.7", InternalAddresses: []string{"172.16.0.2", "203.0.113.7"}}
+	if got := host.NodeAddress(); got != "172.16.0.2" {
+		t.Errorf("the Node's address is %s", got)
+	}
+	if diff := cmp.Diff([]string{"172.16.0.2", "203.0.113.7"}, host.Addresses()); diff != "" {
+		t.Error(diff)
+	}
+	if alone := (&spec.Host{Address: "172.16.0.3"}).NodeAddress(); alone != "172.16.0.3" {
+		t.Errorf("without an internal address, the Node's is %s", alone)
+	}
+}
+
+func TestEndpoint(t *testing.T) {
+	for want, endpoint := range map[string]spec.ControlPlaneEndpoint{
+		"api.prod.example:6443": {Domain: "api.prod.example", Address: "172.16.0.2", Port: 6443},
+		"172.16.0.2:443":        {Address: "172.16.0.2", Port: 443},
+	} {
+		if got := endpoint.HostPort(); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}

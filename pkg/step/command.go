@@ -1,0 +1,144 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package step
+
+import (
+	"context"
+	"time"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+)
+
+// Done says by what a thing that cannot be compared (a command's effect) is known to be there: all of it must hold.
+type Done struct {
+	// Paths exist.
+	Paths []string `json:"paths,omitempty"`
+	// Units are active.
+	Units []string `json:"units,omitempty"`
+	// Journaled: a run of ours finished this node on this host.
+	Journaled bool `json:"journaled,omitempty"`
+	// SameInput: and it did so with the same input digest.
+	SameInput bool `json:"sameInput,omitempty"`
+}
+
+func (d Done) query() host.Query {
+	q := host.Query{Units: d.Units}
+	for _, p := range d.Paths {
+		q.Paths = append(q.Paths, host.PathQuery{Path: p})
+	}
+	return q
+}
+
+// holds returns "" or what is missing.
+func (d Done) missing(v View) string {
+	for _, p := range d.Paths {
+		if !v.Facts.Paths[p].Exists {
+			return p + " is absent"
+		}
+	}
+	for _, u := range d.Units {
+		if v.Facts.Units[u].Active != "active" {
+			return u + " is " + orNone(v.Facts.Units[u].Active)
+		}
+	}
+	entry, journaled := v.Facts.Journal[v.Node]
+	if (d.Journaled || d.SameInput) && !journaled {
+		return "not done yet"
+	}
+	if d.SameInput && entry.Digest != v.Digest {
+		return "done with another input"
+	}
+	return ""
+}
+
+// Command runs an argument vector on the host, unless Done holds.
+type Command struct {
+	// Title says in a few words what it does.
+	Title string   `json:"title"`
+	Argv  []string `json:"argv"`
+	Env   []string `json:"env,omitempty"`
+	Stdin Text     `json:"stdin,omitempty"`
+	// Undo is run when the step is undone; see host.Command.
+	Undo []string `json:"undo,omitempty"`
+	Done Done     `json:"done"`
+	// Timeout of the command; 0 leaves it to the step's.
+	Timeout Duration `json:"timeout,omitempty"`
+}
+
+// Meta is what stdin takes.
+func (c Command) Meta() Meta { return Meta{Name: "command", Takes: c.Stdin.Takes()} }
+
+// Observe asks for what Done needs.
+func (c Command) Observe() host.Query { return c.Done.query() }
+
+// Precheck differs when Done does not hold.
+func (c Command) Precheck(v View) (Diff, error) {
+	if m := c.Done.missing(v); m != "" {
+		return Diff{{"command " + c.Title, m, "run"}}, nil
+	}
+	return nil, nil
+}
+
+// Effect runs the command.
+func (c Command) Effect(v View) (Effect, error) {
+	in, err := c.Stdin.Resolve(v.Values)
+	if err != nil {
+		return Effect{}, err
+	}
+	return changes(host.Command{
+		Title: c.Title, Argv: c.Argv, Env: c.Env, Stdin: in, Timeout: time.Duration(c.Timeout), Undo: c.Undo,
+	}), nil
+}
+
+// Run runs the command.
+func (c Command) Run(ctx context.Context, rt *Runtime) error { return act(ctx, rt, c) }
+
+// Rollback runs Undo.
+func (c Command) Rollback(ctx context.Context, rt *Runtime) error { return rollback(ctx, rt) }
+
+// Claim declares paths that something which we start will fill, and commands that clean up after it. It is made once,
+// before that thing starts, and does nothing until it is undone.
+type Claim struct {
+	Paths []string `json:"paths,omitempty"`
+	// Cleanup commands are run on undo, before the paths are removed, in this order.
+	Cleanup []Cleanup `json:"cleanup,omitempty"`
+}
+
+// Cleanup is a command that is run on undo only.
+type Cleanup struct {
+	Title string   `json:"title"`
+	Argv  []string `json:"argv"`
+}
+
+// Meta names the kind.
+func (c Claim) Meta() Meta { return Meta{Name: "claim"} }
+
+// Observe needs nothing: the journal tells.
+func (c Claim) Observe() host.Query { return host.Query{} }
+
+// Precheck differs until the journal has the claim.
+func (c Claim) Precheck(v View) (Diff, error) {
+	if _, ok := v.Facts.Journal[v.Node]; ok {
+		return nil, nil
+	}
+	return Diff{{"claim", "not recorded", "recorded"}}, nil
+}
+
+// Effect records the claim. The paths come first and the clean-up last in reverse, as undo goes backwards.
+func (c Claim) Effect(View) (Effect, error) {
+	var e Effect
+	if len(c.Paths) > 0 {
+		e.Changes = append(e.Changes, host.Claim{Paths: c.Paths})
+	}
+	for i := len(c.Cleanup) - 1; i >= 0; i-- {
+		e.Changes = append(e.Changes, host.Command{Title: c.Cleanup[i].Title, Undo: c.Cleanup[i].Argv})
+	}
+	return e, nil
+}
+
+// Run records the claim.
+func (c Claim) Run(ctx context.Context, rt *Runtime) error { return act(ctx, rt, c) }
+
+// Rollback cleans up.
+func (c Claim) Rollback(ctx context.Context, rt *Runtime) error { return rollback(ctx, rt) }

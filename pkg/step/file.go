@@ -1,0 +1,282 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package step
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"strconv"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+)
+
+// File is a regular file with this content, from Content or from an Artifact.
+type File struct {
+	Path    string    `json:"path"`
+	Mode    Mode      `json:"mode"`
+	Owner   string    `json:"owner,omitempty"`
+	Group   string    `json:"group,omitempty"`
+	Content Text      `json:"content,omitempty"`
+	From    *Artifact `json:"from,omitempty"`
+}
+
+// Meta is what the content takes.
+func (f File) Meta() Meta { return Meta{Name: "file", Takes: f.Content.Takes()} }
+
+// Observe asks for the file and its digest.
+func (f File) Observe() host.Query {
+	return host.Query{Paths: []host.PathQuery{{Path: f.Path, Digest: true}}}
+}
+
+// Precheck compares digest, mode and owner.
+func (f File) Precheck(v View) (Diff, error) {
+	want, err := f.digest(v.Values)
+	if err != nil {
+		return nil, err
+	}
+	have := v.Facts.Paths[f.Path]
+	subject := host.File{Path: f.Path}.Key()
+	if !have.Exists || !have.Mode.IsRegular() {
+		return Diff{{subject, kindOf(have), short(want)}}, nil
+	}
+	var d Diff
+	if have.Digest != want {
+		d = append(d, Delta{subject, short(have.Digest), short(want)})
+	}
+	return append(d, accessDiff(subject, have, f.Mode, f.Owner, f.Group)...), nil
+}
+
+func (f File) digest(v Values) (string, error) {
+	if f.From != nil {
+		return f.From.Digest, nil
+	}
+	content, err := f.Content.Resolve(v)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(content.Reveal())
+	return "sha256:" + hex.EncodeToString(sum[:]), nil
+}
+
+// Effect writes the file.
+func (f File) Effect(v View) (Effect, error) {
+	c := host.File{Path: f.Path, Mode: fs.FileMode(f.Mode), Owner: f.Owner, Group: f.Group}
+	if f.From != nil {
+		c.Blob = f.From.Digest
+		e := Effect{Changes: []host.Change{c}}
+		if have := v.Facts.Paths[f.Path]; have.Digest != f.From.Digest {
+			e.Blobs = []Artifact{*f.From}
+		}
+		return e, nil
+	}
+	content, err := f.Content.Resolve(v.Values)
+	if err != nil {
+		return Effect{}, err
+	}
+	c.Content = content
+	return Effect{Changes: []host.Change{c}}, nil
+}
+
+// Run writes the file.
+func (f File) Run(ctx context.Context, rt *Runtime) error { return act(ctx, rt, f) }
+
+// Rollback puts back what was there.
+func (f File) Rollback(ctx context.Context, rt *Runtime) error { return rollback(ctx, rt) }
+
+// Directory is a directory.
+type Directory struct {
+	Path  string `json:"path"`
+	Mode  Mode   `json:"mode"`
+	Owner string `json:"owner,omitempty"`
+	Group string `json:"group,omitempty"`
+}
+
+// Meta names the kind.
+func (d Directory) Meta() Meta { return Meta{Name: "directory"} }
+
+// Observe asks for the directory.
+func (d Directory) Observe() host.Query {
+	return host.Query{Paths: []host.PathQuery{{Path: d.Path}}}
+}
+
+// Precheck compares kind, mode and owner.
+func (d Directory) Precheck(v View) (Diff, error) {
+	have := v.Facts.Paths[d.Path]
+	subject := host.Directory{Path: d.Path}.Key()
+	if !have.Mode.IsDir() {
+		return Diff{{subject, kindOf(have), "directory"}}, nil
+	}
+	return accessDiff(subject, have, d.Mode, d.Owner, d.Group), nil
+}
+
+// Effect makes the directory.
+func (d Directory) Effect(View) (Effect, error) {
+	return changes(host.Directory{Path: d.Path, Mode: fs.FileMode(d.Mode), Owner: d.Owner, Group: d.Group}), nil
+}
+
+// Run makes the directory.
+func (d Directory) Run(ctx context.Context, rt *Runtime) error { return act(ctx, rt, d) }
+
+// Rollback puts back what was there.
+func (d Directory) Rollback(ctx context.Context, rt *Runtime) error { return rollback(ctx, rt) }
+
+// Link is a symbolic link.
+type Link struct {
+	Path   string `json:"path"`
+	Target string `json:"target"`
+}
+
+// Meta names the kind.
+func (l Link) Meta() Meta { return Meta{Name: "link"} }
+
+// Observe asks for the link.
+func (l Link) Observe() host.Query { return host.Query{Paths: []host.PathQuery{{Path: l.Path}}} }
+
+// Precheck compares the target.
+func (l Link) Precheck(v View) (Diff, error) {
+	have := v.Facts.Paths[l.Path]
+	if have.Mode&fs.ModeSymlink != 0 && have.Target == l.Target {
+		return nil, nil
+	}
+	return Diff{{host.Link{Path: l.Path}.Key(), kindOf(have), "→ " + l.Target}}, nil
+}
+
+// Effect makes the link.
+func (l Link) Effect(View) (Effect, error) { return changes(host.Link(l)), nil }
+
+// Run makes the link.
+func (l Link) Run(ctx context.Context, rt *Runtime) error { return act(ctx, rt, l) }
+
+// Rollback puts back what was there.
+func (l Link) Rollback(ctx context.Context, rt *Runtime) error { return rollback(ctx, rt) }
+
+// Absent is a path that must not exist; undo puts back what was there.
+type Absent struct {
+	Path string `json:"path"`
+}
+
+// Meta names the kind.
+func (a Absent) Meta() Meta { return Meta{Name: "absent"} }
+
+// Observe asks for the path.
+func (a Absent) Observe() host.Query { return host.Query{Paths: []host.PathQuery{{Path: a.Path}}} }
+
+// Precheck differs when the path exists.
+func (a Absent) Precheck(v View) (Diff, error) {
+	have := v.Facts.Paths[a.Path]
+	if !have.Exists {
+		return nil, nil
+	}
+	return Diff{{host.Absent{Path: a.Path}.Key(), kindOf(have), "absent"}}, nil
+}
+
+// Effect moves the path away.
+func (a Absent) Effect(View) (Effect, error) { return changes(host.Absent(a)), nil }
+
+// Run moves the path away.
+func (a Absent) Run(ctx context.Context, rt *Runtime) error { return act(ctx, rt, a) }
+
+// Rollback puts back what was there.
+func (a Absent) Rollback(ctx context.Context, rt *Runtime) error { return rollback(ctx, rt) }
+
+// Block is a managed block in a file that others write too.
+type Block struct {
+	Path    string `json:"path"`
+	Name    string `json:"name"`
+	Content string `json:"content"`
+}
+
+// Meta names the kind.
+func (b Block) Meta() Meta { return Meta{Name: "block"} }
+
+// Observe asks for the block.
+func (b Block) Observe() host.Query {
+	return host.Query{Paths: []host.PathQuery{{Path: b.Path, Block: b.Name}}}
+}
+
+// Precheck compares the block's lines.
+func (b Block) Precheck(v View) (Diff, error) {
+	have, ok := v.Facts.Blocks[b.Path+"#"+b.Name]
+	if ok == (b.Content != "") && have == b.Content {
+		return nil, nil
+	}
+	from, to := "absent", "absent"
+	if ok {
+		from = fmt.Sprintf("%d bytes", len(have))
+	}
+	if b.Content != "" {
+		to = fmt.Sprintf("%d bytes", len(b.Content))
+	}
+	return Diff{{host.Block{Path: b.Path, Name: b.Name}.Key(), from, to}}, nil
+}
+
+// Effect writes the block.
+func (b Block) Effect(View) (Effect, error) { return changes(host.Block(b)), nil }
+
+// Run writes the block.
+func (b Block) Run(ctx context.Context, rt *Runtime) error { return act(ctx, rt, b) }
+
+// Rollback puts back the block that was there, or none.
+func (b Block) Rollback(ctx context.Context, rt *Runtime) error { return rollback(ctx, rt) }
+
+// Mode is a file mode that is written in octal ("0644") in JSON.
+type Mode fs.FileMode
+
+// MarshalText writes octal.
+func (m Mode) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "%04o", uint32(m)), nil }
+
+// UnmarshalText reads octal.
+func (m *Mode) UnmarshalText(b []byte) error {
+	n, err := strconv.ParseUint(string(b), 8, 12)
+	if err != nil {
+		return fmt.Errorf("a mode is octal, such as \"0644\": %w", err)
+	}
+	*m = Mode(n)
+	return nil
+}
+
+func changes(cs ...host.Change) Effect { return Effect{Changes: cs} }
+
+// accessDiff compares permission bits and owner.
+func accessDiff(subject string, have host.Path, mode Mode, owner, group string) Diff {
+	var d Diff
+	if got := have.Mode.Perm(); got != fs.FileMode(mode) {
+		d = append(d, Delta{subject, fmt.Sprintf("mode %04o", got), fmt.Sprintf("mode %04o", uint32(mode))})
+	}
+	if want := rootOr(owner) + ":" + rootOr(group); have.Owner+":"+have.Group != want {
+		d = append(d, Delta{subject, "owner " + have.Owner + ":" + have.Group, "owner " + want})
+	}
+	return d
+}
+
+func rootOr(name string) string {
+	if name == "" {
+		return "root"
+	}
+	return name
+}
+
+func kindOf(p host.Path) string {
+	switch {
+	case !p.Exists:
+		return "absent"
+	case p.Mode.IsDir():
+		return "directory"
+	case p.Mode&fs.ModeSymlink != 0:
+		return "→ " + p.Target
+	default:
+		return short(p.Digest)
+	}
+}
+
+// short is a digest as people compare it.
+func short(digest string) string {
+	if len(digest) > 15 {
+		return digest[:15]
+	}
+	return digest
+}

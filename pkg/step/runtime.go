@@ -1,0 +1,87 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package step
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
+)
+
+// Runtime is what a running step may use. The engine makes one per attempt.
+type Runtime struct {
+	// View is what Precheck decided from.
+	View
+	// Task is the plan node's task, for the undo store. Run is the run's ID.
+	Task, Run string
+	// Session changes the host; nil on the controller.
+	Session host.Session
+	// Look is a query that the step should have answered together with its act, beside its own: what the engine needs to
+	// know next. Seen is where the step puts the answer.
+	Look host.Query
+	Seen *host.Facts
+	// Artifacts opens what steps send.
+	Artifacts Artifacts
+	// Cluster is the cluster's API, for steps on the controller.
+	Cluster Cluster
+	// Timeout of this attempt.
+	Timeout time.Duration
+
+	// Report tells of progress within the step, in bytes or items.
+	Report func(done, total int64)
+	// Make publishes an output. The value may be a secret.
+	Make func(name string, value []byte)
+}
+
+// Artifacts opens artifacts by digest.
+type Artifacts interface {
+	// Open returns the content whose digest and size a names, from its start. It need not verify it: the far side does.
+	Open(ctx context.Context, a Artifact) (io.ReadCloser, error)
+}
+
+// Artifact is a reference to content that the controller holds: a file of the bundle, or an archive of images made from
+// it. A plan that names artifacts names exactly these bytes.
+type Artifact struct {
+	// Path in the bundle, e.g. "kubernetes/v1.36.3/amd64/kubelet"; for images "images" (see Refs).
+	Path string `json:"path"`
+	// Digest is "sha256:" and 64 hex digits of the content; for an archive of images it is the image's manifest digest.
+	Digest string `json:"digest"`
+	// Size in bytes (for an archive of images, of its layers).
+	Size int64 `json:"size"`
+	// Refs, if not empty, are image references: the content is an OCI archive with these images.
+	Refs []string `json:"refs,omitempty"`
+}
+
+// Cluster is the cluster's API as steps use it. Every call is bounded by ctx and says in its error which server it
+// tried.
+type Cluster interface {
+	// Healthy returns nil when the API server answers /readyz, else what it said.
+	Healthy(ctx context.Context) error
+	// NodeReady returns nil when the Node exists and is Ready, else why it is not.
+	NodeReady(ctx context.Context, name string) error
+	// WorkloadReady returns nil when the Deployment or DaemonSet has all replicas updated and available.
+	WorkloadReady(ctx context.Context, kind, namespace, name string) error
+	// Differs reports which of the manifest's objects are absent or differ from what a server-side apply would make of
+	// them. Nothing is changed.
+	Differs(ctx context.Context, manifest []byte) ([]string, error)
+	// Apply applies the manifest server-side with the field manager "kubexm", forcing conflicts.
+	Apply(ctx context.Context, manifest []byte) error
+	// Token returns a bootstrap token that is valid for at least ttl/2 more, and makes one if there is none.
+	Token(ctx context.Context, ttl time.Duration) (secret.Value, error)
+	// Release reports whether the Helm release is deployed with this chart and these values; Install makes it so.
+	ReleaseDiffers(ctx context.Context, r HelmRelease) (string, error)
+	InstallRelease(ctx context.Context, r HelmRelease) error
+}
+
+// HelmRelease is a chart and its values.
+type HelmRelease struct {
+	Name, Namespace string
+	// Chart is the packaged chart (.tgz).
+	Chart []byte
+	// Values as YAML.
+	Values []byte
+}

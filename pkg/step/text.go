@@ -1,0 +1,120 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package step
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/graph"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
+)
+
+// ErrUnknown says that a value is an output that nothing has made yet. A Precheck that meets it counts as "differs".
+var ErrUnknown = errors.New("not known yet")
+
+// Text is content that is partly a reference: to a secret, or to an output of an earlier step. It is the concatenation
+// of its segments. Plans and goldens show the references; the values exist only while a step runs.
+type Text []Segment
+
+// Segment is exactly one of a literal, a secret and an output.
+type Segment struct {
+	Literal string     `json:"literal,omitempty"`
+	Secret  *SecretRef `json:"secret,omitempty"`
+	Output  string     `json:"output,omitempty"`
+}
+
+// SecretRef names a value that the caller of the engine holds: a key of a Secret beside the Cluster, or a file of the
+// CLI's state directory.
+type SecretRef struct {
+	// Name is without the cluster's name: "ca", "etcd", "proxy", "sa", "kubeconfig" or a Secret that the user named.
+	Name string `json:"name"`
+	Key  string `json:"key"`
+}
+
+// String returns name/key.
+func (r SecretRef) String() string { return r.Name + "/" + r.Key }
+
+// Literal is a text that is known.
+func Literal(s string) Text { return Text{{Literal: s}} }
+
+// Literalf is a text that is known, formatted as fmt.Sprintf does.
+func Literalf(format string, args ...any) Text { return Literal(fmt.Sprintf(format, args...)) }
+
+// Secret is a text that is a secret.
+func Secret(name, key string) Text { return Text{{Secret: &SecretRef{Name: name, Key: key}}} }
+
+// FromOutput is a text that an earlier step makes.
+func FromOutput(o graph.Output[string]) Text { return Text{{Output: o.Name}} }
+
+// Join concatenates texts.
+func Join(ts ...Text) Text {
+	var all Text
+	for _, t := range ts {
+		all = append(all, t...)
+	}
+	return all
+}
+
+// Takes returns the names of the outputs in t.
+func (t Text) Takes() []string {
+	var names []string
+	for _, s := range t {
+		if s.Output != "" {
+			names = append(names, s.Output)
+		}
+	}
+	return names
+}
+
+// Known reports whether t is literal throughout, so that it may be shown.
+func (t Text) Known() bool {
+	for _, s := range t {
+		if s.Secret != nil || s.Output != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// String shows t with its references in place of values: <secret ca/tls.key>, <output join-token>.
+func (t Text) String() string {
+	var b bytes.Buffer
+	for _, s := range t {
+		switch {
+		case s.Secret != nil:
+			fmt.Fprintf(&b, "<secret %s>", s.Secret)
+		case s.Output != "":
+			fmt.Fprintf(&b, "<output %s>", s.Output)
+		default:
+			b.WriteString(s.Literal)
+		}
+	}
+	return b.String()
+}
+
+// Resolve returns t's value. The error names the reference that is missing.
+func (t Text) Resolve(v Values) (secret.Value, error) {
+	var b bytes.Buffer
+	for _, s := range t {
+		switch {
+		case s.Secret != nil:
+			x, err := v.Secret(*s.Secret)
+			if err != nil {
+				return secret.Value{}, fmt.Errorf("secret %s: %w", s.Secret, err)
+			}
+			b.Write(x)
+		case s.Output != "":
+			x, err := v.Output(s.Output)
+			if err != nil {
+				return secret.Value{}, fmt.Errorf("output %s: %w", s.Output, err)
+			}
+			b.Write(x)
+		default:
+			b.WriteString(s.Literal)
+		}
+	}
+	return secret.New(b.Bytes()), nil
+}
