@@ -4,25 +4,21 @@
 package embedded
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"net/netip"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
-	"sigs.k8s.io/yaml"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/exp/embedded/crds"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
 )
 
@@ -44,34 +40,29 @@ func webhookServer(port uint16, pair pki.KeyPair) (webhook.Server, error) {
 	}), nil
 }
 
-// admission are the webhooks of all manifests.
+// admission are all webhooks of the plane.
 type admission struct {
 	mutating   *admissionregistrationv1.MutatingWebhookConfiguration
 	validating *admissionregistrationv1.ValidatingWebhookConfiguration
 }
 
-// readAdmission gathers the webhooks of the manifests and turns the Services that they call into URLs of the webhook
+// newAdmission gathers core's webhooks and the caller's and turns the Services that they call into URLs of the webhook
 // server on port, for which authority (PEM) vouches.
-func readAdmission(manifests [][]byte, port uint16, authority []byte) (admission, error) {
+func newAdmission(o Options, port uint16, authority []byte) (admission, error) {
 	meta := metav1.ObjectMeta{Name: admissionName}
 	all := admission{
 		mutating:   &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: meta},
 		validating: &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: meta},
 	}
-	for _, manifest := range manifests {
-		documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(manifest)))
-		for {
-			document, err := documents.Read()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err != nil {
-				return all, fmt.Errorf("webhook manifest: %w", err)
-			}
-			if err := all.add(document); err != nil {
-				return all, fmt.Errorf("webhook manifest: %w", err)
-			}
-		}
+	mutating, validating, err := crds.Webhooks()
+	if err != nil {
+		return all, err
+	}
+	for _, c := range append([]*admissionregistrationv1.MutatingWebhookConfiguration{mutating}, o.MutatingWebhooks...) {
+		all.mutating.Webhooks = append(all.mutating.Webhooks, c.DeepCopy().Webhooks...)
+	}
+	for _, c := range append([]*admissionregistrationv1.ValidatingWebhookConfiguration{validating}, o.ValidatingWebhooks...) {
+		all.validating.Webhooks = append(all.validating.Webhooks, c.DeepCopy().Webhooks...)
 	}
 
 	names := sets.New[string]()
@@ -97,31 +88,6 @@ func readAdmission(manifests [][]byte, port uint16, authority []byte) (admission
 		errs = append(errs, redirect(all.validating.Webhooks[i].Name, &all.validating.Webhooks[i].ClientConfig))
 	}
 	return all, errors.Join(errs...)
-}
-
-func (a *admission) add(document []byte) error {
-	var kind metav1.TypeMeta
-	if err := yaml.Unmarshal(document, &kind); err != nil {
-		return err
-	}
-	switch kind.Kind {
-	case "MutatingWebhookConfiguration":
-		var c admissionregistrationv1.MutatingWebhookConfiguration
-		if err := yaml.UnmarshalStrict(document, &c); err != nil {
-			return err
-		}
-		a.mutating.Webhooks = append(a.mutating.Webhooks, c.Webhooks...)
-	case "ValidatingWebhookConfiguration":
-		var c admissionregistrationv1.ValidatingWebhookConfiguration
-		if err := yaml.UnmarshalStrict(document, &c); err != nil {
-			return err
-		}
-		a.validating.Webhooks = append(a.validating.Webhooks, c.Webhooks...)
-	case "": // a document of comments
-	default:
-		return fmt.Errorf("kind %s is not a webhook configuration", kind.Kind)
-	}
-	return nil
 }
 
 // install puts the configurations in the place of those of the last process, whose webhook server had another port.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
@@ -18,11 +19,10 @@ import (
 	coresetup "sigs.k8s.io/cluster-api/core/setup"
 	"sigs.k8s.io/cluster-api/util/apiwarnings"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
-
-	"github.com/mensylisir/cluster-api-provider-kubexm/exp/embedded/crds"
 )
 
 // shutdownTimeout is how long reconciles have to end when the plane stops.
@@ -35,7 +35,7 @@ type manager struct {
 	err    error // why it ended; written before done is closed
 }
 
-// startManager returns when the webhooks answer and the caches are filled. ctx limits the starting; the manager runs
+// startManager returns when the reconcilers run and the webhooks answer. ctx limits the starting; the manager runs
 // until stop.
 func startManager(ctx context.Context, o Options, c *rest.Config, scheme *runtime.Scheme, k keys, log logr.Logger) (*manager, error) {
 	port, err := freePort(0)
@@ -46,7 +46,7 @@ func startManager(ctx context.Context, o Options, c *rest.Config, scheme *runtim
 	if err != nil {
 		return nil, fmt.Errorf("webhook server: %w", err)
 	}
-	hooks, err := readAdmission(append([][]byte{crds.Webhooks()}, o.Webhooks...), port, k.authority.Cert)
+	hooks, err := newAdmission(o, port, k.authority.Cert)
 	if err != nil {
 		return nil, err
 	}
@@ -55,10 +55,16 @@ func startManager(ctx context.Context, o Options, c *rest.Config, scheme *runtim
 	c.UserAgent = remote.DefaultClusterAPIUserAgent(coreName)
 	c.WarningHandler = apiwarnings.DefaultHandler(log.WithName("API Server Warning"))
 	life, cancel := context.WithCancel(ctrl.LoggerInto(context.WithoutCancel(ctx), log))
+	// A name of informers may be used once in a process; metrics alone show it.
+	informers := coreName + "-" + string(uuid.NewUUID())
 	mgr, err := ctrl.NewManager(c, ctrl.Options{
 		Scheme:                  scheme,
 		Logger:                  log,
-		Cache:                   coresetup.ManagerCacheOptions(scheme, coreName, "", syncPeriod),
+		Cache:                   coresetup.ManagerCacheOptions(scheme, informers, "", syncPeriod),
+		NewCache: func(c *rest.Config, o cache.Options) (cache.Cache, error) {
+			inner, err := cache.New(c, o)
+			return endingCache{Cache: inner, life: life}, err
+		},
 		Client:                  coresetup.ManagerClientOptions(),
 		WebhookServer:           server,
 		Metrics:                 metricsserver.Options{BindAddress: "0"},
@@ -102,31 +108,27 @@ func startManager(ctx context.Context, o Options, c *rest.Config, scheme *runtim
 	return m, nil
 }
 
+// wait returns when all reconcilers run and the webhook server answers.
 func (m *manager) wait(ctx context.Context, mgr ctrl.Manager) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
-	go func() {
-		select {
-		case <-m.done:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	served := mgr.GetWebhookServer().StartedChecker()
-	var last error
-	err := wait.PollUntilContextCancel(ctx, readyPoll, true, func(context.Context) (bool, error) {
-		last = served(nil)
-		return last == nil, nil
-	})
-	if err == nil && mgr.GetCache().WaitForCacheSync(ctx) {
-		return nil
-	}
 	select {
+	case <-mgr.Elected():
 	case <-m.done:
 		return m.err
-	default:
-		return fmt.Errorf("%w before it was ready: %w", context.Cause(ctx), errors.Join(last, errors.New("the caches are not filled")))
+	case <-ctx.Done():
+		return fmt.Errorf("%w before the caches were filled", context.Cause(ctx))
 	}
+	answers := mgr.GetWebhookServer().StartedChecker()
+	var last error
+	err := wait.PollUntilContextCancel(ctx, readyPoll, true, func(context.Context) (bool, error) {
+		last = answers(nil)
+		return last == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("%w before the webhook server answered: %w", context.Cause(ctx), last)
+	}
+	return nil
 }
 
 // stop returns when all reconciles have ended or the shutdownTimeout is over.
@@ -134,4 +136,15 @@ func (m *manager) stop() error {
 	m.cancel()
 	<-m.done
 	return m.err
+}
+
+// endingCache counts as filled when the plane ends. A manager that is stopped while it fills its cache would otherwise
+// wait for that, on a full core, for as long as the API server is away: kubernetes-sigs/controller-runtime#3440.
+type endingCache struct {
+	cache.Cache
+	life context.Context
+}
+
+func (c endingCache) WaitForCacheSync(ctx context.Context) bool {
+	return c.Cache.WaitForCacheSync(ctx) || c.life.Err() != nil
 }

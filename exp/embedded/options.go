@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"github.com/go-logr/logr"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -36,10 +37,10 @@ type Options struct {
 	AddToScheme []func(*runtime.Scheme) error
 	// CRDs are installed besides those of Cluster API's core, and updated if an earlier process installed others.
 	CRDs []*apiextensionsv1.CustomResourceDefinition
-	// Webhooks are manifests (YAML, several documents) of MutatingWebhookConfigurations and
-	// ValidatingWebhookConfigurations, as controller-gen makes them. Their webhooks are installed with the address of
-	// the manager's webhook server, at the paths of the Services that they name; Setup registers the handlers.
-	Webhooks [][]byte
+	// MutatingWebhooks and ValidatingWebhooks are installed with the address of the manager's webhook server, at the
+	// paths of the Services that they name; Setup registers the handlers.
+	MutatingWebhooks   []*admissionregistrationv1.MutatingWebhookConfiguration
+	ValidatingWebhooks []*admissionregistrationv1.ValidatingWebhookConfiguration
 	// Setup adds reconcilers and webhooks to the manager, before it starts. The context is that of the plane's life
 	// and carries its logger.
 	Setup []func(context.Context, ctrl.Manager) error

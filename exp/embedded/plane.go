@@ -41,7 +41,7 @@ type Plane struct {
 }
 
 // Start starts a plane, or goes on with the one that an earlier process left in o.Dir, and returns when it is ready for
-// work: the API server serves all kinds, the webhooks answer, the caches of the reconcilers are filled.
+// work: the API server serves all kinds, the reconcilers run, the webhooks answer.
 //
 // ctx limits the starting alone: the plane runs until Stop. The error is an *InUseError if another process has the
 // directory. If a child failed, the error names it and ends with the last lines of its log.

@@ -24,6 +24,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/ptr"
@@ -32,8 +33,12 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/config/crd"
+	"github.com/mensylisir/cluster-api-provider-kubexm/config/webhook"
 	"github.com/mensylisir/cluster-api-provider-kubexm/exp/embedded"
 	"github.com/mensylisir/cluster-api-provider-kubexm/exp/embedded/child"
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+	infrastructure "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/setup"
 )
 
 const namespace = "kubexm-test"
@@ -46,7 +51,8 @@ func TestMain(m *testing.M) {
 		hold(dir)
 		return
 	}
-	goleak.VerifyTestMain(m)
+	// Core's caches of server-side apply expire in goroutines that nothing can end.
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("sigs.k8s.io/cluster-api/internal/util/ssa.NewCache.func2"))
 }
 
 func hold(dir string) {
@@ -61,12 +67,27 @@ func hold(dir string) {
 // options has the programs that make test puts into KUBEBUILDER_ASSETS.
 func options(dir string) embedded.Options {
 	assets := os.Getenv("KUBEBUILDER_ASSETS")
+	definitions, err := crd.CRDs()
+	if err != nil {
+		panic(err)
+	}
+	hooks, err := webhook.All()
+	if err != nil {
+		panic(err)
+	}
 	return embedded.Options{
-		Dir:               dir,
-		Etcd:              filepath.Join(assets, "etcd"),
-		APIServer:         filepath.Join(assets, "kube-apiserver"),
-		ControllerManager: filepath.Join(assets, "kube-controller-manager"),
-		Namespace:         namespace,
+		Dir:                dir,
+		Etcd:               filepath.Join(assets, "etcd"),
+		APIServer:          filepath.Join(assets, "kube-apiserver"),
+		ControllerManager:  filepath.Join(assets, "kube-controller-manager"),
+		Namespace:          namespace,
+		AddToScheme:        []func(*runtime.Scheme) error{infrastructure.AddToScheme},
+		CRDs:               definitions,
+		MutatingWebhooks:   hooks.Mutating,
+		ValidatingWebhooks: hooks.Validating,
+		Setup: []func(context.Context, ctrl.Manager) error{func(_ context.Context, mgr ctrl.Manager) error {
+			return errors.Join(infrastructure.Reconcilers(mgr, infrastructure.Options{}), infrastructure.Webhooks(mgr))
+		}},
 	}
 }
 
@@ -94,16 +115,17 @@ func eventually(t testing.TB, what string, condition func(context.Context) (bool
 	}
 }
 
-func newCluster(name string) *clusterv1.Cluster {
+func newCluster(name string) (*clusterv1.Cluster, *infrav1.KubexmCluster) {
+	infra := &infrav1.KubexmCluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	return &clusterv1.Cluster{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Spec: clusterv1.ClusterSpec{
 			ControlPlaneEndpoint: clusterv1.APIEndpoint{Host: "192.0.2.1", Port: 6443},
 			InfrastructureRef: clusterv1.ContractVersionedObjectReference{
-				APIGroup: "infrastructure.cluster.x-k8s.io", Kind: "KubexmCluster", Name: name,
+				APIGroup: infrav1.GroupVersion.Group, Kind: "KubexmCluster", Name: name,
 			},
 		},
-	}
+	}, infra
 }
 
 // TestRestart creates objects in a first plane and finds them in a second one.
@@ -117,14 +139,15 @@ func TestRestart(t *testing.T) {
 	})
 
 	p := start(t, o)
-	cluster := newCluster("one")
-	if err := p.Client().Create(t.Context(), cluster); err != nil {
+	cluster, infra := newCluster("one")
+	if err := errors.Join(p.Client().Create(t.Context(), infra), p.Client().Create(t.Context(), cluster)); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the Cluster is reconciled by core", func(ctx context.Context) (bool, error) {
+	// It takes both: core to set the owner, our reconciler to answer, core to read the answer.
+	eventually(t, "the Cluster's infrastructure is provisioned", func(ctx context.Context) (bool, error) {
 		err := p.Client().Get(ctx, client.ObjectKeyFromObject(cluster), cluster)
-		return conditions.Has(cluster, clusterv1.ClusterAvailableCondition) &&
-			cluster.Status.Phase == string(clusterv1.ClusterPhasePending), err
+		return cluster.Status.Phase == string(clusterv1.ClusterPhaseProvisioned) &&
+			conditions.Has(cluster, clusterv1.ClusterAvailableCondition), err
 	})
 	checkModes(t, o.Dir)
 	stop(t, p)
@@ -179,9 +202,15 @@ func checkModes(t *testing.T, dir string) {
 	}
 }
 
-// TestAdmissionAndGarbage checks that core's webhooks hold, and that what an object owns goes with it.
+// TestAdmissionAndGarbage checks that core's webhooks hold and ours, and that what an object owns goes with it.
 func TestAdmissionAndGarbage(t *testing.T) {
 	p := start(t, options(t.TempDir()))
+
+	_, infra := newCluster("one")
+	infra.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: "Not_A_Name", Port: 6443}
+	if err := p.Client().Create(t.Context(), infra); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.controlPlaneEndpoint.host") {
+		t.Errorf("a host that is none: %v", err)
+	}
 
 	deployment := &clusterv1.MachineDeployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "workers"},
@@ -208,14 +237,18 @@ func TestAdmissionAndGarbage(t *testing.T) {
 		t.Errorf("the selector was not defaulted: %v", deployment.Spec.Selector)
 	}
 
+	owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "owner"}}
+	if err := p.Client().Create(t.Context(), owner); err != nil {
+		t.Fatal(err)
+	}
 	owned := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 		Namespace: namespace, Name: "owned",
-		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(deployment, clusterv1.GroupVersion.WithKind("MachineDeployment"))},
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(owner, corev1.SchemeGroupVersion.WithKind("ConfigMap"))},
 	}}
 	if err := p.Client().Create(t.Context(), owned); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Client().Delete(t.Context(), deployment); err != nil {
+	if err := p.Client().Delete(t.Context(), owner); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the Secret goes with its owner", func(ctx context.Context) (bool, error) {

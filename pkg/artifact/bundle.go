@@ -203,3 +203,18 @@ func (b *Bundle) Chart(name string) (File, error) {
 	}
 	return File{}, fmt.Errorf("bundle %s: %w", b.dir, &UnknownNameError{What: "chart", Name: name, Known: known})
 }
+
+// File is a binary or chart by its path in the bundle ("kubernetes/v1.36.3/amd64/kubelet").
+func (b *Bundle) File(path string) (File, error) {
+	var known []string
+	for _, i := range b.manifest.Items {
+		if i.Kind == KindImage {
+			continue
+		}
+		if i.Path == path {
+			return b.file(i), nil
+		}
+		known = append(known, i.Path)
+	}
+	return File{}, fmt.Errorf("bundle %s: %w", b.dir, &UnknownNameError{What: "file", Name: path, Known: known})
+}

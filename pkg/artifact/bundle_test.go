@@ -37,6 +37,12 @@ func TestBundleFiles(t *testing.T) {
 	if err != nil || len(files) != 2 || files[0].Name != "kube-proxy" || files[1].Name != "kubelet" {
 		t.Errorf("binaries: %+v, %v", files, err)
 	}
+	if f, err := b.File("kubernetes/v1.0.0/arm64/kubelet"); err != nil || f != kubelet {
+		t.Errorf("by its path: %+v, %v", f, err)
+	}
+	if _, err := b.File("../" + ManifestName); err == nil || !strings.Contains(err.Error(), "helm/net-v0.1.0.tgz") {
+		t.Errorf("a path that is not in it: %v", err)
+	}
 	if b.Version("net") != "v0.1.0" || b.Version("nothing") != "" {
 		t.Errorf("versions: %v", b.Manifest().Components)
 	}

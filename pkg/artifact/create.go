@@ -280,18 +280,22 @@ func (p *production) imageItem(r imageRecipe, arch string) (Item, error) {
 	return i, nil
 }
 
-// repair takes what is damaged out of the store, so that the next call makes it anew.
+// repair takes what err says is damaged out of the store, so that the next call makes it anew.
 func (p *production) repair(err error) error {
+	var sums []string
 	var bad *VerifyError
-	if !errors.As(err, &bad) {
-		return err
-	}
-	for _, problem := range bad.Problems {
-		if problem.sum == "" {
-			continue
+	var corrupt *CorruptError
+	switch {
+	case errors.As(err, &bad):
+		for _, problem := range bad.Problems {
+			sums = append(sums, problem.sum)
 		}
-		blob := p.opts.Store.blob(problem.sum)
-		if got, sumErr := sumFile(blob); sumErr == nil && got.SHA256 != problem.sum {
+	case errors.As(err, &corrupt):
+		sums = append(sums, corrupt.Want.SHA256)
+	}
+	for _, sum := range sums {
+		blob := p.opts.Store.blob(sum)
+		if got, sumErr := sumFile(blob); sumErr == nil && got.SHA256 != sum {
 			err = errors.Join(fmt.Errorf("%w: the store's copy was damaged and is removed; try again", err), os.Remove(blob))
 		}
 	}

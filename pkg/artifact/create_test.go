@@ -280,6 +280,24 @@ func TestCreateDamagedStore(t *testing.T) {
 	if err := mustCreate(t, opts).Verify(t.Context()); err != nil {
 		t.Error(err)
 	}
+
+	kubelet, err = mustCreate(t, opts).Binary(Kubernetes, "", "amd64", "kubelet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	flip(t, kubelet.Path)
+	opts.Out += ".tar.zst"
+	_, err = Create(t.Context(), opts)
+	var corrupt *CorruptError
+	if !errors.As(err, &corrupt) || !strings.Contains(err.Error(), "try again") {
+		t.Fatalf("got %v", err)
+	}
+	if _, err := os.Stat(opts.Out); err == nil {
+		t.Error("there is an archive")
+	}
+	if err := mustCreate(t, opts).Verify(t.Context()); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestCreateLeavesOthersFilesAlone(t *testing.T) {

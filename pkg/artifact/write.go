@@ -181,7 +181,7 @@ func (p *production) writeArchive(ctx context.Context, m Manifest, form archiveF
 	}
 	defer os.Remove(f.Name()) // it is gone if all went well
 	h := sha256.New()
-	err = p.pack(ctx, io.MultiWriter(f, h), m, manifest, form)
+	err = p.repair(p.pack(ctx, io.MultiWriter(f, h), m, manifest, form))
 	if err := errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close()); err != nil {
 		return nil, err
 	}
@@ -192,7 +192,7 @@ func (p *production) writeArchive(ctx context.Context, m Manifest, form archiveF
 }
 
 // pack writes a bundle's files as a tar, each checked by the way.
-func (p *production) pack(ctx context.Context, out io.Writer, m Manifest, manifest []byte, form archiveForm) error {
+func (p *production) pack(ctx context.Context, out io.Writer, m Manifest, manifest []byte, form archiveForm) (err error) {
 	files, err := m.contents()
 	if err != nil {
 		return err
@@ -206,6 +206,11 @@ func (p *production) pack(ctx context.Context, out io.Writer, m Manifest, manife
 	if err != nil {
 		return err
 	}
+	defer func() {
+		if closeErr := w.close(); err == nil { // after another error the tar's end is in disorder anyhow
+			err = closeErr
+		}
+	}()
 	modes := modesOf(m)
 	written, total := int64(0), totalSize(files)
 	for _, rel := range archiveOrder(files) {
@@ -223,7 +228,7 @@ func (p *production) pack(ctx context.Context, out io.Writer, m Manifest, manife
 		written += files[rel].Size
 		p.maker.progress.send(Event{Phase: PhaseWriting, N: written, M: total})
 	}
-	return w.close()
+	return nil
 }
 
 func totalSize(files map[string]oci.Blob) int64 {

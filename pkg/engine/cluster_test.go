@@ -23,7 +23,8 @@ type cluster struct {
 	applied  map[string]bool
 	tokens   int
 	calls    []string
-	blind    chan struct{} // closed when Healthy was asked for the first time
+	asked    chan struct{} // closed when Healthy was asked for the first time
+	absent   bool          // it cannot be reached
 }
 
 const tokenValue = "abcdef.0123456789abcdef"
@@ -31,9 +32,9 @@ const tokenValue = "abcdef.0123456789abcdef"
 func (c *cluster) Healthy(context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.blind != nil {
-		close(c.blind)
-		c.blind = nil
+	if c.asked != nil {
+		close(c.asked)
+		c.asked = nil
 	}
 	if c.unhealthy == 0 {
 		return nil

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"runtime"
 	"slices"
 	"strings"
@@ -126,6 +127,9 @@ func TestCancel(t *testing.T) {
 	if !errors.As(err, &ee) || !slices.Contains(ee.Interrupted, "n1/os/files/a") {
 		t.Errorf("error %v does not name the step that was running", err)
 	}
+	if !slices.Contains(hosts["n1"].calls, "end") {
+		t.Errorf("the session was not ended: %v", hosts["n1"].calls)
+	}
 	if hosts["n1"].holder != "" {
 		t.Errorf("the lock is still held by %s", hosts["n1"].holder)
 	}
@@ -174,7 +178,7 @@ func TestGateIsGivenUp(t *testing.T) {
 	n1.faults = []fault{{op: "file /a", times: 1, err: &host.Error{Kind: host.KindCommand, Message: "broken"}}}
 	n1.hold = make(chan struct{})
 	asked := make(chan struct{})
-	o := options(hosts, &cluster{unhealthy: -1, blind: asked}, nil)
+	o := options(hosts, &cluster{unhealthy: -1, asked: asked}, nil)
 	o.Clock = clocktesting.NewFakeClock(time.Unix(0, 0)) // nobody moves it: the gate would ask for ever
 	run := engine.New(o).Start(t.Context(), mustPlan(t, `
 		n1 os/files: /a /b<t
@@ -209,6 +213,13 @@ func TestToken(t *testing.T) {
 		if strings.Contains(text, tokenValue) {
 			t.Errorf("the token is in %s", text)
 		}
+	}
+	// Now the host is so already, which can be told only when the token is known: it is not touched.
+	r, err = engine.New(options(hosts, &cluster{}, events)).Run(t.Context(), mustPlan(t, `
+		n1 os/files: /a=token:<t
+		gate g/token: token>t`))
+	if h := r.Hosts[0]; err != nil || h.Skipped != 1 || h.Exchanges != 1 {
+		t.Errorf("got %+v, %v", h.Counts, err)
 	}
 }
 
@@ -307,5 +318,69 @@ func BenchmarkConverged(b *testing.B) {
 		if err != nil || !r.Converged() {
 			b.Fatal(r.Total(), err)
 		}
+	}
+}
+
+// TestProgress: progress within a step is told, and not more often than a person can follow.
+func TestProgress(t *testing.T) {
+	hosts := memories("n1")
+	clk := clocktesting.NewFakeClock(time.Unix(0, 0))
+	hosts["n1"].stream = func(sent func(int64)) {
+		for i := range int64(100) {
+			clk.Step(50 * time.Millisecond)
+			sent(i + 1)
+		}
+	}
+	events := &told{}
+	o := options(hosts, &cluster{}, events)
+	o.Clock, o.Artifacts = clk, noArtifacts{}
+	b := plan.New("Test", "test")
+	b.Host("n1", plan.Module{Name: "images", Tasks: []plan.Task{{Name: "import", Steps: []step.Step{
+		step.New(step.Meta{Name: "import"}, step.Import{Images: []step.Image{{Ref: "pause", Digest: "sha256:1", Size: 100}}}).
+			Until(step.Done{Journaled: true}),
+	}}}})
+	p, err := b.Plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := engine.New(o).Run(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	var sent []int64
+	for _, e := range events.events {
+		if e.Type == event.Progress {
+			sent = append(sent, e.Done)
+		}
+	}
+	if len(sent) != 26 || sent[0] != 1 || sent[1] != 5 || sent[25] != 100 {
+		t.Errorf("told of %v of 100 in 5 s", sent)
+	}
+}
+
+type noArtifacts struct{}
+
+func (noArtifacts) Open(context.Context, step.Artifact) (io.ReadCloser, error) {
+	return io.NopCloser(strings.NewReader("")), nil
+}
+
+func TestAdmit(t *testing.T) {
+	hosts := memories("n1", "n2")
+	o := options(hosts, &cluster{}, nil)
+	stale := errors.New("the plan was made for another architecture")
+	o.Admit = func(name string, seen *host.Facts) error {
+		if name == "n1" && seen != nil {
+			return stale
+		}
+		return nil
+	}
+	r, err := engine.New(o).Run(t.Context(), mustPlan(t, "n1 os/files: /a\nn2 os/files: /a"))
+	if !errors.Is(err, stale) {
+		t.Errorf("got %v, want it to wrap the refusal", err)
+	}
+	if len(hosts["n1"].files) != 0 || slices.Contains(hosts["n1"].calls, "begin") {
+		t.Errorf("n1 was touched: %v", hosts["n1"].calls)
+	}
+	if r.Hosts[0].Blocked != 1 || r.Hosts[1].Changed != 1 {
+		t.Errorf("got %+v", r.Hosts)
 	}
 }

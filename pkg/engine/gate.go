@@ -7,7 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
@@ -29,8 +33,8 @@ func (w *worker) gate(ctx context.Context, n plan.Node) outcome {
 	meta := n.Step.Meta()
 	start := w.o.Clock.Now()
 	out := outcome{attempt: 1, attempts: max(1, meta.Retry.Attempts)}
-	for ; ; out.attempt++ {
-		limit := timeout(meta)
+	limit := timeout(meta)
+	for lost := 0; ; {
 		bounded, cancel := context.WithTimeout(ctx, limit)
 		missing := ""
 		out.err = guard(func() error { return w.pass(bounded, n, &out, &missing) })
@@ -39,13 +43,36 @@ func (w *worker) gate(ctx context.Context, n plan.Node) outcome {
 		}
 		cancel()
 		out.duration = w.o.Clock.Since(start)
-		if out.err == nil || ctx.Err() != nil || final(out.err) || out.attempt == out.attempts {
+		if out.err == nil || ctx.Err() != nil || final(out.err) {
 			return out
 		}
-		if !w.again(ctx, of("", n), out, w.delay(meta.Retry, out.attempt)) {
+		var delay time.Duration
+		next := out
+		switch {
+		case unanswered(out.err):
+			if lost++; lost == max(1, w.o.Redial.Attempts) {
+				return out
+			}
+			delay = w.delay(w.o.Redial, lost)
+		case out.attempt == out.attempts:
+			return out
+		default:
+			delay = w.delay(meta.Retry, out.attempt)
+			next.attempt++
+		}
+		if !w.again(ctx, of("", n), out, delay) {
 			return out
 		}
+		out = next
 	}
+}
+
+// unanswered reports whether the API server could not be reached or was not ready to answer: it restarts when its
+// manifest changes, and etcd elects a leader now and then. As with hosts, that is no failure of the step.
+func unanswered(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		apierrors.IsServerTimeout(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err)
 }
 
 // pass is one attempt: look, and if it is not so run, as often as the step says NotYet.

@@ -51,6 +51,10 @@ func (m *machine) contact(ctx context.Context, q host.Query, redial step.Retry) 
 		start = m.o.Clock.Now()
 		return m.see(ctx, q)
 	})
+	if out.err == nil && len(m.nodes) > 0 {
+		out.err = guard(func() error { return m.o.Admit(m.name, m.facts) })
+		out.attempts = out.attempt
+	}
 	if out.err == nil {
 		m.found = make([]finding, len(m.nodes))
 		m.judge(0, len(m.nodes))
@@ -276,12 +280,6 @@ func (m *machine) attempt(ctx context.Context, at int, again bool) error {
 
 func (m *machine) once(ctx context.Context, at int, again bool) error {
 	n := m.nodes[at]
-	if err := m.dial(ctx); err != nil {
-		return err
-	}
-	if err := m.begin(ctx); err != nil {
-		return err
-	}
 	if again {
 		if err := m.look(ctx, at); err != nil {
 			return err
@@ -292,6 +290,12 @@ func (m *machine) once(ctx context.Context, at int, again bool) error {
 		}
 	}
 	if err := m.found[at].err; err != nil && !errors.Is(err, step.ErrUnknown) {
+		return err // before the host is locked for nothing
+	}
+	if err := m.dial(ctx); err != nil {
+		return err
+	}
+	if err := m.begin(ctx); err != nil {
 		return err
 	}
 	var made outputs

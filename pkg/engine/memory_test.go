@@ -34,6 +34,8 @@ type memory struct {
 	// hold, when it is there, is waited for by every act.
 	hold    chan struct{}
 	reached chan struct{}
+	// stream is called with Act.Progress by commands that stream.
+	stream func(sent func(int64))
 	// also is spoilt when another path is written: /a → /b; or removed: /a → -/b.
 	also map[string]string
 }
@@ -115,7 +117,7 @@ func (c *connection) Observe(ctx context.Context, q host.Query) (*host.Facts, er
 }
 
 func (c *connection) see(q host.Query) *host.Facts {
-	f := &host.Facts{Paths: map[string]host.Path{}, Journal: maps.Clone(c.journal), UndoEntries: len(c.undo)}
+	f := &host.Facts{System: host.System{Swap: []string{"/dev/sdb2"}}, Paths: map[string]host.Path{}, Journal: maps.Clone(c.journal), UndoEntries: len(c.undo)}
 	for _, p := range q.Paths {
 		text, ok := c.files[p.Path]
 		if p.Path == host.StateDir {
@@ -179,6 +181,10 @@ func (s *session) Do(ctx context.Context, a host.Act) (*host.Facts, error) {
 		case host.File:
 			s.write(a, c.Path, string(c.Content.Reveal()))
 		case host.Command: // "touch" makes a file
+			if c.StdinStream {
+				s.stream(a.Progress)
+				break
+			}
 			s.write(a, c.Argv[1], "touched")
 		default:
 			panic(fmt.Sprintf("memory does not know %T", c))
@@ -238,9 +244,12 @@ func (s *session) Undo(_ context.Context, scope host.Scope, report func(host.Und
 	return errors.Join(errs...)
 }
 
-func (s *session) End(context.Context, bool) error {
+func (s *session) End(ctx context.Context, _ bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	if err := s.call("end"); err != nil {
 		return err
 	}

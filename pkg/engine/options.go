@@ -44,10 +44,14 @@ type Options struct {
 
 	// HostsAtOnce is how many hosts are worked on at once; 0 means 50.
 	HostsAtOnce int
+	// Admit is asked, when a host was looked at for the first time in a run or a check, whether its plan may be run there:
+	// an error refuses the host before anything is changed on it (preflight found a problem; the plan was made from facts
+	// that do not hold any more). It is called concurrently for several hosts. May be nil.
+	Admit func(name string, seen *host.Facts) error
 	// Policy on failure; "" means Stop.
 	Policy Policy
 	// Redial bounds how often and after what delay a host is dialled when it cannot be reached or its connection was lost,
-	// per node. The zero value means 6 attempts over about a minute (2 s, doubled up to 30 s).
+	// per node, and how often a step on the controller is tried again when the API server did not answer. The zero value means 6 attempts over about a minute (2 s, doubled up to 30 s).
 	Redial step.Retry
 
 	// Holder names this process to whoever finds a host locked, e.g. "kubexm 4711@laptop".
@@ -73,6 +77,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Redial == (step.Retry{}) {
 		o.Redial = step.Retry{Attempts: 6, Delay: step.Duration(2 * time.Second), MaxDelay: step.Duration(30 * time.Second)}
+	}
+	if o.Admit == nil {
+		o.Admit = func(string, *host.Facts) error { return nil }
 	}
 	if o.Address == nil {
 		o.Address = func(string) string { return "" }

@@ -7,10 +7,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -36,11 +38,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 //	  /a<t  /a>t           takes output t in its content; declares output t
 //	  /a~t                 the command "touch /a", fed with output t, until /a exists
 //	  /a*3                 up to three attempts
-//	  /a$                  with the secret s/k in its content
+//	  /a$                  with the secret s/k in its content; /a$x with sx/k, which is not there
+//	  swap                 what the host in memory panics at
 //	  api>t token>t apply:x<t    gates
 //	host <name> [files=/a;/b=x] [spoils=/a:/b] [holder=]    a new host
 //	fault <host> op=<op> [skip=] [times=] kind= [text=]     see memory
-//	cluster [unhealthy=n] [fail=n] [panic]
+//	cluster [unhealthy=n] [fail=n] [restarts] [panic] [absent]
 //	run|check [policy=] [at-once=]     events per host in their order, then the report or the error
 //	undo <hosts>
 //	show <host>            what is on the host, and the calls since the last show
@@ -79,6 +82,10 @@ func (w *world) command(t *testing.T, d *datadriven.TestData) string {
 		scan(t, d, "fail", &fails)
 		for range fails {
 			w.cluster.applyErr = append(w.cluster.applyErr, errors.New("the server could not find the requested resource"))
+		}
+		w.cluster.absent = d.HasArg("absent")
+		if d.HasArg("restarts") {
+			w.cluster.applyErr = append(w.cluster.applyErr, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED})
 		}
 		if d.HasArg("panic") {
 			w.cluster.applyErr = append(w.cluster.applyErr, errPanic)
@@ -182,7 +189,12 @@ func options(hosts map[string]*memory, c *cluster, r event.Reader) engine.Option
 			}
 			return []byte("hunter2hunter2"), nil
 		},
-		Cluster: func(context.Context) (step.Cluster, error) { return c, nil },
+		Cluster: func(context.Context) (step.Cluster, error) {
+			if c.absent {
+				return nil, errors.New("no such host")
+			}
+			return c, nil
+		},
 		Holder:  "test",
 		Address: func(name string) string { return "address-of-" + name },
 		Reader:  r,
@@ -312,7 +324,7 @@ func parseStep(text string) step.Step {
 	name, makes, _ := strings.Cut(text, ">")
 	name, fed, isCommand := strings.Cut(name, "~")
 	name, takes, _ := strings.Cut(name, "<")
-	name, isSecret := strings.CutSuffix(name, "$")
+	name, secret, isSecret := strings.Cut(name, "$")
 	name, content, ok := strings.Cut(name, "=")
 	if !ok {
 		content = name
@@ -324,6 +336,8 @@ func parseStep(text string) step.Step {
 	}
 	kind, title, _ := strings.Cut(name, ":")
 	switch {
+	case name == "swap":
+		return step.New(about, step.SwapOff{})
 	case kind == "api":
 		about.Takes = after
 		return step.New(about, step.Await{For: "api", Output: makes})
@@ -346,7 +360,7 @@ func parseStep(text string) step.Step {
 		file.Content = step.Join(file.Content, step.FromOutput(graph.Output[string]{Name: takes}))
 	}
 	if isSecret {
-		file.Content = step.Join(file.Content, step.Secret("s", "k"))
+		file.Content = step.Join(file.Content, step.Secret("s"+secret, "k"))
 	}
 	return step.New(about, file)
 }

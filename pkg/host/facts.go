@@ -48,7 +48,8 @@ type System struct {
 	Container string `json:"container,omitempty"`
 	// CgroupVersion is 1 or 2 (1 for the hybrid layout).
 	CgroupVersion int32 `json:"cgroupVersion"`
-	// Capabilities is root's bounding set, in the names of capabilities(7), lower case without "cap_".
+	// MissingCapabilities are those that root's bounding set lacks, in the names of capabilities(7), lower case without
+	// "cap_".
 	MissingCapabilities []string `json:"missingCapabilities,omitempty"`
 
 	CPUs        int32 `json:"cpus"`
@@ -87,10 +88,12 @@ type System struct {
 type Path struct {
 	Exists bool `json:"exists"`
 	// Mode has the type bits and permissions of io/fs.
-	Mode         fs.FileMode `json:"mode,omitempty"`
-	Owner, Group string      `json:",omitempty"`
-	Size         int64       `json:"size,omitempty"`
-	Modified     time.Time   `json:"modified,omitempty"`
+	Mode fs.FileMode `json:"mode,omitempty"`
+	// Owner and Group are names, or numbers where there is no name.
+	Owner    string    `json:"owner,omitempty"`
+	Group    string    `json:"group,omitempty"`
+	Size     int64     `json:"size,omitempty"`
+	Modified time.Time `json:"modified,omitzero"`
 	// Digest is "sha256:…" when asked and the path is a regular file.
 	Digest string `json:"digest,omitempty"`
 	// Target is a link's target.
@@ -109,7 +112,7 @@ type UnitState struct {
 	// File is the unit file state: enabled, disabled, static, masked, …
 	File             string    `json:"file,omitempty"`
 	NeedDaemonReload bool      `json:"needDaemonReload,omitempty"`
-	Since            time.Time `json:"since,omitempty"` // when it became active; zero when it is not
+	Since            time.Time `json:"since,omitzero"` // when it became active; zero when it is not
 }
 
 // Mount is what is mounted at a path; the zero Mount means nothing is.

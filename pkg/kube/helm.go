@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"helm.sh/helm/v3/pkg/action"
+	helmkube "helm.sh/helm/v3/pkg/kube"
 	"helm.sh/helm/v3/pkg/storage"
 	"helm.sh/helm/v3/pkg/storage/driver"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -38,13 +39,19 @@ func (c *Cluster) helm(ctx context.Context, namespace string) (*action.Configura
 	if err := config.Init(getter{acting, c.mapper, namespace}, namespace, "secret", debug); err != nil {
 		return nil, err
 	}
+	client, ok := config.KubeClient.(*helmkube.Client)
+	if !ok {
+		return nil, fmt.Errorf("Helm's client is a %T", config.KubeClient)
+	}
+	config.KubeClient = hookClient{client, ctx}
+
 	recording := rest.CopyConfig(c.config)
 	recording.Timeout = recordTimeout
-	client, err := kubernetes.NewForConfig(recording)
+	recorder, err := kubernetes.NewForConfig(recording)
 	if err != nil {
 		return nil, err
 	}
-	records := driver.NewSecrets(client.CoreV1().Secrets(namespace))
+	records := driver.NewSecrets(recorder.CoreV1().Secrets(namespace))
 	records.Log = debug
 	config.Releases = storage.Init(records)
 	config.Releases.Log = debug
@@ -67,6 +74,21 @@ func (b boundTo) RoundTrip(r *http.Request) (*http.Response, error) {
 	// Not undone: an answer may be a watch that is read long after this returns. It ends with b.ctx, which is short-lived.
 	context.AfterFunc(b.ctx, func() { cancel(context.Cause(b.ctx)) })
 	return b.next.RoundTrip(r.WithContext(ctx))
+}
+
+// hookClient is Helm's client, but stops waiting for a hook when a context ends: the watch beneath would go on trying
+// until the hook's timeout, and keep the release from being put on record as failed.
+type hookClient struct {
+	*helmkube.Client
+	ctx context.Context
+}
+
+// WatchUntilReady waits for a hook's Jobs and Pods to end.
+func (h hookClient) WatchUntilReady(resources helmkube.ResourceList, timeout time.Duration) error {
+	_, err := bounded(h.ctx, func() (struct{}, error) {
+		return struct{}{}, h.Client.WatchUntilReady(resources, timeout)
+	})
+	return err
 }
 
 // getter is a genericclioptions.RESTClientGetter without a kubeconfig on disk.

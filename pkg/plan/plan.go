@@ -70,13 +70,14 @@ type Builder struct {
 	intent, cluster string
 	hosts           []string
 	last            map[string]string // host → ID of its last node
+	gates           map[string]string // ID of a node on the controller → its digest
 	b               graph.Builder[Node]
 	errs            []error
 }
 
 // New returns a Builder for a plan.
 func New(intent, cluster string) *Builder {
-	return &Builder{intent: intent, cluster: cluster, last: make(map[string]string)}
+	return &Builder{intent: intent, cluster: cluster, last: make(map[string]string), gates: make(map[string]string)}
 }
 
 // Host lays modules on a host, after what was laid on it before.
@@ -103,19 +104,33 @@ func (b *Builder) Host(name string, modules ...Module) {
 }
 
 // Gate lays modules on the controller. Steps of one task come one after the other; tasks wait for nothing but the
-// outputs that they take. A gate that is there already is not added again: several hosts may ask for the same one.
+// outputs that they take. A gate that is there already is not added again: several hosts may ask for the same one. Two
+// that have one name and differ are an error.
 func (b *Builder) Gate(modules ...Module) {
 	for _, m := range modules {
 		for _, t := range m.Tasks {
 			var after []string
 			for _, s := range t.Steps {
 				id := nodeID(controllerPlace, m.Name, t.Name, s.Meta().Name)
-				if !b.b.Has(id) {
+				if b.b.Has(id) {
+					b.same(id, s)
+				} else {
 					b.add(Controller, m.Name, t.Name, s, after)
 				}
 				after = []string{id}
 			}
 		}
+	}
+}
+
+// same refuses a gate that differs from the one that was added with its ID.
+func (b *Builder) same(id string, s step.Step) {
+	raw, err := step.Marshal(s)
+	if err == nil && digest(raw) != b.gates[id] {
+		err = errors.New("it was added before with other content")
+	}
+	if err != nil {
+		b.errs = append(b.errs, fmt.Errorf("%s: %w", id, err))
 	}
 }
 
@@ -142,6 +157,9 @@ func (b *Builder) add(hostName, module, task string, s step.Step, after []string
 		b.errs = append(b.errs, fmt.Errorf("%s: %w", n.ID, err))
 	}
 	n.Digest = digest(raw)
+	if hostName == Controller {
+		b.gates[n.ID] = n.Digest
+	}
 	return b.b.Add(graph.Node[Node]{ID: n.ID, After: after, Takes: m.Takes, Makes: m.Makes, Value: n})
 }
 

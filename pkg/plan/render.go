@@ -121,7 +121,11 @@ func (s *sum) change(hostName, disrupts string) {
 func (s *sum) String() string {
 	text := "No changes."
 	if s.changes > 0 {
-		text = fmt.Sprintf("%s on %s.", count(s.changes, "change"), count(len(s.hosts), "host"))
+		where := "through the cluster's API"
+		if len(s.hosts) > 0 {
+			where = "on " + count(len(s.hosts), "host")
+		}
+		text = fmt.Sprintf("%s %s.", count(s.changes, "change"), where)
 	}
 	if s.unknown > 0 {
 		text += fmt.Sprintf(" %s to be decided when their turn comes.", count(s.unknown, "step"))

@@ -123,10 +123,7 @@ func line(s step.Step) string {
 	case step.Block:
 		return fmt.Sprintf("block %s of %s %s", s.Name, s.Path, content(step.Literal(s.Content)))
 	case step.Service:
-		if s.Stopped {
-			return fmt.Sprintf("service %s disabled, stopped", s.Name)
-		}
-		text := fmt.Sprintf("service %s enabled, started", s.Name)
+		text := fmt.Sprintf("service %s %s", s.Name, cmp.Or(s.State, step.Running))
 		if s.Settle > 0 {
 			text += fmt.Sprintf(", up for %s", time.Duration(s.Settle))
 		}

@@ -10,7 +10,8 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 )
 
-// Done says by what a thing that cannot be compared (a command's effect) is known to be there: all of it must hold.
+// Done says by what a thing that cannot be compared (a command's effect) is known to be there: all of it must hold. The
+// zero Done never holds: the command runs whenever the sequence that it is part of does.
 type Done struct {
 	// Paths exist.
 	Paths []string `json:"paths,omitempty"`
@@ -30,8 +31,11 @@ func (d Done) query() host.Query {
 	return q
 }
 
-// holds returns "" or what is missing.
+// missing returns "" when d holds, else why it does not.
 func (d Done) missing(v View) string {
+	if len(d.Paths)+len(d.Units) == 0 && !d.Journaled && !d.SameInput {
+		return "always"
+	}
 	for _, p := range d.Paths {
 		if !v.Facts.Paths[p].Exists {
 			return p + " is absent"

@@ -15,6 +15,7 @@ import (
 // Import is a set of images in containerd's k8s.io namespace. Only those that are missing, or have another digest, are
 // sent, as one stream into the import itself: they never lie on the host as an archive.
 type Import struct {
+	Arch   string  `json:"arch"`
 	Images []Image `json:"images"`
 }
 
@@ -30,6 +31,9 @@ type Image struct {
 
 // Meta names the kind.
 func (i Import) Meta() Meta { return Meta{Name: "import"} }
+
+// Images is the Path of an Artifact that is an archive of images.
+const Images = "images"
 
 const imageList = "containerd images"
 
@@ -75,7 +79,7 @@ func imagesOf(f *host.Facts) map[string]string {
 // Effect streams the missing images into the import.
 func (i Import) Effect(v View) (Effect, error) {
 	missing := i.missing(imagesOf(v.Facts))
-	in := Artifact{Path: "images"}
+	in := Artifact{Path: Images, Arch: i.Arch}
 	for _, m := range missing {
 		in.Refs = append(in.Refs, m.Ref)
 		in.Size += m.Size

@@ -52,8 +52,9 @@ type Artifact struct {
 	Digest string `json:"digest"`
 	// Size in bytes (for an archive of images, of its layers).
 	Size int64 `json:"size"`
-	// Refs, if not empty, are image references: the content is an OCI archive with these images.
+	// Refs, if not empty, are image references: the content is an OCI archive with these images for this architecture.
 	Refs []string `json:"refs,omitempty"`
+	Arch string   `json:"arch,omitempty"`
 }
 
 // Cluster is the cluster's API as steps use it. Every call is bounded by ctx and says in its error which server it

@@ -12,11 +12,23 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 )
 
+// ServiceState is what a Service must be in.
+type ServiceState string
+
+const (
+	// Running is enabled and active; the default.
+	Running ServiceState = "running"
+	// Enabled leaves it alone whether the unit runs: something else starts it.
+	Enabled ServiceState = "enabled"
+	// Stopped is disabled and not active. A unit that does not exist counts as stopped.
+	Stopped ServiceState = "stopped"
+)
+
 // Service is a systemd unit that is enabled and runs, or is disabled and does not.
 type Service struct {
 	Name string `json:"name"`
-	// Stopped asks for the opposite: stopped and disabled.
-	Stopped bool `json:"stopped,omitempty"`
+	// State is what the unit must be in; "" means Running.
+	State ServiceState `json:"state,omitempty"`
 	// Watches are files that the unit reads when it starts: it is restarted when one of them is newer than it. That
 	// holds over interruptions: what was written before the cut still leads to the restart.
 	Watches []string `json:"watches,omitempty"`
@@ -41,7 +53,7 @@ func (s Service) Precheck(v View) (Diff, error) {
 	have := v.Facts.Units[s.Name]
 	subject := host.Unit{Name: s.Name}.Key()
 	var d Diff
-	if s.Stopped {
+	if s.State == Stopped {
 		if have.Load == "not-found" {
 			return nil, nil
 		}
@@ -55,6 +67,9 @@ func (s Service) Precheck(v View) (Diff, error) {
 	}
 	if have.File != "enabled" && have.File != "static" {
 		d = append(d, Delta{subject, orNone(have.File), "enabled"})
+	}
+	if s.State == Enabled {
+		return d, nil
 	}
 	if have.Active != "active" {
 		return append(d, Delta{subject, orNone(have.Active), "active"}), nil
@@ -74,7 +89,9 @@ func (s Service) Precheck(v View) (Diff, error) {
 func (s Service) Effect(v View) (Effect, error) {
 	u := host.Unit{Name: s.Name, Enabled: "enabled", Active: "started", Settle: time.Duration(s.Settle)}
 	switch {
-	case s.Stopped:
+	case s.State == Enabled:
+		u.Active, u.Settle = "", 0
+	case s.State == Stopped:
 		u.Enabled, u.Active, u.Settle = "disabled", "stopped", 0
 	case v.Facts.Units[s.Name].Active == "active":
 		u.Active = "restarted"
@@ -84,7 +101,7 @@ func (s Service) Effect(v View) (Effect, error) {
 
 // after reports whether changes that are about to be made in the same act mean that the unit must be restarted.
 func (s Service) after(cs []host.Change) bool {
-	return slices.ContainsFunc(cs, func(c host.Change) bool {
+	return s.State != Stopped && s.State != Enabled && slices.ContainsFunc(cs, func(c host.Change) bool {
 		f, ok := c.(host.File)
 		return ok && slices.Contains(s.Watches, f.Path)
 	})

@@ -9,15 +9,18 @@
 package crds
 
 import (
+	"bufio"
+	"bytes"
 	"embed"
 	"fmt"
 	"io/fs"
 	"slices"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"sigs.k8s.io/yaml"
-
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/yaml"
 )
 
 //go:generate ./copy.sh
@@ -59,5 +62,19 @@ func Core() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	return crds, nil
 }
 
-// Webhooks returns the manifest (YAML, several documents) of core's admission webhooks. They call a Service.
-func Webhooks() []byte { return slices.Clone(webhooks) }
+// Webhooks returns the configurations of core's admission webhooks, each as a new object. They call a Service.
+func Webhooks() (*admissionregistrationv1.MutatingWebhookConfiguration, *admissionregistrationv1.ValidatingWebhookConfiguration, error) {
+	mutating := &admissionregistrationv1.MutatingWebhookConfiguration{}
+	validating := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(webhooks)))
+	for _, configuration := range []any{mutating, validating} {
+		document, err := documents.Read()
+		if err == nil {
+			err = yaml.UnmarshalStrict(document, configuration)
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("decode the embedded webhook configurations: %w", err)
+		}
+	}
+	return mutating, validating, nil
+}

@@ -76,3 +76,16 @@ func TestCore(t *testing.T) {
 		}
 	}
 }
+
+func TestWebhooks(t *testing.T) {
+	mutating, validating, err := Webhooks()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if mutating.Kind != "MutatingWebhookConfiguration" || len(mutating.Webhooks) == 0 {
+		t.Errorf("%s with %d webhooks", mutating.Kind, len(mutating.Webhooks))
+	}
+	if validating.Kind != "ValidatingWebhookConfiguration" || len(validating.Webhooks) == 0 {
+		t.Errorf("%s with %d webhooks", validating.Kind, len(validating.Webhooks))
+	}
+}

@@ -1,7 +1,7 @@
-//go:build envtest
-
 // Copyright 2026 The cluster-api-provider-kubexm Authors.
 // SPDX-License-Identifier: Apache-2.0
+
+//go:build envtest
 
 package setup_test
 
@@ -18,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -345,8 +346,7 @@ func TestEndpointFollowsFirstControlPlaneHost(t *testing.T) {
 		g.Expect(conditions.IsTrue(infra, infrav1.EndpointAvailableCondition)).To(BeTrue())
 	}, patience).Should(Succeed())
 
-	infra.Spec.ControlPlaneEndpoint.Host = "10.9.9.9"
-	err := api.Update(p.ctx, infra)
+	err := api.Patch(p.ctx, infra, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"controlPlaneEndpoint":{"host":"10.9.9.9"}}}`)))
 	p.Expect(err).To(MatchError(ContainSubstring("spec.controlPlaneEndpoint.host: Invalid value: \"10.9.9.9\": cannot be changed once it is set: set it back to 10.1.0.1")))
 }
 

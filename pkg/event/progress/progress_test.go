@@ -109,7 +109,7 @@ func TestBars(t *testing.T) {
 	}
 	last := strings.Join(lines[len(lines)-3:], "\n")
 	for _, want := range []string{
-		"control plane", "████ 4/4", "done in 14s", "worker", "0/3", "kubelet/start", "controller",
+		"control plane", "████  4/4", "done in 14s", "worker", "0/3", "swap is on", "controller",
 	} {
 		if !strings.Contains(last, want) {
 			t.Errorf("%q is not in what was drawn last:\n%s", want, last)

@@ -6,7 +6,6 @@ package posix
 import (
 	"context"
 	"io"
-	"time"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
@@ -69,7 +68,6 @@ func (h *Host) Observe(ctx context.Context, q host.Query) (*host.Facts, error) {
 
 	a := newAnswer(o)
 	onStderr := make(chan []frame, 1)
-	sent := time.Now()
 	p, err := h.start(ctx, s.String(), func(stderr io.Reader) { onStderr <- commandErrors(stderr, mark) })
 	if err != nil {
 		return nil, err
@@ -95,7 +93,7 @@ func (h *Host) Observe(ctx context.Context, q host.Query) (*host.Facts, error) {
 	if _, lost := p.end(); lost != nil && ctx.Err() != nil {
 		return nil, h.canceled(ctx)
 	}
-	facts := a.finish(sent)
+	facts := a.finish(p.greeted)
 	logs, err := parseLogs(a.files[h.config.StateDir+"/"+journalFile], a.files[h.config.StateDir+"/"+undoFile])
 	if err != nil {
 		return nil, h.damaged(err)

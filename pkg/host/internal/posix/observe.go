@@ -20,7 +20,6 @@ const (
 	fileMemory     = "/proc/meminfo"
 	fileSwaps      = "/proc/swaps"
 	fileStatus     = "/proc/self/status"
-	fileUptime     = "/proc/uptime"
 	fileLastCap    = "/proc/sys/kernel/cap_last_cap"
 	fileHostname   = "/proc/sys/kernel/hostname"
 	fileKernel     = "/proc/sys/kernel/osrelease"
@@ -34,7 +33,7 @@ const (
 )
 
 var systemFiles = []string{
-	fileOSRelease, fileResolv, fileResolved, fileMemory, fileSwaps, fileStatus, fileUptime, fileLastCap, fileHostname, fileKernel,
+	fileOSRelease, fileResolv, fileResolved, fileMemory, fileSwaps, fileStatus, fileLastCap, fileHostname, fileKernel,
 	fileRoutes, fileCPUs, fileSELinux, fileSELinuxOff, fileContainer, fileUFW,
 }
 
@@ -110,6 +109,9 @@ func (o *observation) files(stateDir string) []string {
 
 // render adds the observation to s, which has the library.
 func (o *observation) render(s *script, stateDir string) {
+	if o.full || len(o.query.Units) > 0 {
+		s.call("o_clock")
+	}
 	if o.full {
 		s.call("o_system")
 	}

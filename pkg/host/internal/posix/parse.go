@@ -17,10 +17,11 @@ import (
 
 // answer collects the frames of one observation.
 type answer struct {
-	o     *observation
-	facts *host.Facts
-	files map[string][]byte
+	o       *observation
+	facts   *host.Facts
+	files   map[string][]byte
 	taken   time.Time // the host's clock
+	booted  time.Time // when that clock's time since boot was 0
 	arrived time.Time // ours when that was told
 	units   []byte
 }
@@ -36,6 +37,7 @@ func (a *answer) add(f frame) bool {
 	case "clock":
 		a.arrived = time.Now()
 		a.taken = parseSeconds(f.arg(1))
+		a.booted = a.taken.Add(-time.Duration(parseFloat(f.arg(2)) * float64(time.Second)))
 	case "machine":
 		sys.Arch = goarch(f.arg(1))
 	case "disk":

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
@@ -35,6 +36,7 @@ type process struct {
 	stderr *tail
 	// errDone is closed when standard error has been read to its end.
 	errDone chan struct{}
+	greeted time.Time
 	refused bool // sudo asked for the password a second time; to be read after errDone
 	waited  sync.Once
 	code    int
@@ -100,6 +102,7 @@ func (p *process) greet() error {
 	for {
 		line, err := p.out.ReadSlice('\n')
 		if strings.TrimRight(string(line), "\r\n") == greeting {
+			p.greeted = time.Now()
 			return nil
 		}
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {

@@ -170,21 +170,27 @@ func (l *logs) recorded(run, node, kindWord, target string) int {
 	return 0
 }
 
-// superseded lists the entries of a run that only an undo of that run would need: an earlier run has recorded the same
-// key in the same way already.
-func (l *logs) superseded(run string) []int {
-	var seqs []int
-	earlier := map[string]bool{}
+// superseded lists the entries of a run that only an undo of that run would need, because an earlier run has recorded the
+// same key in the same way already: pairs of the entry's number and that of the earlier one if something must be kept
+// for it, else "-". (A removal that was cut is in the log before anything is kept.)
+func (l *logs) superseded(run string) []string {
+	var pairs []string
+	earlier := map[string]string{}
 	for _, e := range l.entries {
 		identity := e.key()
 		if e.kind == kindCommand {
 			identity += "\x00" + strings.Join(e.data, "\x00")
 		}
-		if e.run != run {
-			earlier[identity] = true
-		} else if earlier[identity] {
-			seqs = append(seqs, e.seq)
+		needs, recorded := earlier[identity]
+		switch {
+		case e.run == run && recorded:
+			pairs = append(pairs, strconv.Itoa(e.seq), needs)
+		case e.run == run, recorded:
+		case e.kind == "kept":
+			earlier[identity] = strconv.Itoa(e.seq)
+		default:
+			earlier[identity] = "-"
 		}
 	}
-	return seqs
+	return pairs
 }

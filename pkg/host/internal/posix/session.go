@@ -367,11 +367,7 @@ func (s *session) tidy(ctx context.Context, keep bool) error {
 		sc.line("systemctl daemon-reload")
 	}
 	if drop := s.logs.superseded(s.run.ID); !keep && len(drop) > 0 {
-		words := make([]string, len(drop))
-		for i, seq := range drop {
-			words[i] = strconv.Itoa(seq)
-		}
-		sc.call("u_forget", words...)
+		sc.call("u_forget", drop...)
 	}
 	sc.line(`rm -rf "$T" "$S/act" "$S/holder"`)
 	code, err := s.ask(ctx, sc.String(), func(f frame) error { return s.host.unexpected(f) })

@@ -5,15 +5,370 @@ package posix
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
 	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 )
 
-// link is what is known of the way to the host.
-type link struct{}
+// link is what Stage has learned of the way to a host.
+type link struct {
+	mu sync.Mutex
+	// rate in bytes per second and the time of an exchange; 0 when not measured yet.
+	rate    float64
+	latency time.Duration
+}
+
+const (
+	// probe is how much goes to measure the link before the rest is planned, in bytes.
+	probe = 8 << 20
+	// slowZstd and slowGzip are the rates in bytes per second below which compression wins time: what one core of
+	// each compresses, less what the host needs besides.
+	slowZstd, slowGzip = 80 << 20, 20 << 20
+	// farAway is the time of an exchange from which one channel's window (2 MiB) no longer fills the link.
+	farAway = 12 * time.Millisecond
+	// maxStripes bounds the channels of one transfer, so that others find some.
+	maxStripes = 4
+	// copyBuffer is the memory that a stream takes, in bytes.
+	copyBuffer = 256 << 10
+)
 
 // Stage implements host.Session.
 func (s *session) Stage(ctx context.Context, blobs []host.Blob) error {
-	return fmt.Errorf("not yet")
+	wanted := make(map[string]host.Blob, len(blobs))
+	sc := &script{}
+	sc.WriteString("t_missing")
+	for _, b := range blobs {
+		if err := match("blob", digestName, b.Digest); err != nil {
+			return s.host.invalid("content "+b.Name, err)
+		}
+		if b.Size < 0 || b.Open == nil {
+			return s.host.invalid("content "+b.Name, errors.New("it has no size or no source"))
+		}
+		if _, ok := wanted[b.Digest]; !ok {
+			sc.WriteString(" " + b.Digest)
+		}
+		wanted[b.Digest] = b
+	}
+	if len(wanted) == 0 {
+		return nil
+	}
+	sc.WriteString("\n")
+	var missing []host.Blob
+	asked := time.Now()
+	_, err := s.ask(ctx, sc.String(), func(f frame) error {
+		b, ok := wanted[f.arg(1)]
+		if f.kind() != "missing" || !ok {
+			return s.host.unexpected(f)
+		}
+		missing = append(missing, b)
+		return nil
+	})
+	if err != nil || len(missing) == 0 {
+		return err
+	}
+	s.host.link.exchanged(time.Since(asked))
+	if err := s.send(ctx, missing); err != nil {
+		return err
+	}
+	return s.accept(ctx, missing)
+}
+
+// exchanged notes how long an exchange took; the shortest is nearest to the link's own time.
+func (l *link) exchanged(d time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.latency == 0 || d < l.latency {
+		l.latency = d
+	}
+}
+
+func (l *link) measured(rate float64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.rate = rate
+}
+
+func (l *link) known() (rate float64, latency time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.rate, l.latency
+}
+
+// part is some bytes of a blob.
+type part struct {
+	blob           host.Blob
+	offset, length int64
+}
+
+// name of the part's file in the staging area.
+func (p part) name() string { return strings.TrimPrefix(p.blob.Digest, "sha256:") }
+
+// send transfers all blobs: first as they are until the link's rate is known, then in the way that suits it.
+func (s *session) send(ctx context.Context, blobs []host.Blob) error {
+	var todo []part
+	var total int64
+	for _, b := range blobs {
+		if b.Size > 0 {
+			todo = append(todo, part{b, 0, b.Size})
+			total += b.Size
+		}
+	}
+	rate, _ := s.host.link.known()
+	if rate == 0 && total > 2*probe {
+		var head []part
+		head, todo = split(todo, probe)
+		began := time.Now()
+		if err := s.stream(ctx, head, ""); err != nil {
+			return err
+		}
+		rate = probe / time.Since(began).Seconds()
+		s.host.link.measured(rate)
+	}
+	tool := s.compressor(rate)
+	var plain, packed []part
+	for _, p := range todo {
+		if tool != "" && compressible(p) {
+			packed = append(packed, p)
+		} else {
+			plain = append(plain, p)
+		}
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	for _, stripe := range s.stripes(plain) {
+		group.Go(func() error { return s.stream(ctx, stripe, "") })
+	}
+	if len(packed) > 0 {
+		group.Go(func() error { return s.stream(ctx, packed, tool) })
+	}
+	return group.Wait()
+}
+
+// compressor is the tool that wins time on a link of this rate, or "".
+func (s *session) compressor(rate float64) string {
+	switch tools := s.system.Tools; {
+	case rate == 0:
+		return ""
+	case rate < slowZstd && tools["zstd"]:
+		return "zstd"
+	case rate < slowGzip && tools["gzip"]:
+		return "gzip"
+	}
+	return ""
+}
+
+// split cuts the first n bytes off parts.
+func split(parts []part, n int64) (head, rest []part) {
+	for i, p := range parts {
+		if p.length > n {
+			if n > 0 {
+				head = append(head, part{p.blob, p.offset, n})
+			}
+			return head, append([]part{{p.blob, p.offset + n, p.length - n}}, parts[i+1:]...)
+		}
+		head = append(head, p)
+		n -= p.length
+	}
+	return head, nil
+}
+
+// stripes deals parts out to as many streams as the link's length asks for. Only sources that can seek are cut.
+func (s *session) stripes(parts []part) [][]part {
+	if len(parts) == 0 {
+		return nil
+	}
+	_, latency := s.host.link.known()
+	n := int64(min(maxStripes, latency/farAway+1))
+	var total int64
+	for _, p := range parts {
+		total += p.length
+	}
+	if n == 1 || total < 4*probe {
+		return [][]part{parts}
+	}
+	var all [][]part
+	for len(parts) > 0 {
+		var stripe []part
+		stripe, parts = split(parts, (total+n-1)/n)
+		all = append(all, stripe)
+	}
+	return all
+}
+
+// stream sends parts by one channel, compressed by tool if that is not "".
+func (s *session) stream(ctx context.Context, parts []part, tool string) error {
+	if len(parts) == 0 {
+		return nil
+	}
+	mark := newMark()
+	sc := newScript(mark, s.host.config.StateDir, coreLib, stageLib)
+	sc.line("k_say ready")
+	if tool == "" {
+		sc.line("t_receive")
+	} else {
+		sc.call("t_unpack", tool)
+	}
+	sc.line("k_say end $?")
+	p, err := s.host.start(ctx, sc.String(), nil)
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	stop := context.AfterFunc(ctx, func() { _ = p.Close() })
+	defer stop()
+	in := newFrameReader(p.out, mark)
+	if f, err := in.read(); err != nil || f.kind() != "ready" {
+		return p.failure(ctx, true)
+	}
+	sendErr := sendParts(p, parts, tool)
+	var broken *sourceError
+	if errors.As(sendErr, &broken) {
+		return &host.Error{Kind: host.KindCorrupt, Host: s.host.Name(), Change: "content " + broken.name, Message: "its source cannot be read as declared", Err: broken.err}
+	}
+	_ = p.CloseWrite()
+	f, err := in.read()
+	switch {
+	case ctx.Err() != nil:
+		return s.host.canceled(ctx)
+	case err != nil:
+		return p.failure(ctx, true)
+	case f.kind() != "end":
+		return s.host.unexpected(f)
+	case f.arg(1) != "0" || sendErr != nil:
+		_, _ = p.end() // for all of standard error
+		return s.host.commandError("", "the host cannot store what was sent", int(parseInt(f.arg(1))), p.stderr.String())
+	}
+	return nil
+}
+
+// sourceError says that a blob's source failed us, not the host.
+type sourceError struct {
+	name string
+	err  error
+}
+
+func (e *sourceError) Error() string { return "content " + e.name + ": " + e.err.Error() }
+func (e *sourceError) Unwrap() error { return e.err }
+
+// sendParts writes parts to the host as t_receive takes them.
+func sendParts(to io.Writer, parts []part, tool string) error {
+	pack, err := newPacker(to, tool)
+	if err != nil {
+		return err
+	}
+	buffer := make([]byte, copyBuffer)
+	for _, p := range parts {
+		if err := sendPart(pack, p, buffer); err != nil {
+			return err
+		}
+	}
+	if _, err := io.WriteString(pack, "end\n"); err != nil {
+		return err
+	}
+	return pack.Close()
+}
+
+func sendPart(to io.Writer, p part, buffer []byte) error {
+	source, err := p.open()
+	if err != nil {
+		return &sourceError{p.blob.Name, err}
+	}
+	defer source.Close()
+	if _, err := fmt.Fprintf(to, "%s %d %d\n", p.name(), p.offset, p.length); err != nil {
+		return err
+	}
+	for left := p.length; left > 0; {
+		n, err := io.ReadFull(source, buffer[:min(left, int64(len(buffer)))])
+		if err != nil {
+			return &sourceError{p.blob.Name, fmt.Errorf("%d of %d bytes: %w", p.length-left+int64(n), p.length, err)}
+		}
+		if _, err := to.Write(buffer[:n]); err != nil {
+			return err
+		}
+		left -= int64(n)
+	}
+	return nil
+}
+
+// open returns the blob's content from the part's offset on.
+func (p part) open() (io.ReadCloser, error) {
+	source, err := p.blob.Open()
+	if err != nil || p.offset == 0 {
+		return source, err
+	}
+	if seeker, ok := source.(io.Seeker); ok {
+		_, err = seeker.Seek(p.offset, io.SeekStart)
+	} else {
+		_, err = io.CopyN(io.Discard, source, p.offset)
+	}
+	if err != nil {
+		_ = source.Close()
+		return nil, err
+	}
+	return source, nil
+}
+
+// accept has the host verify what has arrived. Content that is not what it should be is read again here, to tell a corrupt
+// source from a corrupt transfer.
+func (s *session) accept(ctx context.Context, blobs []host.Blob) error {
+	byName := make(map[string]host.Blob, len(blobs))
+	sc := &script{}
+	sc.WriteString("t_accept")
+	for _, b := range blobs {
+		name := part{blob: b}.name()
+		byName[name] = b
+		sc.WriteString(" " + name + " " + strconv.FormatInt(b.Size, 10))
+	}
+	sc.WriteString("\n")
+	var failures []error
+	code, err := s.ask(ctx, sc.String(), func(f frame) error {
+		b, ok := byName[f.arg(1)]
+		switch {
+		case ok && f.kind() == "corrupt":
+			failures = append(failures, s.host.corrupt(b))
+		case !ok || f.kind() != "accepted":
+			return s.host.unexpected(f)
+		}
+		return nil
+	})
+	if err == nil && code != 0 && len(failures) == 0 {
+		err = s.host.commandError("", "the host cannot store what was sent", code, s.proc.stderr.String())
+	}
+	return errors.Join(append(failures, err)...)
+}
+
+func (h *Host) corrupt(b host.Blob) error {
+	e := &host.Error{Kind: host.KindCorrupt, Host: h.Name(), Change: "content " + b.Name,
+		Message: "arrived with another digest than " + b.Digest, Remedy: "try again; if it stays so, check the host's disk and memory"}
+	found, err := digestOf(b)
+	switch {
+	case err != nil:
+		e.Err = err
+	case found != b.Digest:
+		e.Message = "its source has the digest " + found + " instead of " + b.Digest
+		e.Remedy = "fetch the artifact again, or correct its declared digest"
+	}
+	return e
+}
+
+func digestOf(b host.Blob) (string, error) {
+	source, err := b.Open()
+	if err != nil {
+		return "", err
+	}
+	defer source.Close()
+	hash := sha256.New()
+	if _, err := io.Copy(hash, source); err != nil {
+		return "", err
+	}
+	return "sha256:" + hex.EncodeToString(hash.Sum(nil)), nil
 }

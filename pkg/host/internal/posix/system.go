@@ -52,8 +52,7 @@ func (a *answer) systemFromFiles() {
 		sys.SELinux = "Disabled"
 	}
 	if !a.taken.IsZero() {
-		uptime := time.Duration(parseFloat(text(fileUptime)) * float64(time.Second))
-		sys.BootTime = a.taken.Add(-uptime).Truncate(time.Second)
+		sys.BootTime = a.booted.Truncate(time.Second)
 	}
 	a.status(sys)
 }
@@ -102,8 +101,8 @@ func (a *answer) unitsFromList() {
 			Load: properties["LoadState"], Active: properties["ActiveState"], Sub: properties["SubState"], File: properties["UnitFileState"],
 			NeedDaemonReload: properties["NeedDaemonReload"] == "yes",
 		}
-		if since := parseInt(properties["ActiveEnterTimestampMonotonic"]); since > 0 && unit.Active == "active" && !a.facts.System.BootTime.IsZero() {
-			unit.Since = a.facts.System.BootTime.Add(time.Duration(since) * time.Microsecond)
+		if since := parseInt(properties["ActiveEnterTimestampMonotonic"]); since > 0 && unit.Active == "active" && !a.booted.IsZero() {
+			unit.Since = a.booted.Add(time.Duration(since) * time.Microsecond)
 		}
 		shown[a.o.units[i]] = unit
 		i++

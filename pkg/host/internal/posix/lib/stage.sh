@@ -27,21 +27,17 @@ t_sha256() {
 	printf '%s\n' "${sum%% *}"
 }
 
-# Receive pieces, one after the other, from standard input: digest, offset, length of each.
+# Receive pieces from standard input: name, offset and length of each on a line, then its bytes. The line "end" ends it.
 t_receive() {
-	while [ $# -gt 0 ]; do
-		dd of="$S/staging/$1.part" bs=256k seek="$2" count="$3" iflag=fullblock,count_bytes oflag=seek_bytes conv=notrunc status=none || return
-		k_say received "$1" "$2"
-		shift 3
+	while read -r name offset count; do
+		[ "$name" != end ] || return 0
+		dd of="$S/staging/$name.part" bs=256k seek="$offset" count="$count" iflag=fullblock,count_bytes oflag=seek_bytes conv=notrunc status=none || return
 	done
+	return 1
 }
 
-# Receive pieces from compressed input: the tool, then as t_receive.
-t_unpack() {
-	tool=$1
-	shift
-	"$tool" -dc | t_receive "$@"
-}
+# The same from compressed input; $1 is the tool.
+t_unpack() { "$1" -dc | t_receive; }
 
 # What has arrived becomes staged if it is what it should be: digest and size of each.
 t_accept() {

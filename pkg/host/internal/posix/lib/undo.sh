@@ -211,13 +211,19 @@ u_command() {
 	(c_env() { :; }; c_run "$@" </dev/null) || c_fail $?
 }
 
-# Entries that no undo will need: numbers.
+# Entries that no undo will need, because an earlier one holds what was there: pairs of numbers, the entry and the earlier
+# one whose undo/<seq> must be there ("-": it needs none).
 u_forget() {
-	for seq; do
-		printf '\n- %s ;\n' "$seq" >>"$S/undo.log" || return 1
+	forgotten=
+	while [ $# -gt 0 ]; do
+		if [ "$2" = - ] || c_exists "$S/undo/$2"; then
+			printf '\n- %s ;\n' "$1" >>"$S/undo.log" || return 1
+			forgotten="$forgotten $1"
+		fi
+		shift 2
 	done
 	sync "$S/undo.log"
-	for seq; do
+	for seq in $forgotten; do
 		rm -rf "$S/undo/$seq" "$S/undo/$seq".*
 	done
 }

@@ -1,0 +1,48 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hostrun
+
+import (
+	"fmt"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
+)
+
+// Progress is how far a run on one host is.
+type Progress struct {
+	// Done of Total nodes of the host are as planned. Total is 0 until the host has answered.
+	Done, Total int32
+	// Now says what is being done or waited for: the task and step, and what is missing.
+	Now string
+}
+
+// read takes in an event, and reports whether it made a difference to a person.
+func (p *Progress) read(ev event.Event) bool {
+	before := *p
+	switch ev.Type {
+	case event.HostObserved:
+		p.Done, p.Total = int32(ev.Done), int32(ev.Total)
+	case event.Started:
+		p.Now = place(ev)
+	case event.Waiting:
+		p.Now = fmt.Sprintf("%s: waiting: %s", place(ev), ev.Message)
+	case event.Retrying:
+		p.Now = fmt.Sprintf("%s: attempt %d of %d failed: %v; again in %s", place(ev), ev.Attempt, ev.Attempts, ev.Err, ev.Delay)
+	case event.Changed:
+		// What was so already is counted by HostObserved; what is found to be so later is not told apart from it.
+		if ev.Host != "" {
+			p.Done = min(p.Done+1, p.Total)
+		}
+	case event.Undone:
+		p.Done++
+	}
+	return *p != before
+}
+
+func place(ev event.Event) string {
+	if ev.Step == "" {
+		return ev.Place()
+	}
+	return ev.Task + " " + ev.Step
+}

@@ -1,0 +1,136 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package infra
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+)
+
+var machineKind = infrav1.GroupVersion.WithKind("KubexmMachine")
+
+// kubexm is our own infrastructure: KubexmMachines that have KubexmHosts.
+type kubexm struct {
+	client client.Client
+	live   client.Reader
+}
+
+// Host is the KubexmHost that the KubexmMachine has. It is marked as in use before the KubexmMachine names it, so from then
+// on it may be touched.
+func (k *kubexm) Host(ctx context.Context, s Subject) (*Host, error) {
+	h, err := k.host(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	return &Host{
+		Name: h.Name, ProviderID: infrav1.ProviderID(h), Address: h.Spec.Address, Port: h.Spec.SSH.Port,
+		Internal: h.Spec.InternalAddresses, Arch: h.Spec.Arch,
+		User: h.Spec.SSH.User, Credentials: h.Spec.SSH.CredentialsRef.Name, HostKeys: []string{h.Spec.SSH.HostKey},
+	}, nil
+}
+
+func (k *kubexm) host(ctx context.Context, s Subject) (*infrav1.KubexmHost, error) {
+	ref, namespace := s.Machine.Spec.InfrastructureRef, s.Machine.Namespace
+	machine := &infrav1.KubexmMachine{}
+	if err := k.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, machine); apierrors.IsNotFound(err) {
+		return nil, &Lost{Message: fmt.Sprintf("the %s does not exist", describe(ref))}
+	} else if err != nil {
+		return nil, fmt.Errorf("get the %s: %w", describe(ref), err)
+	}
+	name := machine.Status.HostRef.Name
+	if name == "" {
+		message := "the " + describe(ref) + " has no host yet"
+		if why := conditions.GetMessage(machine, infrav1.HostClaimedCondition); why != "" {
+			message += ": " + why
+		}
+		return nil, &NotYet{Message: message}
+	}
+	found := &infrav1.KubexmHost{}
+	if err := k.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, found); apierrors.IsNotFound(err) {
+		return nil, &Lost{Message: fmt.Sprintf("the KubexmHost %s does not exist any more", name)}
+	} else if err != nil {
+		return nil, fmt.Errorf("get the KubexmHost %s: %w", name, err)
+	}
+	// Another Machine's host must not be touched, whatever was written here once. A claim that the cache does not show
+	// yet comes with an update of the KubexmHost.
+	switch owner := found.Spec.ClaimRef.Name; owner {
+	case machine.Name:
+		return found, nil
+	case "":
+		return nil, &NotYet{Message: fmt.Sprintf("the KubexmHost %s is not claimed by the %s", name, describe(ref))}
+	default:
+		return nil, &Lost{Message: fmt.Sprintf("the KubexmHost %s is claimed by the KubexmMachine %s now", name, owner)}
+	}
+}
+
+// Door is nil: who keeps the inventory has opened it.
+func (k *kubexm) Door(Subject) *Door { return nil }
+
+// Met writes the KubexmHost's facts and its condition Reachable.
+func (k *kubexm) Met(ctx context.Context, s Subject, c Contact) error {
+	return k.update(ctx, s, func(h *infrav1.KubexmHost) {
+		reachable := metav1.Condition{Type: infrav1.ReachableCondition, Status: metav1.ConditionTrue, Reason: infrav1.ReachedReason}
+		if c.Err != nil {
+			reachable.Status, reachable.Reason, reachable.Message = metav1.ConditionFalse, c.Reason, c.Err.Error()
+		}
+		conditions.Set(h, reachable)
+		if c.System != nil {
+			h.Status.Facts = factsOf(c.System)
+		}
+	})
+}
+
+// Left writes the KubexmHost's condition Clean. A host that is not clean is not handed out again.
+func (k *kubexm) Left(ctx context.Context, s Subject, c Cleanness) error {
+	return k.update(ctx, s, func(h *infrav1.KubexmHost) {
+		clean := metav1.Condition{Type: infrav1.CleanCondition, Status: metav1.ConditionTrue, Reason: infrav1.ResetReason}
+		if c.Err != nil {
+			clean.Status, clean.Reason, clean.Message = metav1.ConditionFalse, infrav1.ResetFailedReason, c.Err.Error()
+		}
+		conditions.Set(h, clean)
+	})
+}
+
+// update changes the status of the Machine's KubexmHost. Conditions are one field to a merge patch, and others write some
+// of them, so it is read anew and written under the version that was read.
+func (k *kubexm) update(ctx context.Context, s Subject, change func(*infrav1.KubexmHost)) error {
+	known, err := k.host(ctx, s)
+	if err != nil {
+		return err
+	}
+	err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		h := &infrav1.KubexmHost{}
+		if err := k.live.Get(ctx, client.ObjectKeyFromObject(known), h); err != nil {
+			return err
+		}
+		before := h.DeepCopy()
+		change(h)
+		return k.client.Status().Patch(ctx, h, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	})
+	if err != nil {
+		return fmt.Errorf("write the status of the KubexmHost %s: %w", known.Name, err)
+	}
+	return nil
+}
+
+func factsOf(s *host.System) infrav1.HostFacts {
+	facts := infrav1.HostFacts{
+		ObservedTime: metav1.Now(), OS: s.OSName, Kernel: s.Kernel, CPUs: s.CPUs, MemoryBytes: s.MemoryBytes,
+	}
+	// The API knows the architectures that there are artifacts for.
+	if arch := spec.Arch(s.Arch); arch == spec.ArchAMD64 || arch == spec.ArchARM64 {
+		facts.Arch = arch
+	}
+	return facts
+}

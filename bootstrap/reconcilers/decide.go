@@ -1,0 +1,85 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers
+
+import (
+	"time"
+
+	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+)
+
+const (
+	firstBackoff = 5 * time.Second
+	lastBackoff  = 5 * time.Minute
+)
+
+// memory is what the process remembers of a host between jobs. Losing it costs one look at the host.
+type memory struct {
+	// system is what was last seen of the host, nil if it was not seen yet.
+	system *host.System
+	// input is what the host was last brought to, or what that failed for; ended is when.
+	input string
+	ended time.Time
+	// converged is whether that succeeded; drifted, whether the host was found changed since.
+	converged, drifted bool
+	// failures is how many jobs in a row have failed for this input.
+	failures int32
+}
+
+// action is what is done with a host.
+type action string
+
+const (
+	// rest does nothing until after.
+	rest action = "rest"
+	// look compares the host with its plan and changes nothing.
+	look action = "look"
+	// run makes the host so.
+	run action = "run"
+)
+
+// decision is what to do now, or when to decide again.
+type decision struct {
+	act   action
+	after time.Duration
+}
+
+// decide is pure. input is the digest of what the host must be; every is how often a converged host is looked at.
+func (m memory) decide(input string, now time.Time, every time.Duration) decision {
+	switch {
+	case m.input != input, m.drifted:
+		return decision{act: run}
+	case m.failures > 0:
+		if wait := backoff(m.failures) - now.Sub(m.ended); wait > 0 {
+			return decision{act: rest, after: wait}
+		}
+		return decision{act: run}
+	case !m.converged:
+		return decision{act: run}
+	}
+	if wait := every - now.Sub(m.ended); wait > 0 {
+		return decision{act: rest, after: wait}
+	}
+	return decision{act: look}
+}
+
+// backoff grows with failures in a row.
+func backoff(failures int32) time.Duration {
+	wait := firstBackoff
+	for i := int32(1); i < failures && wait < lastBackoff; i++ {
+		wait *= 2
+	}
+	return min(wait, lastBackoff)
+}
+
+// recall is what an earlier process has left in the status: that a run failed lately. It does not know for what input,
+// so it takes it for the present one.
+func recall(status *bootstrapv1.KubexmConfigStatus, input string) memory {
+	last := status.LastRun
+	if last.Outcome != bootstrapv1.RunFailed || last.Failures == nil || last.EndTime.IsZero() {
+		return memory{}
+	}
+	return memory{input: input, ended: last.EndTime.Time, failures: *last.Failures}
+}

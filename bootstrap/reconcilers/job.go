@@ -1,0 +1,191 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/infra"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pipeline"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/preflight"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
+)
+
+// What jobs are called.
+const (
+	converging = "Converge"
+	looking    = "Look"
+	resetting  = "Reset"
+)
+
+// outcome is what a job on a host came to.
+type outcome struct {
+	// input is the digest of what the host was to become.
+	input string
+	// err is why it did not, nil if it did.
+	err error
+	// planFailed is whether err is about the plan, not about the host.
+	planFailed bool
+
+	// checked is whether the host was examined before its first change, and problems what was found.
+	checked  bool
+	problems []preflight.Problem
+
+	// plan is nil if none was made.
+	plan *plan.Plan
+	// report is what the run or the look came to.
+	report engine.Report
+	// system is what was last seen of the host, nil if it was not reached.
+	system *host.System
+}
+
+// errPreflight says that problems has errors.
+var errPreflight = errors.New("the host cannot become a Node as it is")
+
+// job is all that a host's run needs; it outlives the reconcile that made it.
+type job struct {
+	input  string
+	target spec.Target
+	bundle func(context.Context) (*artifact.Bundle, error)
+	// options are the engine's, but for Artifacts and Reader.
+	options engine.Options
+	// remembered is what was last seen of the host, nil if nothing was.
+	remembered *host.System
+	// preflight is whether the host is examined before anything is changed.
+	preflight bool
+}
+
+// converge makes the host so. It plans from what is remembered of the host, so that a converged host costs one exchange,
+// and once more if the host turns out to be another than remembered.
+func (j *job) converge(ctx context.Context, tell event.Reader) outcome {
+	return j.do(ctx, tell, func(e *engine.Engine, p *plan.Plan) (engine.Report, error) { return e.Run(ctx, p) })
+}
+
+// look compares the host with its plan and changes nothing.
+func (j *job) look(ctx context.Context, tell event.Reader) outcome {
+	return j.do(ctx, tell, func(e *engine.Engine, p *plan.Plan) (engine.Report, error) { return e.Check(ctx, p) })
+}
+
+func (j *job) do(ctx context.Context, tell event.Reader, act func(*engine.Engine, *plan.Plan) (engine.Report, error)) outcome {
+	out := outcome{input: j.input, system: j.remembered}
+	bundle, err := j.bundle(ctx)
+	if err != nil {
+		out.err, out.planFailed = fmt.Errorf("artifacts: %w", err), true
+		return out
+	}
+	j.options.Artifacts = step.FromBundle(bundle)
+	j.options.Reader = event.Readers(j.options.Reader, tell)
+	e := engine.New(j.options)
+	if j.preflight || j.remembered == nil {
+		if j.examine(ctx, e, &out); out.err != nil {
+			return out
+		}
+	}
+	for range 2 {
+		planned := *out.system
+		if out.plan, out.err = j.plan(planned, bundle); out.err != nil {
+			out.planFailed = true
+			return out
+		}
+		out.report, out.err = act(e, out.plan)
+		if seen := systemIn(out.report); seen != nil {
+			out.system = seen
+		}
+		if !pipeline.Stale(planned, *out.system) {
+			break
+		}
+	}
+	return out
+}
+
+// examine looks at the host for the first time, and says what stands in the way of changing it.
+func (j *job) examine(ctx context.Context, e *engine.Engine, out *outcome) {
+	name := j.target.Host.Name
+	facts, err := e.Look(ctx, []string{name}, func(string) host.Query { return preflight.Query(j.target) })
+	if err != nil {
+		out.err = err
+		return
+	}
+	seen := facts[name]
+	out.system = &seen.System
+	// A host that was changed by us is past this: its ports are taken by what we have started. Where the run stands there
+	// is in its journal.
+	if !j.preflight || len(seen.Journal) > 0 || seen.UndoEntries > 0 {
+		return
+	}
+	out.checked, out.problems = true, preflight.Check(j.target, seen)
+	if preflight.Failed(out.problems) {
+		out.err = errPreflight
+	}
+}
+
+func (j *job) plan(system host.System, bundle *artifact.Bundle) (*plan.Plan, error) {
+	node := pipeline.Node{Target: j.target, System: system}
+	if j.target.Host.Role == spec.RoleControlPlane {
+		return pipeline.CreateControlPlane(node, bundle)
+	}
+	return pipeline.JoinWorker(node, bundle)
+}
+
+// reset gives the host back as it was before we first changed it.
+func (j *job) reset(ctx context.Context, tell event.Reader) outcome {
+	j.options.Reader = event.Readers(j.options.Reader, tell)
+	out := outcome{}
+	out.report, out.err = engine.New(j.options).Undo(ctx, engine.Undo{
+		Intent: "ResetNode", Cluster: j.target.ClusterName, Hosts: []string{j.target.Host.Name},
+	})
+	out.system = systemIn(out.report)
+	return out
+}
+
+// onHost are the counts of the host's own nodes.
+func (o *outcome) onHost() engine.Counts {
+	if len(o.report.Hosts) == 0 {
+		return engine.Counts{}
+	}
+	return o.report.Hosts[0].Counts
+}
+
+// hostConverged reports whether the host itself is so, whatever the cluster makes of it.
+func (o *outcome) hostConverged() bool {
+	c := o.onHost()
+	return c.Total > 0 && c.Skipped+c.Changed == c.Total
+}
+
+func systemIn(r engine.Report) *host.System {
+	if len(r.Hosts) == 0 || r.Hosts[0].Facts == nil {
+		return nil
+	}
+	return &r.Hosts[0].Facts.System
+}
+
+// factsDigest is the digest of what plans are made from and people would want to see a change of.
+func factsDigest(s *host.System) (string, error) {
+	raw, err := json.Marshal([]any{s.OSID, s.OSVersion, s.Arch, s.Kernel, s.Container, s.CgroupVersion, s.CPUs, s.MemoryBytes,
+		s.Nameservers, s.UpstreamNameservers, s.MissingCapabilities})
+	if err != nil {
+		return "", err
+	}
+	return digest(raw), nil
+}
+
+// contactOf is what a job's outcome says of the way to the host, nil if nothing.
+func contactOf(o *outcome) *infra.Contact {
+	if reason := unreachable(o.err); reason != "" {
+		return &infra.Contact{Err: rootOf(o.err), Reason: reason}
+	}
+	if o.system == nil {
+		return nil
+	}
+	return &infra.Contact{System: o.system}
+}

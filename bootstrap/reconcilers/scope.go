@@ -1,0 +1,117 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/klog/v2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/hostrun"
+	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/infra"
+	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
+)
+
+// scope is all that one reconcile knows.
+type scope struct {
+	config *bootstrapv1.KubexmConfig
+	key    client.ObjectKey
+	// machine and cluster are nil while there is none.
+	machine *clusterv1.Machine
+	cluster *clusterv1.Cluster
+	// controlPlane is nil while there is none, or when the Cluster has one of another kind.
+	controlPlane *controlplanev1.KubexmControlPlane
+
+	// adapter is nil while there is no Machine.
+	adapter infra.Adapter
+	// host is nil while nobody may touch one; waiting says why, lost that it stays so.
+	host    *infra.Host
+	waiting string
+	lost    bool
+
+	// job is the host's, nil if it has none.
+	job *hostrun.State[outcome]
+	// ended is whether the job's result was taken in and can be forgotten once the status is written.
+	ended bool
+}
+
+func (s *scope) subject() infra.Subject { return infra.Subject{Machine: s.machine, Config: s.config} }
+
+// isControlPlane reports whether the Machine is part of the control plane.
+func (s *scope) isControlPlane() bool {
+	_, yes := s.machine.Labels[clusterv1.MachineControlPlaneLabel]
+	return yes
+}
+
+// fetch reads the owners of a KubexmConfig.
+func (r *Config) fetch(ctx context.Context, config *bootstrapv1.KubexmConfig) (*scope, error) {
+	s := &scope{config: config, key: client.ObjectKeyFromObject(config)}
+	machine, err := util.GetOwnerMachine(ctx, r.Client, config.ObjectMeta)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("get the Machine of the KubexmConfig %s: %w", klog.KObj(config), err)
+	}
+	s.machine = machine
+	name := config.Labels[clusterv1.ClusterNameLabel]
+	if machine != nil {
+		name = machine.Spec.ClusterName
+		s.adapter = infra.Of(machine, r.Client, r.Reader)
+	}
+	if name != "" {
+		cluster, err := util.GetClusterByName(ctx, r.Client, config.Namespace, name)
+		if client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("get the Cluster of the KubexmConfig %s: %w", klog.KObj(config), err)
+		}
+		if err == nil {
+			s.cluster = cluster
+		}
+	}
+	if err := r.fetchControlPlane(ctx, s); err != nil {
+		return nil, err
+	}
+	if job, found := r.Runner.Observe(s.key); found {
+		s.job = &job
+	}
+	return s, nil
+}
+
+func (r *Config) fetchControlPlane(ctx context.Context, s *scope) error {
+	if s.cluster == nil || s.cluster.Spec.ControlPlaneRef.GroupKind() != controlplanev1.GroupVersion.WithKind("KubexmControlPlane").GroupKind() {
+		return nil
+	}
+	controlPlane := &controlplanev1.KubexmControlPlane{}
+	key := client.ObjectKey{Namespace: s.cluster.Namespace, Name: s.cluster.Spec.ControlPlaneRef.Name}
+	if err := r.Client.Get(ctx, key, controlPlane); apierrors.IsNotFound(err) {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("get the KubexmControlPlane %s: %w", key, err)
+	}
+	s.controlPlane = controlPlane
+	return nil
+}
+
+// locate asks the infrastructure which host the Machine has.
+func (r *Config) locate(ctx context.Context, s *scope) error {
+	found, err := s.adapter.Host(ctx, s.subject())
+	var notYet *infra.NotYet
+	var lost *infra.Lost
+	switch {
+	case errors.As(err, &notYet):
+		s.waiting = notYet.Message
+	case errors.As(err, &lost):
+		s.waiting, s.lost = lost.Message, true
+	case err != nil:
+		return err
+	default:
+		s.host = found
+		s.config.Status.Host = bootstrapv1.HostStatus{Name: found.Name, Address: found.Address}
+	}
+	return nil
+}

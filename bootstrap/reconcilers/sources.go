@@ -1,0 +1,83 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	capisecret "sigs.k8s.io/cluster-api/util/secret"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/kube"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
+)
+
+// ofCluster are the names by which plans know a cluster's own Secrets.
+var ofCluster = []capisecret.Purpose{
+	capisecret.ClusterCA, capisecret.EtcdCA, capisecret.FrontProxyCA, capisecret.ServiceAccount, capisecret.Kubeconfig,
+}
+
+// secrets resolves a plan's references: a cluster's own Secrets, and those that the user named.
+func (r *Config) secrets(ctx context.Context, cluster client.ObjectKey) func(step.SecretRef) ([]byte, error) {
+	return func(ref step.SecretRef) ([]byte, error) {
+		key := client.ObjectKey{Namespace: cluster.Namespace, Name: ref.Name}
+		if slices.Contains(ofCluster, capisecret.Purpose(ref.Name)) {
+			key.Name = capisecret.Name(cluster.Name, capisecret.Purpose(ref.Name))
+		}
+		s := &corev1.Secret{}
+		if err := r.Reader.Get(ctx, key, s); err != nil {
+			return nil, fmt.Errorf("get the Secret %s: %w", key.Name, err)
+		}
+		value, found := s.Data[ref.Key]
+		if !found {
+			return nil, fmt.Errorf("the Secret %s has no key %s", key.Name, ref.Key)
+		}
+		return value, nil
+	}
+}
+
+// api connects to a cluster's API, once its kubeconfig exists.
+func (r *Config) api(cluster client.ObjectKey) func(context.Context) (step.Cluster, error) {
+	return func(ctx context.Context) (step.Cluster, error) {
+		s := &corev1.Secret{}
+		key := client.ObjectKey{Namespace: cluster.Namespace, Name: capisecret.Name(cluster.Name, capisecret.Kubeconfig)}
+		if err := r.Reader.Get(ctx, key, s); err != nil {
+			return nil, fmt.Errorf("get the Secret %s: %w", key.Name, err)
+		}
+		return kube.FromKubeconfig(secret.New(s.Data[capisecret.KubeconfigDataName]))
+	}
+}
+
+// versions are the resource versions of Secrets, so that a change of one is noticed. One that is missing has none.
+func (r *Config) versions(ctx context.Context, namespace string, names []string) ([]string, error) {
+	var versions []string
+	for _, name := range names {
+		s := &corev1.Secret{}
+		if err := r.Reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, s); client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("get the Secret %s: %w", name, err)
+		}
+		versions = append(versions, name+"@"+s.ResourceVersion)
+	}
+	return versions, nil
+}
+
+// missing is the first of a cluster's own Secrets that does not exist yet, or "".
+func (r *Config) missing(ctx context.Context, cluster client.ObjectKey, purposes ...capisecret.Purpose) (string, error) {
+	for _, p := range purposes {
+		name := capisecret.Name(cluster.Name, p)
+		err := r.Reader.Get(ctx, client.ObjectKey{Namespace: cluster.Namespace, Name: name}, &corev1.Secret{})
+		if apierrors.IsNotFound(err) {
+			return name, nil
+		}
+		if err != nil {
+			return "", fmt.Errorf("get the Secret %s: %w", name, err)
+		}
+	}
+	return "", nil
+}

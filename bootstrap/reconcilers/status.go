@@ -1,0 +1,297 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/cluster-api/util/conditions"
+
+	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/hostrun"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/preflight"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
+)
+
+// owned are the conditions that this reconciler alone writes.
+var owned = []string{
+	bootstrapv1.ReadyCondition, bootstrapv1.DataSecretAvailableCondition, bootstrapv1.HostReachableCondition,
+	bootstrapv1.PreflightPassedCondition, bootstrapv1.HostConvergedCondition, bootstrapv1.NodeJoinedCondition,
+	bootstrapv1.HostResetCondition,
+}
+
+// longest bounds a condition's message: a host can have any number of problems, an API object not.
+const longest = 16 << 10
+
+func setTrue(c *bootstrapv1.KubexmConfig, kind, reason, message string) {
+	set(c, kind, metav1.ConditionTrue, reason, message)
+}
+
+func setFalse(c *bootstrapv1.KubexmConfig, kind, reason, message string) {
+	set(c, kind, metav1.ConditionFalse, reason, message)
+}
+
+func set(c *bootstrapv1.KubexmConfig, kind string, status metav1.ConditionStatus, reason, message string) {
+	if len(message) > longest {
+		message = strings.ToValidUTF8(message[:longest], "") + "…"
+	}
+	conditions.Set(c, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message})
+}
+
+// summarise sets Ready, and every condition that nothing was said of yet.
+func summarise(c *bootstrapv1.KubexmConfig) {
+	needed := []string{
+		bootstrapv1.DataSecretAvailableCondition, bootstrapv1.HostReachableCondition, bootstrapv1.PreflightPassedCondition,
+		bootstrapv1.HostConvergedCondition, bootstrapv1.NodeJoinedCondition,
+	}
+	if conditions.Has(c, bootstrapv1.HostResetCondition) {
+		setFalse(c, bootstrapv1.ReadyCondition, conditions.GetReason(c, bootstrapv1.HostResetCondition),
+			conditions.GetMessage(c, bootstrapv1.HostResetCondition))
+		return
+	}
+	var first *metav1.Condition
+	for _, kind := range needed {
+		if !conditions.Has(c, kind) {
+			set(c, kind, metav1.ConditionUnknown, bootstrapv1.NotStartedReason, "")
+		}
+		if now := conditions.Get(c, kind); first == nil && now.Status != metav1.ConditionTrue {
+			first = now
+		}
+	}
+	if first == nil {
+		setTrue(c, bootstrapv1.ReadyCondition, bootstrapv1.ReadyCondition, "")
+		return
+	}
+	message := first.Type
+	if first.Message != "" {
+		message += ": " + first.Message
+	}
+	setFalse(c, bootstrapv1.ReadyCondition, first.Reason, message)
+}
+
+// showProgress says how far a run is that goes on.
+func showProgress(c *bootstrapv1.KubexmConfig, job *hostrun.State[outcome]) {
+	p := job.Progress
+	if p.Total > 0 {
+		setTrue(c, bootstrapv1.HostReachableCondition, bootstrapv1.HostReachableReason, "")
+		c.Status.Converged = bootstrapv1.ConvergedStatus{Done: ptr.To(p.Done), Total: ptr.To(p.Total)}
+	}
+	c.Status.LastRun.StartTime = metav1.NewTime(job.Started)
+	c.Status.LastRun.EndTime, c.Status.LastRun.Outcome, c.Status.LastRun.Changed = metav1.Time{}, "", nil
+	message := "the run begins"
+	if p.Total > 0 {
+		message = fmt.Sprintf("converged %d/%d steps", p.Done, p.Total)
+	}
+	if p.Now != "" {
+		message += "; " + p.Now
+	}
+	reason := bootstrapv1.ConvergingReason
+	if conditions.GetReason(c, bootstrapv1.HostConvergedCondition) == bootstrapv1.DriftedReason {
+		// What differed is what people want to know, until it does not any more.
+		return
+	}
+	if p.Total > 0 && p.Done == p.Total {
+		setFalse(c, bootstrapv1.NodeJoinedCondition, bootstrapv1.WaitingForNodeReason, message)
+	}
+	setFalse(c, bootstrapv1.HostConvergedCondition, reason, message)
+}
+
+// showRun says what a run came to. after is how long it is until the next, if there must be one.
+func showRun(c *bootstrapv1.KubexmConfig, job *hostrun.State[outcome], failures int32, after time.Duration) error {
+	out := &job.Result
+	showWay(c, out)
+	c.Status.LastRun = bootstrapv1.RunStatus{
+		StartTime: metav1.NewTime(job.Started), EndTime: metav1.NewTime(job.Ended), Outcome: bootstrapv1.RunSucceeded,
+		Changed: ptr.To(int32(out.report.Total().Changed)), Failures: ptr.To(failures),
+	}
+	if counts := out.onHost(); counts.Total > 0 {
+		c.Status.Converged = bootstrapv1.ConvergedStatus{Done: ptr.To(int32(counts.Skipped + counts.Changed)), Total: ptr.To(int32(counts.Total))}
+	}
+	next := fmt.Sprintf("\nWhat is done stays; the next attempt starts there in %s.", after.Round(time.Second))
+	switch {
+	case interrupted(out.err):
+		c.Status.LastRun.Outcome = bootstrapv1.RunInterrupted
+		setFalse(c, bootstrapv1.HostConvergedCondition, bootstrapv1.ConvergingReason, "the run was interrupted: "+causeOf(out.err).Error())
+		return nil
+	case out.planFailed:
+		c.Status.LastRun.Outcome = bootstrapv1.RunFailed
+		setFalse(c, bootstrapv1.HostConvergedCondition, bootstrapv1.PlanFailedReason, out.err.Error())
+		return nil
+	case errors.Is(out.err, errPreflight):
+		c.Status.LastRun.Outcome = bootstrapv1.RunFailed
+		setFalse(c, bootstrapv1.HostConvergedCondition, bootstrapv1.PreflightFailedReason, out.err.Error()+": see "+bootstrapv1.PreflightPassedCondition)
+		return nil
+	case out.err != nil:
+		c.Status.LastRun.Outcome = bootstrapv1.RunFailed
+	}
+
+	if out.hostConverged() {
+		setTrue(c, bootstrapv1.HostConvergedCondition, bootstrapv1.HostConvergedReason, "")
+	} else {
+		setFalse(c, bootstrapv1.HostConvergedCondition, bootstrapv1.StepFailedReason, textOf(out.err)+next)
+	}
+	switch {
+	case out.err == nil:
+		setTrue(c, bootstrapv1.NodeJoinedCondition, bootstrapv1.NodeJoinedReason, "")
+		return showPlan(c, out)
+	case out.hostConverged():
+		setFalse(c, bootstrapv1.NodeJoinedCondition, bootstrapv1.NodeNotReadyReason, textOf(out.err)+next)
+	case !conditions.IsTrue(c, bootstrapv1.NodeJoinedCondition):
+		setFalse(c, bootstrapv1.NodeJoinedCondition, bootstrapv1.WaitingForNodeReason, "")
+	}
+	return nil
+}
+
+// showLook says what a look at a converged host came to, and reports whether the host is as planned.
+func showLook(c *bootstrapv1.KubexmConfig, job *hostrun.State[outcome]) (same bool, err error) {
+	out := &job.Result
+	showWay(c, out)
+	switch {
+	case interrupted(out.err):
+		return true, nil
+	case out.err != nil:
+		return false, nil // the run that follows says why
+	case out.report.Converged():
+		setTrue(c, bootstrapv1.HostConvergedCondition, bootstrapv1.HostConvergedReason, "")
+		setTrue(c, bootstrapv1.NodeJoinedCondition, bootstrapv1.NodeJoinedReason, "")
+		return true, showPlan(c, out)
+	}
+	setFalse(c, bootstrapv1.HostConvergedCondition, bootstrapv1.DriftedReason, differences(out.plan, out.report.Checks))
+	return false, nil
+}
+
+// showWay says what is known of the way to the host and of its fitness.
+func showWay(c *bootstrapv1.KubexmConfig, out *outcome) {
+	if reason := unreachable(out.err); reason != "" {
+		setFalse(c, bootstrapv1.HostReachableCondition, reason, textOf(out.err))
+	} else if out.system != nil {
+		setTrue(c, bootstrapv1.HostReachableCondition, bootstrapv1.HostReachableReason, "")
+	}
+	switch {
+	case out.checked && preflight.Failed(out.problems):
+		setFalse(c, bootstrapv1.PreflightPassedCondition, bootstrapv1.PreflightFailedReason, listOf(out.problems))
+	case out.checked:
+		setTrue(c, bootstrapv1.PreflightPassedCondition, bootstrapv1.PreflightPassedReason, listOf(out.problems))
+	case out.plan != nil && !conditions.IsTrue(c, bootstrapv1.PreflightPassedCondition):
+		setTrue(c, bootstrapv1.PreflightPassedCondition, bootstrapv1.PreflightPassedReason, "")
+	}
+}
+
+func showPlan(c *bootstrapv1.KubexmConfig, out *outcome) error {
+	planned, err := out.plan.Digest()
+	if err != nil {
+		return err
+	}
+	facts, err := factsDigest(out.system)
+	if err != nil {
+		return err
+	}
+	c.Status.PlanDigest, c.Status.FactsDigest = planned, facts
+	return nil
+}
+
+// unreachable is the reason of HostReachable that an error means, or "" if the host was reached.
+func unreachable(err error) string {
+	var none *noCredentials
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &none):
+		return bootstrapv1.CredentialsNotAvailableReason
+	}
+	switch host.KindOf(err) {
+	case host.KindUnreachable:
+		return bootstrapv1.UnreachableReason
+	case host.KindHostKey:
+		return bootstrapv1.HostKeyMismatchReason
+	case host.KindAuth:
+		return bootstrapv1.LoginFailedReason
+	case host.KindPrivilege:
+		return bootstrapv1.SudoFailedReason
+	case host.KindLocked:
+		return bootstrapv1.HostLockedReason
+	}
+	return ""
+}
+
+// interrupted reports whether a run was stopped from outside: nothing failed.
+func interrupted(err error) bool {
+	var e *engine.Error
+	return errors.As(err, &e) && e.Cause != nil && len(e.Failures) == 0
+}
+
+func causeOf(err error) error {
+	var e *engine.Error
+	if errors.As(err, &e) && e.Cause != nil {
+		return e.Cause
+	}
+	return err
+}
+
+// rootOf is the one failure of a run, in its own words, or err.
+func rootOf(err error) error {
+	var e *engine.Error
+	if errors.As(err, &e) && len(e.Failures) > 0 {
+		return e.Failures[0]
+	}
+	return err
+}
+
+// textOf are a run's failures: where, why, and what to do.
+func textOf(err error) string {
+	var e *engine.Error
+	if !errors.As(err, &e) || len(e.Failures) == 0 {
+		return err.Error()
+	}
+	var lines []string
+	for _, f := range e.Failures {
+		lines = append(lines, f.Error())
+	}
+	return strings.Join(lines, "\n")
+}
+
+func listOf(problems []preflight.Problem) string {
+	var lines []string
+	for _, p := range problems {
+		lines = append(lines, fmt.Sprintf("%s: %s", p.Severity, p))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// differences says what a look found, at most so many.
+func differences(p *plan.Plan, checks []plan.Check) string {
+	const most = 10
+	lines := []string{fmt.Sprintf("%d of %d steps differ, and are being repaired:", len(checks), p.Graph().Len())}
+	for i, c := range checks {
+		if i == most {
+			lines = append(lines, fmt.Sprintf("and %d more", len(checks)-most))
+			break
+		}
+		lines = append(lines, c.Node+": "+what(c))
+	}
+	return strings.Join(lines, "\n")
+}
+
+func what(c plan.Check) string {
+	if c.Unknown != "" {
+		return c.Unknown
+	}
+	return deltas(c.Diff)
+}
+
+func deltas(d step.Diff) string {
+	var parts []string
+	for _, x := range d {
+		parts = append(parts, fmt.Sprintf("%s: %s → %s", x.Subject, x.From, x.To))
+	}
+	return strings.Join(parts, "; ")
+}

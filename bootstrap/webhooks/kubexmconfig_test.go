@@ -1,0 +1,82 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package webhooks
+
+import (
+	"strings"
+	"testing"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+)
+
+const fingerprint = "SHA256:uNiVztksCsDhcc0u9e8BrWfPrQmMlQWbZ+Yb9Jgkl3c"
+
+func ssh() bootstrapv1.SSH {
+	return bootstrapv1.SSH{
+		User: "ops", CredentialsRef: bootstrapv1.CredentialsReference{Name: "ssh"}, HostKeys: []string{fingerprint},
+	}
+}
+
+func TestValidate(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*bootstrapv1.KubexmConfigSpec)
+		// want are the paths of the errors, in order.
+		want []string
+	}{
+		"nothing of its own": {change: func(*bootstrapv1.KubexmConfigSpec) {}},
+		"access":             {change: func(s *bootstrapv1.KubexmConfigSpec) { s.SSH = ssh() }},
+		"a whole key": {change: func(s *bootstrapv1.KubexmConfigSpec) {
+			s.SSH = ssh()
+			s.SSH.HostKeys = []string{"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f"}
+		}},
+		"half an access": {
+			change: func(s *bootstrapv1.KubexmConfigSpec) { s.SSH.Port = 70000 },
+			want:   []string{"ssh.user", "ssh.port", "ssh.credentialsRef.name", "ssh.hostKeys"},
+		},
+		"bad access": {
+			change: func(s *bootstrapv1.KubexmConfigSpec) {
+				s.SSH = ssh()
+				s.SSH.User, s.SSH.CredentialsRef.Name = "o ps", "Not/AName"
+				s.SSH.HostKeys = []string{fingerprint, "MD5:aa", fingerprint}
+			},
+			want: []string{"ssh.user", "ssh.credentialsRef.name", "ssh.hostKeys[1]", "ssh.hostKeys[2]"},
+		},
+		"the host's own": {
+			change: func(s *bootstrapv1.KubexmConfigSpec) {
+				s.NodeLabels = map[string]string{"a b": "c"}
+				s.Files = []spec.File{{Path: "relative", Content: "x"}}
+				s.Kubelet.MaxPods = -1
+			},
+			want: []string{"kubelet.maxPods", "nodeLabels[a b]", "files[0].path"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			config, template := &bootstrapv1.KubexmConfig{}, &bootstrapv1.KubexmConfigTemplate{}
+			test.change(&config.Spec)
+			test.change(&template.Spec.Template.Spec)
+			var got, ofTemplate []string
+			for _, err := range ValidateConfig(config) {
+				got = append(got, strings.TrimPrefix(err.Field, "spec."))
+			}
+			for _, err := range ValidateConfigTemplate(template) {
+				ofTemplate = append(ofTemplate, strings.TrimPrefix(err.Field, "spec.template.spec."))
+			}
+			if want := strings.Join(test.want, " "); strings.Join(got, " ") != want || strings.Join(ofTemplate, " ") != want {
+				t.Errorf("refused %v, in a template %v, and not %v", got, ofTemplate, test.want)
+			}
+		})
+	}
+}
+
+func TestTemplateMetadata(t *testing.T) {
+	template := &bootstrapv1.KubexmConfigTemplate{}
+	template.Spec.Template.ObjectMeta = clusterv1.ObjectMeta{Labels: map[string]string{"a b": "c"}}
+	errs := ValidateConfigTemplate(template)
+	if len(errs) != 1 || errs[0].Field != "spec.template.metadata.labels" {
+		t.Errorf("a bad label: %v", errs)
+	}
+}

@@ -1,0 +1,97 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/exp/embedded"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/preflight"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec/config"
+)
+
+// Exit codes. They are a promise to scripts: see exitCodes.
+const (
+	exitOK          = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitPreflight   = 3
+	exitLocked      = 4
+	exitInterrupted = 130
+)
+
+// exitCodes is what help says of them.
+const exitCodes = `Exit codes:
+  0    it is done, or was so already
+  1    it failed
+  2    the command line or the config file is wrong; nothing was touched
+  3    the hosts are not fit (preflight); nothing was changed
+  4    another kubexm, or another writer on a host, is at work
+  130  interrupted; the next run takes up where this one stopped`
+
+// usageError is a mistake in the command line.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+func usage(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// unfit are hosts that cannot become what they must be.
+type unfit struct{ problems []preflight.Problem }
+
+func (u *unfit) Error() string {
+	var lines []string
+	hosts := map[string]bool{}
+	for _, p := range u.problems {
+		if p.Severity == preflight.Error {
+			hosts[p.Host] = true
+			lines = append(lines, fmt.Sprintf("  %s: %s: %s\n    Remedy: %s", p.Host, p.Check, p.Cause, p.Remedy))
+		}
+	}
+	return fmt.Sprintf("preflight: %s not fit, nothing was changed:\n%s", areHosts(len(hosts)), strings.Join(lines, "\n"))
+}
+
+func areHosts(n int) string {
+	if n == 1 {
+		return "1 host is"
+	}
+	return fmt.Sprintf("%d hosts are", n)
+}
+
+// exitStatus is that of a command that was run for the user, who has been told what came of it.
+type exitStatus int
+
+func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
+
+// exitCode is the code for what a command returned.
+func exitCode(ctx context.Context, err error) int {
+	var (
+		status exitStatus
+		usage  usageError
+		wrong  *config.Error
+		bad    *unfit
+		locked *state.LockedError
+		inUse  *embedded.InUseError
+	)
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &status):
+		return int(status)
+	case ctx.Err() != nil:
+		return exitInterrupted
+	case errors.As(err, &usage), errors.As(err, &wrong):
+		return exitUsage
+	case errors.As(err, &bad):
+		return exitPreflight
+	case errors.As(err, &locked), errors.As(err, &inUse), host.KindOf(err) == host.KindLocked:
+		return exitLocked
+	}
+	return exitFailed
+}

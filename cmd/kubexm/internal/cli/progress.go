@@ -1,0 +1,48 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"errors"
+	"io"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event/jsonlog"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event/progress"
+)
+
+// show returns a reader that shows what happens, as the flags say, and a function to be called when no more will.
+// about says what a host is.
+func (a *app) show(about func(host string) string) (event.Reader, func() error, error) {
+	file, err := a.openLog()
+	if err != nil {
+		return nil, nil, err
+	}
+	var readers []event.Reader
+	end := func() error { return nil }
+	if file != nil {
+		log := jsonlog.New(file)
+		readers = append(readers, log)
+		end = func() error { return errors.Join(log.Err(), file.Close()) }
+	}
+	if a.logFormat == "json" {
+		return event.Readers(append(readers, jsonlog.New(a.Err))...), end, nil
+	}
+	mode := progress.Lines
+	switch {
+	case a.quiet:
+		mode = progress.Quiet
+	case a.Bars:
+		mode = progress.Bars
+	}
+	shown := progress.New(a.Err, progress.Options{Mode: mode, About: about})
+	return event.Readers(append(readers, shown)...), func() error { shown.Close(); return end() }, nil
+}
+
+// note writes a line for a person, unless nothing is to be said.
+func (a *app) note(line string) {
+	if !a.quiet && a.logFormat == "text" {
+		_, _ = io.WriteString(a.Err, line+"\n") // a terminal that is gone is no reason to stop
+	}
+}

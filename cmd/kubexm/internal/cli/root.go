@@ -1,0 +1,144 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/state"
+)
+
+// app is what all commands share: the streams, and the flags that every command has.
+type app struct {
+	Streams
+	stateRoot string
+	quiet     bool
+	logFormat string
+	logFile   string
+}
+
+// Run runs a command line and returns the exit code.
+func Run(ctx context.Context, args []string, s Streams) int {
+	a := &app{Streams: s}
+	root := a.root()
+	root.SetArgs(args)
+	root.SetIn(s.In)
+	root.SetOut(s.Out)
+	root.SetErr(s.Err)
+	err := root.ExecuteContext(ctx)
+	code := exitCode(ctx, err)
+	a.explain(err, code)
+	return code
+}
+
+// explain says what went wrong.
+func (a *app) explain(err error, code int) {
+	var status exitStatus
+	switch {
+	case err == nil || errors.As(err, &status):
+	case code == exitInterrupted:
+		fmt.Fprintln(a.Err, "Interrupted. What is done stays; the next run takes up there.")
+	default:
+		fmt.Fprintln(a.Err, "Error: "+strings.TrimSpace(err.Error()))
+	}
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "kubexm",
+		Short: "Bare Linux hosts to Kubernetes clusters, over SSH",
+		Long: `kubexm turns bare Linux hosts into Kubernetes clusters over SSH, keeps them as declared, and gives the hosts back.
+
+It keeps what it must know of a cluster in ./.kubexm/<cluster>.
+
+` + exitCodes,
+		Args:              cobra.ArbitraryArgs,
+		RunE:              chooseCommand,
+		SilenceUsage:      true,
+		SilenceErrors:     true,
+		DisableAutoGenTag: true,
+	}
+	flags := root.PersistentFlags()
+	flags.StringVar(&a.stateRoot, "state-dir", state.Root, "directory that keeps the state of clusters")
+	flags.BoolVarP(&a.quiet, "quiet", "q", false, "show failures alone")
+	flags.StringVar(&a.logFormat, "log-format", "text", "how progress is told: text, or json (a line per event, on standard error)")
+	flags.StringVar(&a.logFile, "log-file", "", "write all events to this file too, a JSON object per line")
+	root.PersistentPreRunE = func(*cobra.Command, []string) error {
+		if a.logFormat != "text" && a.logFormat != "json" {
+			return usage("--log-format: %q is none of text, json", a.logFormat)
+		}
+		return nil
+	}
+	root.AddCommand(
+		group("create", "Create what is declared", a.createCluster()),
+		group("delete", "Delete a cluster", a.deleteCluster()),
+		group("get", "List clusters, nodes or hosts", a.getClusters(), a.getNodes(), a.getHosts()),
+		group("describe", "Show one thing with all that is known of it", a.describeCluster()),
+		a.kubeconfig(), a.plan(), a.apply(),
+		group("bundle", "Make and check bundles of artifacts", a.bundleCreate(), a.bundleVerify(), a.bundleList()),
+		group("run", "Run something on hosts", a.runCommand()),
+		group("reset", "Give hosts back as they were", a.resetHost()),
+		a.version(),
+	)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	strict(root)
+	return root
+}
+
+// group is a verb whose commands are its objects.
+func group(name, short string, commands ...*cobra.Command) *cobra.Command {
+	g := &cobra.Command{Use: name, Short: short, Args: cobra.ArbitraryArgs, RunE: chooseCommand}
+	g.AddCommand(commands...)
+	return g
+}
+
+// chooseCommand is what a command that only has others does.
+func chooseCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		if err := cmd.Help(); err != nil {
+			return err
+		}
+		return usage("%s needs a command", cmd.CommandPath())
+	}
+	text := fmt.Sprintf("%s has no command %q", cmd.CommandPath(), args[0])
+	cmd.SuggestionsMinimumDistance = 2
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		text += "; did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return usage("%s", text)
+}
+
+// strict makes every command's complaint about its arguments a usage error.
+func strict(cmd *cobra.Command) {
+	if check := cmd.Args; check != nil {
+		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			if err := check(cmd, args); err != nil {
+				return usage("%s: %w", cmd.CommandPath(), err)
+			}
+			return nil
+		}
+	}
+	for _, c := range cmd.Commands() {
+		strict(c)
+	}
+}
+
+// openLog opens the log file, or nothing.
+func (a *app) openLog() (io.WriteCloser, error) {
+	if a.logFile == "" {
+		return nil, nil
+	}
+	f, err := os.OpenFile(a.logFile, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, usage("--log-file: %w", err)
+	}
+	return f, nil
+}

@@ -1,0 +1,93 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec/config"
+)
+
+// bundlePath is where the bundle for a version of Kubernetes is looked for: where the user says, or where "bundle create"
+// and the project's own make put it.
+func (a *app) bundlePath(flag, declared, version string) (string, error) {
+	if path := cmp.Or(flag, declared); path != "" {
+		return path, nil
+	}
+	own := a.defaultBundle(version)
+	for _, path := range []string{own, filepath.Join("build", "bundle")} {
+		if _, err := os.Stat(filepath.Join(path, artifact.ManifestName)); err == nil {
+			return path, nil
+		}
+	}
+	catalogue, err := artifact.DefaultCatalogue()
+	if err != nil {
+		return "", err
+	}
+	if _, err := catalogue.Release(version); err != nil {
+		return "", usage("spec.kubernetes.version: there are no artifacts for it: %w", err)
+	}
+	return "", fmt.Errorf("there is no bundle for Kubernetes %s in %s: make one with: kubexm bundle create %s", version, own, version)
+}
+
+// defaultBundle is where "bundle create" puts a bundle.
+func (a *app) defaultBundle(version string) string {
+	return filepath.Join(a.stateRoot, "bundles", version)
+}
+
+// openBundle opens a bundle for a version of Kubernetes; "" is any.
+func openBundle(ctx context.Context, path, version string) (*artifact.Bundle, error) {
+	store, err := artifact.OpenStore("")
+	if err != nil {
+		return nil, err
+	}
+	b, err := artifact.Open(ctx, path, store)
+	if err != nil {
+		return nil, err
+	}
+	if has := b.Manifest().KubernetesVersion; version != "" && has != version {
+		return nil, usage("spec.kubernetes.version: the bundle %s has Kubernetes %s, and not %s: set this version, or make another bundle with: kubexm bundle create %s",
+			path, has, version, version)
+	}
+	return b, nil
+}
+
+// bundleFor opens the bundle that a config is to be made from.
+func (a *app) bundleFor(ctx context.Context, flag string, c *config.Cluster) (*artifact.Bundle, error) {
+	declared := c.Spec.Artifacts.Bundle
+	if flag == "" && declared.URL != "" {
+		return nil, usage("spec.artifacts.bundle.url: download the bundle yourself and give its path: downloading it is not supported yet")
+	}
+	path, err := a.bundlePath(flag, declared.Path, c.KubernetesVersion)
+	if err != nil {
+		return nil, err
+	}
+	return openBundle(ctx, path, c.KubernetesVersion)
+}
+
+// describeBundle is a bundle in a few words.
+func describeBundle(b *artifact.Bundle) string {
+	var size int64
+	items := b.Manifest().Items
+	for _, i := range items {
+		size += i.ContentSize()
+	}
+	return fmt.Sprintf("bundle %s verified (%d artifacts, %d MiB)", b.Manifest().KubernetesVersion, len(items), size>>20)
+}
+
+// verify reads all of a bundle. Of a corrupt one it says what to do.
+func verify(ctx context.Context, b *artifact.Bundle) error {
+	err := b.Verify(ctx)
+	var wrong *artifact.VerifyError
+	if errors.As(err, &wrong) {
+		return fmt.Errorf("%w\nRemedy: make the bundle again: kubexm bundle create %s --out %s", err, b.Manifest().KubernetesVersion, b.Dir())
+	}
+	return err
+}

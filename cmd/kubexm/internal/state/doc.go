@@ -1,0 +1,14 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package state is what the command line keeps of a cluster from one command to the next, in .kubexm/<cluster>:
+//
+//	inventory.json   the cluster's version, endpoint, bundle and hosts, and how these are reached; no secrets
+//	known_hosts      keys of hosts that were accepted at first use
+//	secrets/         the cluster's certificate authorities, made once
+//	kubeconfig       the administrator's, of the cluster
+//	plane/           the embedded management plane's
+//	lock             held by the command that is changing the cluster
+//
+// Directories have mode 0700, files 0600. Files are replaced atomically.
+package state

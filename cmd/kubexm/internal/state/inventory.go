@@ -1,0 +1,64 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package state
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+)
+
+const inventoryFile = "inventory.json"
+
+// Inventory is what commands that are given no config file know of a cluster. It holds no secrets.
+type Inventory struct {
+	Cluster           string `json:"cluster"`
+	KubernetesVersion string `json:"kubernetesVersion"`
+	// Server is the URL of the cluster's API server.
+	Server string `json:"server"`
+	// Bundle is the path of the bundle that the cluster is made from.
+	Bundle string `json:"bundle"`
+	Hosts  []Host `json:"hosts"`
+	// Ready is the digest of what was declared when the cluster last was as declared, and ReadyTime when that was.
+	Ready     string    `json:"ready,omitempty"`
+	ReadyTime time.Time `json:"readyTime,omitzero"`
+}
+
+// Host is one host, and how it is reached.
+type Host struct {
+	Name           string    `json:"name"`
+	Role           spec.Role `json:"role"`
+	Address        string    `json:"address"`
+	Port           int32     `json:"port"`
+	User           string    `json:"user"`
+	PrivateKeyPath string    `json:"privateKeyPath,omitempty"`
+	// NeedsPassword says that the host is reached by a password, which is in the config file alone.
+	NeedsPassword bool `json:"needsPassword,omitempty"`
+	// HostKey is the key that the host must show: a fingerprint, or a whole key.
+	HostKey string `json:"hostKey,omitempty"`
+}
+
+// Inventory reads the inventory, nil if there is none.
+func (d Dir) Inventory() (*Inventory, error) {
+	content, err := d.Read(inventoryFile)
+	if err != nil || content == nil {
+		return nil, err
+	}
+	i := &Inventory{}
+	if err := json.Unmarshal(content, i); err != nil {
+		return nil, fmt.Errorf("%s: %w", d.Path(inventoryFile), err)
+	}
+	return i, nil
+}
+
+// WriteInventory replaces the inventory.
+func (d Dir) WriteInventory(i *Inventory) error {
+	content, err := json.MarshalIndent(i, "", "  ")
+	if err != nil {
+		return err
+	}
+	return d.Write(append(content, '\n'), inventoryFile)
+}

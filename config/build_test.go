@@ -1,0 +1,124 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package config_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/api/resmap"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+)
+
+func build(t *testing.T, provider string) resmap.ResMap {
+	t.Helper()
+	all, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), provider)
+	if err != nil {
+		t.Fatalf("kustomize build config/%s: %v", provider, err)
+	}
+	return all
+}
+
+// each decodes the objects of one kind.
+func each[T any](t *testing.T, all resmap.ResMap, kind string) []T {
+	t.Helper()
+	var found []T
+	for _, resource := range all.Resources() {
+		if resource.GetKind() != kind {
+			continue
+		}
+		data, err := resource.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var object T
+		if err := json.Unmarshal(data, &object); err != nil {
+			t.Fatal(err)
+		}
+		found = append(found, object)
+	}
+	return found
+}
+
+// The components are as clusterctl's contract wants them, and what they are made of finds each other.
+func TestComponents(t *testing.T) {
+	for directory, provider := range map[string]string{"bootstrap": "bootstrap", "controlplane": "control-plane", "infrastructure": "infrastructure"} {
+		t.Run(directory, func(t *testing.T) {
+			all := build(t, directory)
+			prefix := "kubexm-" + provider + "-"
+			namespace := prefix + "system"
+			for _, resource := range all.Resources() {
+				if got := resource.GetLabels()["cluster.x-k8s.io/provider"]; got != provider+"-kubexm" {
+					t.Errorf("%s %s is labelled as a part of the provider %q", resource.GetKind(), resource.GetName(), got)
+				}
+				if in := resource.GetNamespace(); in != "" && in != namespace {
+					t.Errorf("%s %s is in the namespace %s", resource.GetKind(), resource.GetName(), in)
+				}
+			}
+			type object struct {
+				Metadata struct{ Name string }
+				Spec     struct {
+					DNSNames   []string
+					SecretName string
+				}
+				RoleRef  struct{ Name string }
+				Subjects []struct{ Name, Namespace string }
+			}
+			if namespaces := each[object](t, all, "Namespace"); len(namespaces) != 1 || namespaces[0].Metadata.Name != namespace {
+				t.Errorf("clusterctl wants one Namespace, %s: %v", namespace, namespaces)
+			}
+
+			deployments := each[appsv1.Deployment](t, all, "Deployment")
+			if len(deployments) != 1 {
+				t.Fatalf("there are %d Deployments", len(deployments))
+			}
+			pod := deployments[0].Spec.Template.Spec
+			if manager := pod.Containers[0]; manager.Name != "manager" || !slices.Contains(manager.Args, "--providers="+provider) {
+				t.Errorf("the container %s is started with %v", manager.Name, manager.Args)
+			}
+			if got, want := pod.Volumes[0].Secret.SecretName, each[object](t, all, "Certificate")[0].Spec.SecretName; got != want {
+				t.Errorf("the manager's certificate is in the Secret %s, and read from %s", want, got)
+			}
+			service := each[object](t, all, "Service")[0].Metadata.Name
+			if got, want := each[object](t, all, "Certificate")[0].Spec.DNSNames[0], service+"."+namespace+".svc"; got != want {
+				t.Errorf("the certificate is for %s, and the Service is %s", got, want)
+			}
+			binding := each[object](t, all, "ClusterRoleBinding")[0]
+			if role := each[object](t, all, "ClusterRole")[0]; binding.RoleRef.Name != role.Metadata.Name ||
+				binding.Subjects[0].Name != pod.ServiceAccountName || binding.Subjects[0].Namespace != namespace {
+				t.Errorf("the role %s is bound as %s to %v, and the manager is %s", role.Metadata.Name, binding.RoleRef.Name, binding.Subjects, pod.ServiceAccountName)
+			}
+
+			hooks := each[admissionregistrationv1.ValidatingWebhookConfiguration](t, all, "ValidatingWebhookConfiguration")[0]
+			if got, want := hooks.Annotations["cert-manager.io/inject-ca-from"], namespace+"/"+prefix+"serving-cert"; got != want {
+				t.Errorf("the webhooks trust the certificate %s, not %s", got, want)
+			}
+			validated := []string{}
+			for _, hook := range hooks.Webhooks {
+				if hook.ClientConfig.Service.Name != service || hook.ClientConfig.Service.Namespace != namespace {
+					t.Errorf("the webhook %s is asked at %v, not at %s", hook.Name, hook.ClientConfig.Service, service)
+				}
+				validated = append(validated, hook.Rules[0].Resources...)
+			}
+			for _, def := range each[apiextensionsv1.CustomResourceDefinition](t, all, "CustomResourceDefinition") {
+				if def.Labels["cluster.x-k8s.io/v1beta2"] != "v1beta1" {
+					t.Errorf("%s does not say that it follows the contract v1beta2", def.Name)
+				}
+				if !slices.Contains(validated, def.Spec.Names.Plural) {
+					t.Errorf("%s is not validated", def.Name)
+				}
+				if want := fmt.Sprintf("%s.cluster.x-k8s.io", strings.ReplaceAll(provider, "-", "")); def.Spec.Group != want {
+					t.Errorf("%s is not of %s", def.Name, want)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,222 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+)
+
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+type hostOption func(*infrav1.KubexmHost)
+
+func aHost(name string, options ...hostOption) infrav1.KubexmHost {
+	host := infrav1.KubexmHost{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: name},
+		Spec:       infrav1.KubexmHostSpec{Address: "10.0.0.1"},
+	}
+	for _, option := range options {
+		option(&host)
+	}
+	return host
+}
+
+func takenBy(machine string) hostOption {
+	return func(h *infrav1.KubexmHost) {
+		h.Spec.ClaimRef = infrav1.MachineReference{Name: machine, ClusterName: "prod"}
+	}
+}
+
+func in(domain string) hostOption {
+	return func(h *infrav1.KubexmHost) { h.Spec.FailureDomain = domain }
+}
+
+func labelled(key, value string) hostOption {
+	return func(h *infrav1.KubexmHost) { h.Labels = map[string]string{key: value} }
+}
+
+func onHold(h *infrav1.KubexmHost) { h.Annotations = map[string]string{clusterv1.PausedAnnotation: ""} }
+
+func deleting(h *infrav1.KubexmHost) { h.DeletionTimestamp = &metav1.Time{Time: noon} }
+
+// is adds a condition that became so some time before noon.
+func is(condition string, status metav1.ConditionStatus, reason string, ago time.Duration) hostOption {
+	return func(h *infrav1.KubexmHost) {
+		h.Status.Conditions = append(h.Status.Conditions, metav1.Condition{
+			Type: condition, Status: status, Reason: reason, LastTransitionTime: metav1.NewTime(noon.Add(-ago)),
+		})
+	}
+}
+
+func TestChoose(t *testing.T) {
+	dirty := is(infrav1.CleanCondition, metav1.ConditionFalse, infrav1.NotResetReason, time.Hour)
+	reset := is(infrav1.CleanCondition, metav1.ConditionTrue, infrav1.ResetReason, time.Hour)
+	inUse := is(infrav1.CleanCondition, metav1.ConditionFalse, infrav1.InUseReason, time.Hour)
+	for name, test := range map[string]struct {
+		spec    infrav1.KubexmMachineSpec
+		domain  string
+		hosts   []infrav1.KubexmHost
+		peers   map[string]int
+		want    string
+		claimed bool
+		reason  string
+		message string
+		retry   time.Duration
+	}{
+		"the first by name": {hosts: []infrav1.KubexmHost{aHost("b"), aHost("a")}, want: "a"},
+		"one that was reset": {
+			hosts: []infrav1.KubexmHost{aHost("a", dirty), aHost("b", reset)}, want: "b",
+		},
+		"its own, whatever else is free": {
+			hosts: []infrav1.KubexmHost{aHost("a"), aHost("b", takenBy("m"), inUse)}, want: "b", claimed: true,
+		},
+		"the failure domain with the fewest peers": {
+			hosts: []infrav1.KubexmHost{aHost("a", in("r1")), aHost("b", in("r2")), aHost("c", in("r3"))},
+			peers: map[string]int{"r1": 2, "r2": 1, "r3": 1}, want: "b",
+		},
+		"the Machine's failure domain before all": {
+			domain: "r1",
+			hosts:  []infrav1.KubexmHost{aHost("a", in("r2")), aHost("b", in("r1"))},
+			peers:  map[string]int{"r1": 5}, want: "b",
+		},
+		"the named one": {
+			spec:  infrav1.KubexmMachineSpec{HostName: "c"},
+			hosts: []infrav1.KubexmHost{aHost("a"), aHost("c")}, want: "c",
+		},
+		"a selected one": {
+			spec:  infrav1.KubexmMachineSpec{HostSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"role": "worker"}}},
+			hosts: []infrav1.KubexmHost{aHost("a"), aHost("b", labelled("role", "worker"))}, want: "b",
+		},
+		"one that was unreachable long ago": {
+			hosts: []infrav1.KubexmHost{aHost("a", is(infrav1.ReachableCondition, metav1.ConditionFalse, "Unreachable", 11*time.Minute))}, want: "a",
+		},
+		"the one that it had, although in quarantine": {
+			spec:  infrav1.KubexmMachineSpec{ProviderID: "kubexm://fleet/b"},
+			hosts: []infrav1.KubexmHost{aHost("a"), aHost("b", dirty)}, want: "b",
+		},
+		"no other than the one that it had": {
+			spec:  infrav1.KubexmMachineSpec{ProviderID: "kubexm://fleet/gone"},
+			hosts: []infrav1.KubexmHost{aHost("a")}, reason: infrav1.HostLostReason,
+			message: "the KubexmHost of kubexm://fleet/gone does not exist any more: create it again, or delete this Machine",
+		},
+		"not the one that it had and another has": {
+			spec:  infrav1.KubexmMachineSpec{ProviderID: "kubexm://fleet/a"},
+			hosts: []infrav1.KubexmHost{aHost("a", takenBy("other"))}, reason: infrav1.HostLostReason,
+			message: "the KubexmMachine other of the Cluster prod has this Machine's host a: delete this Machine",
+		},
+		"no hosts at all": {
+			reason: infrav1.NoHostReason, message: "there are no KubexmHosts in the namespace fleet",
+		},
+		"the named one is not there": {
+			spec:  infrav1.KubexmMachineSpec{HostName: "c"},
+			hosts: []infrav1.KubexmHost{aHost("a")}, reason: infrav1.NoHostReason,
+			message: "the KubexmHost c does not exist in the namespace fleet",
+		},
+		"the named one is taken": {
+			spec:  infrav1.KubexmMachineSpec{HostName: "c"},
+			hosts: []infrav1.KubexmHost{aHost("a"), aHost("c", takenBy("other"))}, reason: infrav1.NoHostReason,
+			message: "the KubexmHost c cannot be claimed: taken by other Machines",
+		},
+		"every reason is counted": {
+			spec:   infrav1.KubexmMachineSpec{HostSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"role": "worker"}}},
+			domain: "r1",
+			hosts: []infrav1.KubexmHost{
+				aHost("a"),
+				aHost("b", labelled("role", "worker")),
+				aHost("c", labelled("role", "worker"), in("r1"), takenBy("other")),
+				aHost("d", labelled("role", "worker"), in("r1"), dirty),
+				aHost("e", labelled("role", "worker"), in("r1"), onHold),
+				aHost("f", labelled("role", "worker"), in("r1"), deleting),
+				aHost("g", labelled("role", "worker"), in("r1"), is(infrav1.ReachableCondition, metav1.ConditionFalse, "Unreachable", time.Minute)),
+				aHost("h", labelled("role", "worker"), in("r1"), is(infrav1.ReachableCondition, metav1.ConditionFalse, "Unreachable", 4*time.Minute)),
+			},
+			reason: infrav1.NoHostReason, retry: 6 * time.Minute,
+			message: "no host is free; of the 8 in the namespace fleet: 1 being deleted (f); " +
+				"1 in quarantine, not reset by their last Machine (d); 1 not in the failure domain r1 (b); 1 not selected (a); " +
+				"1 paused (e); 1 taken by other Machines (c); 2 unreachable (g, h)",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := &claimant{
+				machine: &infrav1.KubexmMachine{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "m"}, Spec: test.spec},
+				owner:   &clusterv1.Machine{Spec: clusterv1.MachineSpec{FailureDomain: test.domain}},
+				hosts:   test.hosts,
+				peers:   test.peers,
+			}
+			got := c.choose(noon)
+			host := ""
+			if got.host != nil {
+				host = got.host.Name
+			}
+			if host != test.want || got.claimed != test.claimed || got.reason != test.reason || got.retry != test.retry {
+				t.Errorf("chose %q (claimed %v), reason %q, retry after %s; want %q (%v), %q, %s",
+					host, got.claimed, got.reason, got.retry, test.want, test.claimed, test.reason, test.retry)
+			}
+			if diff := cmp.Diff(test.message, got.message); diff != "" {
+				t.Errorf("message (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestPeers(t *testing.T) {
+	machine := func(name, deployment string, controlPlane bool) clusterv1.Machine {
+		m := clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}}}
+		m.Spec.InfrastructureRef.Name = "infra-" + name
+		if controlPlane {
+			m.Labels[clusterv1.MachineControlPlaneLabel] = ""
+		} else {
+			m.Labels[clusterv1.MachineDeploymentNameLabel] = deployment
+		}
+		return m
+	}
+	on := func(name, domain string) infrav1.KubexmMachine {
+		m := infrav1.KubexmMachine{ObjectMeta: metav1.ObjectMeta{Name: "infra-" + name}}
+		m.Status.HostRef.Name, m.Status.FailureDomain = "host-of-"+name, domain
+		return m
+	}
+	waiting := infrav1.KubexmMachine{ObjectMeta: metav1.ObjectMeta{Name: "infra-w4"}}
+	owners := []clusterv1.Machine{
+		machine("cp1", "", true), machine("cp2", "", true),
+		machine("w1", "md", false), machine("w2", "md", false), machine("w3", "other", false), machine("w4", "md", false),
+	}
+	machines := []infrav1.KubexmMachine{on("cp1", "r1"), on("cp2", "r2"), on("w1", "r1"), on("w2", "r1"), on("w3", "r3"), waiting}
+	for name, want := range map[string]map[string]int{
+		"cp1": {"r2": 1},
+		"w1":  {"r1": 1},
+		"w4":  {"r1": 2},
+		"w3":  {},
+	} {
+		for i := range owners {
+			if owners[i].Name != name {
+				continue
+			}
+			if diff := cmp.Diff(want, peersOf(&owners[i], owners, machines)); diff != "" {
+				t.Errorf("peers of %s (-want +got):\n%s", name, diff)
+			}
+		}
+	}
+}
+
+func TestAddresses(t *testing.T) {
+	host := aHost("node1")
+	host.Spec.Address = "203.0.113.7"
+	host.Spec.InternalAddresses = []string{"10.0.0.7", "10.1.0.7"}
+	want := clusterv1.MachineAddresses{
+		{Type: clusterv1.MachineHostName, Address: "node1"},
+		{Type: clusterv1.MachineInternalIP, Address: "10.0.0.7"},
+		{Type: clusterv1.MachineInternalIP, Address: "10.1.0.7"},
+		{Type: clusterv1.MachineExternalIP, Address: "203.0.113.7"},
+	}
+	if diff := cmp.Diff(want, addressesOf(&host)); diff != "" {
+		t.Errorf("addresses (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,214 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package webhooks
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
+
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+)
+
+func fields(errs field.ErrorList) []string {
+	var names []string
+	for _, err := range errs {
+		names = append(names, err.Field)
+	}
+	return names
+}
+
+func hostWith(change func(*infrav1.KubexmHost)) *infrav1.KubexmHost {
+	h := &infrav1.KubexmHost{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "rack1-07"},
+		Spec: infrav1.KubexmHostSpec{
+			Address: "172.16.0.17",
+			SSH: infrav1.SSH{
+				User: "ops", CredentialsRef: infrav1.CredentialsReference{Name: "fleet-ssh"},
+				HostKey: "SHA256:uNiVztksCsDhcc0u9e8BrWfPrQmMlQWbZ+Yb9Jgkl3c",
+			},
+		},
+	}
+	if change != nil {
+		change(h)
+	}
+	return h
+}
+
+func TestValidateHost(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*infrav1.KubexmHost)
+		want   []string
+	}{
+		"a host":               {},
+		"a name with a dot":    {change: func(h *infrav1.KubexmHost) { h.Name = "node1.example.com" }},
+		"a name too long":      {func(h *infrav1.KubexmHost) { h.Name = strings.Repeat("n", 64) }, []string{"metadata.name"}},
+		"localhost":            {func(h *infrav1.KubexmHost) { h.Name = "localhost" }, []string{"metadata.name"}},
+		"no address":           {func(h *infrav1.KubexmHost) { h.Spec.Address = "" }, []string{"spec.address"}},
+		"a name for address":   {func(h *infrav1.KubexmHost) { h.Spec.Address = "rack1-07" }, []string{"spec.address"}},
+		"a loopback address":   {func(h *infrav1.KubexmHost) { h.Spec.InternalAddresses = []string{"127.0.0.1"} }, []string{"spec.internalAddresses[0]"}},
+		"an unknown processor": {func(h *infrav1.KubexmHost) { h.Spec.Arch = "mips" }, []string{"spec.arch"}},
+		"nothing of access": {
+			func(h *infrav1.KubexmHost) { h.Spec.SSH = infrav1.SSH{} },
+			[]string{"spec.ssh.user", "spec.ssh.credentialsRef.name", "spec.ssh.hostKey"},
+		},
+		"bad access": {
+			func(h *infrav1.KubexmHost) {
+				h.Spec.SSH.User, h.Spec.SSH.Port, h.Spec.SSH.CredentialsRef.Name = "o ps", -1, "Not/AName"
+			}, []string{"spec.ssh.user", "spec.ssh.port", "spec.ssh.credentialsRef.name"},
+		},
+		"a short fingerprint": {func(h *infrav1.KubexmHost) { h.Spec.SSH.HostKey = "SHA256:uNiVztksCsDhcc0u9e8BrWfPrQmMlQWbZ+Yb9Jgkl3" }, []string{"spec.ssh.hostKey"}},
+		"an MD5 fingerprint":  {func(h *infrav1.KubexmHost) { h.Spec.SSH.HostKey = "MD5:00:11" }, []string{"spec.ssh.hostKey"}},
+		"a key of another type than it says": {
+			func(h *infrav1.KubexmHost) {
+				h.Spec.SSH.HostKey = "ssh-rsa AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f"
+			}, []string{"spec.ssh.hostKey"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := fields(ValidateHost(hostWith(test.change))); !slices.Equal(got, test.want) {
+				t.Errorf("refused %v, and not %v", got, test.want)
+			}
+		})
+	}
+}
+
+func claimed(machine string) func(*infrav1.KubexmHost) {
+	return func(h *infrav1.KubexmHost) {
+		h.Spec.ClaimRef = infrav1.MachineReference{Name: machine, ClusterName: "prod"}
+	}
+}
+
+func TestValidateHostUpdate(t *testing.T) {
+	for name, test := range map[string]struct {
+		old, updated func(*infrav1.KubexmHost)
+		want         []string
+	}{
+		"a claim":                    {updated: claimed("m")},
+		"a release":                  {old: claimed("m")},
+		"another machine":            {old: claimed("m"), updated: claimed("n"), want: []string{"spec.claimRef"}},
+		"the address of a free host": {updated: func(h *infrav1.KubexmHost) { h.Spec.Address = "10.0.0.1" }},
+		"the address of a Node": {
+			old: claimed("m"), updated: func(h *infrav1.KubexmHost) { claimed("m")(h); h.Spec.Address = "10.0.0.1" }, want: []string{"spec"},
+		},
+		"the address at which a Node's host is reached from outside": {
+			old: func(h *infrav1.KubexmHost) { claimed("m")(h); h.Spec.InternalAddresses = []string{"10.0.0.9"} },
+			updated: func(h *infrav1.KubexmHost) {
+				claimed("m")(h)
+				h.Spec.InternalAddresses = []string{"10.0.0.9"}
+				h.Spec.Address = "10.0.0.1"
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := fields(ValidateHostUpdate(hostWith(test.old), hostWith(test.updated))); !slices.Equal(got, test.want) {
+				t.Errorf("refused %v, and not %v", got, test.want)
+			}
+		})
+	}
+}
+
+func TestValidateHostDelete(t *testing.T) {
+	if errs := ValidateHostDelete(hostWith(nil)); len(errs) != 0 {
+		t.Errorf("a free host cannot be deleted: %v", errs)
+	}
+	taken := hostWith(claimed("m"))
+	if errs := ValidateHostDelete(taken); len(errs) != 1 {
+		t.Errorf("a host that a Machine has can be deleted: %v", errs)
+	}
+	taken.Annotations = map[string]string{clusterctlv1.DeleteForMoveAnnotation: ""}
+	if errs := ValidateHostDelete(taken); len(errs) != 0 {
+		t.Errorf("clusterctl cannot move a host: %v", errs)
+	}
+}
+
+func TestValidateMachine(t *testing.T) {
+	machine := func(spec infrav1.KubexmMachineSpec) *infrav1.KubexmMachine {
+		return &infrav1.KubexmMachine{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "m"}, Spec: spec}
+	}
+	bad := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "role", Operator: "Like"}}}
+	for name, test := range map[string]struct {
+		spec infrav1.KubexmMachineSpec
+		want []string
+	}{
+		"any host":              {},
+		"a host's ID":           {spec: infrav1.KubexmMachineSpec{ProviderID: "kubexm://fleet/rack1-07"}},
+		"another namespace's":   {infrav1.KubexmMachineSpec{ProviderID: "kubexm://other/rack1-07"}, []string{"spec.providerID"}},
+		"another provider's ID": {infrav1.KubexmMachineSpec{ProviderID: "byoh://fleet/rack1-07"}, []string{"spec.providerID"}},
+		"no host in the ID":     {infrav1.KubexmMachineSpec{ProviderID: "kubexm://fleet"}, []string{"spec.providerID"}},
+		"a bad selector":        {infrav1.KubexmMachineSpec{HostSelector: bad}, []string{"spec.hostSelector.matchExpressions[0].operator"}},
+		"a bad name":            {infrav1.KubexmMachineSpec{HostName: "Rack 1"}, []string{"spec.hostName"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := fields(ValidateMachine(machine(test.spec))); !slices.Equal(got, test.want) {
+				t.Errorf("refused %v, and not %v", got, test.want)
+			}
+		})
+	}
+
+	has := infrav1.KubexmMachineSpec{ProviderID: "kubexm://fleet/rack1-07"}
+	for name, test := range map[string]struct {
+		old, updated infrav1.KubexmMachineSpec
+		want         []string
+	}{
+		"a host":      {updated: has},
+		"a wish":      {updated: infrav1.KubexmMachineSpec{HostName: "rack1-08"}},
+		"no host":     {old: has, want: []string{"spec.providerID"}},
+		"a late wish": {old: has, updated: infrav1.KubexmMachineSpec{ProviderID: has.ProviderID, HostName: "x", HostSelector: &metav1.LabelSelector{}}, want: []string{"spec.hostName", "spec.hostSelector"}},
+	} {
+		t.Run("update to "+name, func(t *testing.T) {
+			if got := fields(ValidateMachineUpdate(machine(test.old), machine(test.updated))); !slices.Equal(got, test.want) {
+				t.Errorf("refused %v, and not %v", got, test.want)
+			}
+		})
+	}
+	template := &infrav1.KubexmMachineTemplate{}
+	template.Spec.Template.Spec = infrav1.KubexmMachineSpec{ProviderID: "kubexm://fleet/rack1-07", HostName: "Rack 1"}
+	if got, want := fields(ValidateMachineTemplate(template)), []string{"spec.template.spec.providerID", "spec.template.spec.hostName"}; !slices.Equal(got, want) {
+		t.Errorf("of a template, refused %v, and not %v", got, want)
+	}
+}
+
+func TestValidateCluster(t *testing.T) {
+	type e = clusterv1.APIEndpoint
+	cluster := func(endpoint e) *infrav1.KubexmCluster {
+		return &infrav1.KubexmCluster{Spec: infrav1.KubexmClusterSpec{ControlPlaneEndpoint: endpoint}}
+	}
+	const host, port = "spec.controlPlaneEndpoint.host", "spec.controlPlaneEndpoint.port"
+	for name, test := range map[string]struct {
+		endpoint e
+		want     []string
+	}{
+		"none":          {},
+		"a name":        {endpoint: e{Host: "api.prod.example", Port: 6443}},
+		"an address":    {endpoint: e{Host: "2001:db8::1", Port: 6443}},
+		"a URL":         {e{Host: "https://api.prod.example"}, []string{host}},
+		"no such ports": {e{Port: 65536}, []string{port}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := fields(ValidateCluster(cluster(test.endpoint))); !slices.Equal(got, test.want) {
+				t.Errorf("refused %v, and not %v", got, test.want)
+			}
+		})
+	}
+	for name, test := range map[string]struct {
+		old, updated e
+		want         []string
+	}{
+		"a first host":          {old: e{Port: 6443}, updated: e{Host: "a", Port: 6443}},
+		"another host":          {e{Host: "a", Port: 6443}, e{Host: "b", Port: 6443}, []string{host}},
+		"another port, no host": {e{Host: "a", Port: 6443}, e{Port: 7443}, []string{host, port}},
+	} {
+		t.Run("update to "+name, func(t *testing.T) {
+			if got := fields(ValidateClusterUpdate(cluster(test.old), cluster(test.updated))); !slices.Equal(got, test.want) {
+				t.Errorf("refused %v, and not %v", got, test.want)
+			}
+		})
+	}
+}

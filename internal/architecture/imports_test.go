@@ -1,0 +1,121 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package architecture
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// rule says what packages may import of this repository, beside packages below and above them in their own tree.
+type rule struct {
+	packages string
+	imports  []string
+}
+
+// apis are the types that everybody may speak of.
+var apis = []string{"bootstrap/api/...", "controlplane/api/...", "exp/infrastructure/api/..."}
+
+// engine is what reconcilers use of pkg: intents and what runs them, and never what these are made of.
+var engine = []string{
+	"pkg/pipeline/...", "pkg/engine/...", "pkg/plan/...", "pkg/graph/...", "pkg/event/...", "pkg/preflight/...",
+	"pkg/host/...", "pkg/artifact/...", "pkg/kube/...", "pkg/pki/...", "pkg/spec/...", "pkg/secret/...",
+}
+
+// rules is the order of the house: pipeline → module → task → step → host, never back and never across a layer. The
+// first rule that fits a package counts; a package that none fits may not exist before it has been given its place here.
+var rules = []rule{
+	// The engine, from the bottom up. Nothing here knows Cluster API's objects or ours.
+	{"pkg/secret/...", nil},
+	{"pkg/graph/...", nil},
+	{"pkg/event/...", []string{"pkg/secret"}},
+	{"pkg/artifact/...", []string{"pkg/secret"}},
+	{"pkg/pki/...", []string{"pkg/secret"}},
+	{"pkg/spec/...", []string{"pkg/secret"}},
+	{"pkg/host/...", []string{"pkg/secret"}},
+	{"pkg/preflight/...", []string{"pkg/host", "pkg/spec", "pkg/artifact"}},
+	{"pkg/step/...", []string{"pkg/host", "pkg/artifact", "pkg/pki", "pkg/graph", "pkg/spec", "pkg/secret"}},
+	{"pkg/plan/...", []string{"pkg/step", "pkg/graph", "pkg/host", "pkg/secret", "pkg/artifact"}},
+	{"pkg/kube/...", []string{"pkg/step", "pkg/secret", "pkg/spec"}},
+	{"pkg/engine/...", []string{"pkg/plan", "pkg/step", "pkg/graph", "pkg/host", "pkg/event", "pkg/secret"}},
+	{"pkg/task/...", []string{"pkg/step/...", "pkg/plan", "pkg/graph", "pkg/host", "pkg/artifact", "pkg/pki", "pkg/spec", "pkg/secret"}},
+	{"pkg/module/...", []string{"pkg/task/...", "pkg/plan", "pkg/graph", "pkg/host", "pkg/artifact", "pkg/pki", "pkg/spec", "pkg/secret"}},
+	{"pkg/pipeline/...", []string{"pkg/module/...", "pkg/plan", "pkg/graph", "pkg/host", "pkg/preflight", "pkg/artifact", "pkg/pki", "pkg/spec", "pkg/secret"}},
+
+	// The providers know each other by their API types alone.
+	{"bootstrap/api/...", []string{"pkg/spec"}},
+	{"controlplane/api/...", []string{"pkg/spec"}},
+	{"exp/infrastructure/api/...", []string{"pkg/spec"}},
+	{"bootstrap/webhooks/...", []string{"bootstrap/api/...", "internal/admission", "pkg/spec"}},
+	{"controlplane/webhooks/...", []string{"controlplane/api/...", "internal/admission", "pkg/spec"}},
+	{"exp/infrastructure/webhooks/...", []string{"exp/infrastructure/api/...", "internal/admission", "pkg/spec"}},
+	{"exp/infrastructure/...", []string{"exp/infrastructure/...", "pkg/spec", "internal/..."}},
+	{"bootstrap/...", slices.Concat(engine, apis, []string{"bootstrap/...", "internal/..."})},
+	{"controlplane/...", slices.Concat(engine, apis, []string{"controlplane/...", "internal/..."})},
+	{"exp/embedded/...", slices.Concat(engine, apis, []string{
+		"bootstrap/setup", "controlplane/setup", "exp/infrastructure/setup", "exp/embedded/...", "config/...", "internal/...",
+	})},
+	{"config/...", nil},
+	{"internal/...", slices.Concat(apis, []string{"config/...", "internal/...", "pkg/spec"})},
+
+	// Programs and tests put everything together.
+	{"cmd/...", []string{"..."}},
+	{"hack/...", []string{"..."}},
+	{"test/...", []string{"..."}},
+	{"templates/...", []string{"..."}},
+}
+
+func ruleOf(dir string) (rule, bool) {
+	i := slices.IndexFunc(rules, func(r rule) bool { return within(dir, r.packages) })
+	if i < 0 {
+		return rule{}, false
+	}
+	return rules[i], true
+}
+
+func TestImports(t *testing.T) {
+	for _, f := range files(t) {
+		rule, found := ruleOf(f.dir)
+		if !found {
+			t.Errorf("%s: say in rules what the package %s may import", f.path, f.dir)
+			continue
+		}
+		if f.isTest() {
+			continue // a test may ask anybody for help
+		}
+		for name := range f.imports() {
+			imported, ours := strings.CutPrefix(name, "./")
+			if ours && !within(imported, rule.imports...) && !within(imported, rule.packages) {
+				t.Errorf("%s imports %s, and %s may only import %s", f.path, imported, rule.packages, strings.Join(rule.imports, ", "))
+			}
+		}
+	}
+}
+
+// aliases are the names by which packages are imported everywhere.
+var aliases = map[string]string{
+	"k8s.io/api/core/v1":                                       "corev1",
+	"k8s.io/apimachinery/pkg/apis/meta/v1":                     "metav1",
+	"k8s.io/apimachinery/pkg/api/errors":                       "apierrors",
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1": "apiextensionsv1",
+	"sigs.k8s.io/cluster-api/api/core/v1beta2":                 "clusterv1",
+	"sigs.k8s.io/controller-runtime":                           "ctrl",
+	"./bootstrap/api/v1beta1":                                  "bootstrapv1",
+	"./controlplane/api/v1beta1":                               "controlplanev1",
+	"./exp/infrastructure/api/v1beta1":                         "infrav1",
+}
+
+func TestAliases(t *testing.T) {
+	for _, f := range files(t) {
+		if f.isGenerated() {
+			continue
+		}
+		for name, spec := range f.imports() {
+			if want, pinned := aliases[name]; pinned && (spec.Name == nil || spec.Name.Name != want) {
+				t.Errorf("%s: import %s as %s", f.at(spec), name, want)
+			}
+		}
+	}
+}

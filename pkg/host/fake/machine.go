@@ -1,0 +1,192 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fake
+
+import (
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+)
+
+// Machine is the state of one machine. Its exported fields are set before the first Connect.
+type Machine struct {
+	// System is what observations tell; Swap and Modules change with what is done.
+	System host.System
+	// Available are the packages that can be installed, with their versions; others cannot.
+	Available map[string]string
+	// OnCommand answers Commands and command queries; nil lets each succeed without output.
+	OnCommand func(m *Machine, c host.Command) host.Result
+	// OnChange, if not nil, is asked before each change is made; its error is the change's, as a *host.Error if it is one.
+	OnChange func(node string, c host.Change) error
+	// Latency of each exchange.
+	Latency time.Duration
+
+	name string
+
+	mu       sync.Mutex
+	tick     time.Duration // makes every change of a file a later one
+	files    map[string]node
+	units    map[string]host.UnitState
+	sysctls  map[string]string
+	modules  map[string]bool
+	packages map[string]string
+	staged   map[string][]byte
+	journal  map[string]host.JournalEntry
+	entries  []*entry
+	seq      int
+	writer   *session
+	cutAt    int
+	stats    Stats
+}
+
+// Stats is what a machine has been asked so far.
+type Stats struct {
+	// Exchanges counts as those of the real hosts do.
+	Exchanges int64
+	// BytesStaged is the content that was sent.
+	BytesStaged int64
+}
+
+// node is one path.
+type node struct {
+	mode         fs.FileMode
+	owner, group string
+	content      string
+	target       string
+	modified     time.Time
+}
+
+var born = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// New returns a freshly installed machine.
+func New(name string) *Machine {
+	m := &Machine{
+		name: name,
+		System: host.System{
+			Hostname: name, OSID: "debian", OSVersion: "12", OSName: "Debian GNU/Linux 12 (bookworm)", Arch: "amd64", Kernel: "6.1.0-fake",
+			CgroupVersion: 2, CPUs: 2, MemoryBytes: 4 << 30, DiskFreeBytes: 50 << 30, DiskTotalBytes: 60 << 30, User: "root", Root: true,
+			BootTime: born, Addresses: []string{"10.0.0.1/24"}, DefaultInterface: "eth0", HostnameAddresses: []string{"10.0.0.1"},
+			Nameservers: []string{"10.0.0.53"}, TimeSync: "chrony.service",
+			Tools: map[string]bool{"zstd": true, "gzip": true, "tar": true, "iptables": true},
+		},
+		files: map[string]node{}, units: map[string]host.UnitState{}, sysctls: map[string]string{}, modules: map[string]bool{},
+		packages: map[string]string{}, staged: map[string][]byte{}, journal: map[string]host.JournalEntry{},
+	}
+	for _, d := range []string{"/", "/etc", "/etc/systemd", "/etc/systemd/system", "/usr", "/usr/local", "/usr/local/bin", "/var", "/var/lib", "/run", "/tmp", "/srv", "/opt"} {
+		m.files[d] = node{mode: fs.ModeDir | 0o755, owner: "root", group: "root", modified: born}
+	}
+	return m
+}
+
+// Put makes a file with its parents, as root's.
+func (m *Machine) Put(file, content string, mode fs.FileMode) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for d := path.Dir(file); d != "/"; d = path.Dir(d) {
+		if _, ok := m.files[d]; !ok {
+			m.files[d] = m.stamp(node{mode: fs.ModeDir | 0o755, owner: "root", group: "root"})
+		}
+	}
+	m.files[file] = m.stamp(node{mode: mode, owner: "root", group: "root", content: content})
+}
+
+// Remove takes a path away, with what is below.
+func (m *Machine) Remove(file string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.remove(file)
+}
+
+// SetUnit, SetSysctl, SetModule and SetPackage set what was there before anybody came.
+func (m *Machine) SetUnit(name string, state host.UnitState) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.units[name] = state
+}
+
+// SetSysctl gives the kernel a parameter; those that were never set do not exist.
+func (m *Machine) SetSysctl(name, value string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.sysctls[name] = value
+}
+
+// SetModule loads or unloads a kernel module.
+func (m *Machine) SetModule(name string, loaded bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.modules[name] = loaded
+}
+
+// SetPackage installs a package, or removes it with version "".
+func (m *Machine) SetPackage(name, version string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if version == "" {
+		delete(m.packages, name)
+		return
+	}
+	m.packages[name] = version
+}
+
+// CutAt kills the session that changes the machine at its nth boundary, once; 0 disarms. Boundaries lie between saving,
+// changing and journaling, as on a real host.
+func (m *Machine) CutAt(n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.cutAt = n
+}
+
+// Stats tells what the machine was asked so far.
+func (m *Machine) Stats() Stats {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.stats
+}
+
+// stamp gives n the time of its change.
+func (m *Machine) stamp(n node) node {
+	m.tick += time.Second
+	n.modified = born.Add(m.tick)
+	return n
+}
+
+// below lists p and what lies in it.
+func (m *Machine) below(p string) []string {
+	var found []string
+	for f := range m.files {
+		if f == p || strings.HasPrefix(f, strings.TrimSuffix(p, "/")+"/") {
+			found = append(found, f)
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+func (m *Machine) remove(p string) {
+	for _, f := range m.below(p) {
+		delete(m.files, f)
+	}
+}
+
+// tree is a copy of p and what lies in it.
+func (m *Machine) tree(p string) map[string]node {
+	t := map[string]node{}
+	for _, f := range m.below(p) {
+		t[f] = m.files[f]
+	}
+	return t
+}
+
+// restore makes p what t says, nothing if t is empty.
+func (m *Machine) restore(p string, t map[string]node) {
+	m.remove(p)
+	maps.Copy(m.files, t)
+}

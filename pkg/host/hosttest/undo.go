@@ -1,0 +1,133 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hosttest
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
+)
+
+// file is an act that makes one file.
+func file(r *rig, node, task, name, content string) host.Act {
+	return host.Act{Node: node, Task: task, Digest: "d", Changes: []host.Change{
+		host.File{Path: r.Dir + "/" + name, Mode: 0o644, Content: secret.New(content)},
+	}}
+}
+
+func content(r *rig, h host.Host, name string) string {
+	r.t.Helper()
+	p := r.observe(h, host.Query{Paths: []host.PathQuery{{Path: r.Dir + "/" + name, Content: true}}}).Paths[r.Dir+"/"+name]
+	if !p.Exists {
+		return "(absent)"
+	}
+	return string(p.Content)
+}
+
+// testUndo is about which entries an undo takes, and in which order.
+func testUndo(t *testing.T, fixture func(t *testing.T) Fixture) {
+	t.Run("ScopeOfTask", func(t *testing.T) {
+		r := newRig(t, fixture(t))
+		h := r.dial()
+		r.Put(t, r.Dir+"/f", "original", 0o644)
+		s := r.begin(h, newRun())
+		r.do(s, file(r, "n1", "t1", "f", "first"))
+		r.do(s, file(r, "n2", "t2", "f", "second"))
+		r.do(s, file(r, "n3", "t2", "sub/g", "third"))
+		r.do(s, file(r, "n4", "t1", "sub/h", "fourth"))
+
+		r.undo(s, host.Scope{Task: "t2"})
+		if got := content(r, h, "f"); got != "first" {
+			t.Errorf("after the undo of task t2: f is %q, want what task t1 made", got)
+		}
+		if got := content(r, h, "sub/g"); got != "(absent)" {
+			t.Errorf("sub/g is %q", got)
+		}
+		if got := content(r, h, "sub/h"); got != "fourth" {
+			t.Errorf("sub/h, of another task, is %q", got)
+		}
+		f := r.observe(h, host.Query{})
+		if _, ok := f.Journal["n3"]; ok {
+			t.Error("an undone node is still in the journal")
+		}
+		if _, ok := f.Journal["n4"]; !ok {
+			t.Error("a node of another task has lost its journal entry")
+		}
+		r.undo(s, host.Scope{})
+		r.end(s)
+		if got := content(r, h, "f"); got != "original" {
+			t.Errorf("after the undo of everything: f is %q", got)
+		}
+		// The directory was made by n3, undone while n4's file was in it; it must not be forgotten.
+		if r.observe(h, host.Query{Paths: []host.PathQuery{{Path: r.Dir + "/sub"}}}).Paths[r.Dir+"/sub"].Exists {
+			t.Error("the directory that we made is still there")
+		}
+	})
+
+	t.Run("TheOldestWins", func(t *testing.T) {
+		r := newRig(t, fixture(t))
+		h := r.dial()
+		r.Put(t, r.Dir+"/f", "original", 0o644)
+		first := newRun()
+		s := r.begin(h, first)
+		r.do(s, file(r, "n", "t", "f", "one"))
+		r.end(s)
+		s = r.begin(h, newRun())
+		f := r.do(s, file(r, "n", "t", "f", "two"))
+		if f.UndoEntries != 2 {
+			t.Errorf("two runs saved %d entries, want 2", f.UndoEntries)
+		}
+		r.end(s)
+		if f := r.observe(h, host.Query{}); f.UndoEntries != 1 {
+			t.Errorf("End left %d entries, want the older one alone", f.UndoEntries)
+		}
+		s = r.begin(h, newRun())
+		if keys := r.undo(s, host.Scope{Run: "another"}); len(keys) != 0 {
+			t.Errorf("the undo of a run that never was undid %q", keys)
+		}
+		if keys := r.undo(s, host.Scope{Run: first.ID}); !slices.Equal(keys, []string{"file " + r.Dir + "/f"}) {
+			t.Errorf("undone %q", keys)
+		}
+		r.end(s)
+		if got := content(r, h, "f"); got != "original" {
+			t.Errorf("f is %q", got)
+		}
+		r.giveBack()
+	})
+
+	t.Run("OnePathInManyForms", func(t *testing.T) {
+		r := newRig(t, fixture(t))
+		h := r.dial()
+		r.Put(t, r.Dir+"/p", "original", 0o640)
+		s := r.begin(h, newRun())
+		r.do(s, host.Act{Node: "n1", Changes: []host.Change{host.Absent{Path: r.Dir + "/p"}}})
+		r.do(s, host.Act{Node: "n2", Changes: []host.Change{host.Directory{Path: r.Dir + "/p", Mode: 0o755}}})
+		r.do(s, file(r, "n3", "t", "p/inside", "x"))
+		r.undo(s, host.Scope{Node: "n3"})
+		r.undo(s, host.Scope{Node: "n2"})
+		r.do(s, host.Act{Node: "n4", Changes: []host.Change{host.Link{Path: r.Dir + "/p", Target: "nowhere"}}})
+		r.do(s, file(r, "n5", "t", "p", "a file again"))
+		r.undo(s, host.Scope{})
+		r.end(s)
+		if got := content(r, h, "p"); got != "original" {
+			t.Errorf("p is %q", got)
+		}
+	})
+
+	t.Run("EditsOfOthersInABlocksFileStay", func(t *testing.T) {
+		r := newRig(t, fixture(t))
+		h := r.dial()
+		r.Put(t, r.Dir+"/hosts", "one\n", 0o644)
+		s := r.begin(h, newRun())
+		r.do(s, host.Act{Node: "n", Task: "t", Changes: []host.Change{host.Block{Path: r.Dir + "/hosts", Name: "b", Content: "ours\n"}}})
+		r.Put(t, r.Dir+"/hosts", content(r, h, "hosts")+"theirs\n", 0o644)
+		r.undo(s, host.Scope{})
+		r.end(s)
+		if got := content(r, h, "hosts"); got != "one\ntheirs\n" {
+			t.Errorf("hosts is %q", got)
+		}
+	})
+}

@@ -1,0 +1,89 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package posix
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+)
+
+// Exec implements host.Host. At most maxBody bytes of each output are kept.
+func (h *Host) Exec(ctx context.Context, c host.Command) (*host.Result, error) {
+	if err := checkCommand(c); err != nil {
+		return nil, h.invalid(c.Key(), err)
+	}
+	if len(c.Argv) == 0 || c.StdinStream {
+		return nil, h.invalid(c.Key(), fmt.Errorf("a command outside of a session needs argv and has no stream"))
+	}
+	if c.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, c.Timeout+stopGrace) // the far side stops it in time
+		defer cancel()
+	}
+	mark := newMark()
+	s := newScript(mark, h.config.StateDir, coreLib)
+	s.line("c_put()", "{", printf(c.Stdin.Reveal())+";", "}")
+	s.line("k_say pid $$")
+	s.line("k_body stdout")
+	s.line("c_put | (", exports(c.Env), "exec timeout -k 5", seconds(c.Timeout), quoteAll(c.Argv), ")")
+	s.line("k_say end $?")
+
+	var stderr bytes.Buffer
+	p, err := h.start(ctx, s.String(), func(r io.Reader) {
+		// What comes after is dropped by the caller; a lost process is told by its end.
+		_, _ = io.Copy(&stderr, io.LimitReader(r, maxBody))
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer p.Close()
+	return h.execResult(ctx, p, newFrameReader(p.out, mark), &stderr)
+}
+
+// execResult reads the answer of Exec, and stops the command when ctx ends.
+func (h *Host) execResult(ctx context.Context, p *process, in *frameReader, stderr *bytes.Buffer) (*host.Result, error) {
+	f, err := in.read()
+	if err != nil || f.kind() != "pid" {
+		return nil, p.failure(ctx, true)
+	}
+	unhook := context.AfterFunc(ctx, func() {
+		h.stop(context.WithoutCancel(ctx), f.arg(1))
+		_ = p.Close()
+	})
+	defer unhook()
+	var r host.Result
+	for {
+		f, err := in.read()
+		if ctx.Err() != nil {
+			return nil, h.canceled(ctx)
+		}
+		if err != nil {
+			return nil, p.failure(ctx, true)
+		}
+		switch f.kind() {
+		case "stdout":
+			r.Stdout = f.body
+		case "end":
+			if _, lost := p.end(); lost != nil {
+				return nil, h.fail(lost)
+			}
+			r.ExitCode, r.Stderr = int(parseInt(f.arg(1))), stderr.Bytes()
+			if r.ExitCode == 124 {
+				return nil, &host.Error{Kind: host.KindTimeout, Host: h.Name(), Message: "took longer than its timeout and was stopped",
+					ExitCode: 124, Output: lastLine(string(r.Stderr))}
+			}
+			return &r, nil
+		default:
+			return nil, h.unexpected(f)
+		}
+	}
+}
+
+// seconds is a duration as timeout(1) takes it.
+func seconds(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }

@@ -1,0 +1,232 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ssh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/sync/semaphore"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/internal/posix"
+)
+
+// maxChannels is how many channels we open at once on a connection. sshd allows 10 sessions (MaxSessions); the rest is for
+// a person who shares the connection's account by multiplexing.
+const maxChannels = 8
+
+// connection is an SSH connection with its keep-alive, and the connection that it goes through, if any.
+type connection struct {
+	name     string
+	client   *ssh.Client
+	through  *connection
+	channels *semaphore.Weighted
+	ended    chan struct{} // closed when the connection is
+	alive    sync.WaitGroup
+	// silent says that the peer was given up for its silence.
+	mu     sync.Mutex
+	silent bool
+}
+
+func newConnection(name string, client *ssh.Client, through *connection, every time.Duration, times int) *connection {
+	c := &connection{name: name, client: client, through: through, channels: semaphore.NewWeighted(maxChannels), ended: make(chan struct{})}
+	c.alive.Add(2)
+	go func() {
+		defer c.alive.Done()
+		defer close(c.ended)
+		_ = client.Wait() // that it ended is all that matters
+	}()
+	go func() {
+		defer c.alive.Done()
+		c.keepAlive(every, times)
+	}()
+	return c
+}
+
+// keepAlive asks the peer for a sign of life every so often and closes the connection when none comes.
+func (c *connection) keepAlive(every time.Duration, times int) {
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	answered := make(chan struct{}, 1)
+	waiting, missed := false, 0
+	for {
+		select {
+		case <-c.ended:
+			return
+		case <-answered:
+			waiting, missed = false, 0
+		case <-ticker.C:
+			if !waiting {
+				waiting = true
+				c.alive.Add(1)
+				go func() {
+					defer c.alive.Done()
+					// Any answer will do, a refusal too. An error is the connection's end, which ended tells.
+					if _, _, err := c.client.SendRequest("keepalive@openssh.com", true, nil); err == nil {
+						answered <- struct{}{}
+					}
+				}()
+				continue
+			}
+			if missed++; missed >= max(times-1, 1) {
+				c.mu.Lock()
+				c.silent = true
+				c.mu.Unlock()
+				_ = c.client.Close()
+				return
+			}
+		}
+	}
+}
+
+func (c *connection) close() error {
+	err := c.client.Close()
+	c.alive.Wait()
+	if c.through != nil {
+		err = errors.Join(err, c.through.close())
+	}
+	if isCut(err) || errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+// dialTCP connects from the far end of c, or from here when c is nil.
+func (c *connection) dialTCP(ctx context.Context, endpoint string) (net.Conn, error) {
+	if c == nil {
+		var dialer net.Dialer
+		return dialer.DialContext(ctx, "tcp", endpoint)
+	}
+	return c.client.DialContext(ctx, "tcp", endpoint)
+}
+
+// lost is the error of everything that was on the connection when it ended.
+func (c *connection) lost(err error) error {
+	e := &host.Error{Kind: host.KindUnreachable, Host: c.name, Message: "the connection is lost", Err: err,
+		Remedy: "what runs on the host goes on to its end; connect again when the host answers"}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.silent {
+		e.Message = "the connection is lost: the host gave no sign of life"
+	}
+	return e
+}
+
+// Start implements posix.Transport. It does not wait for the host to take the command: a refusal shows as the end of the
+// process, and a round trip is saved.
+func (c *connection) Start(ctx context.Context, command string) (posix.Process, error) {
+	if err := c.channels.Acquire(ctx, 1); err != nil {
+		return nil, err
+	}
+	type opened struct {
+		channel  ssh.Channel
+		requests <-chan *ssh.Request
+		err      error
+	}
+	result := make(chan opened, 1)
+	go func() {
+		channel, requests, err := c.client.OpenChannel("session", nil)
+		result <- opened{channel, requests, err}
+	}()
+	var o opened
+	select {
+	case o = <-result:
+	case <-ctx.Done():
+		go func() {
+			if o := <-result; o.err == nil {
+				go ssh.DiscardRequests(o.requests)
+				_ = o.channel.Close()
+			}
+			c.channels.Release(1)
+		}()
+		return nil, ctx.Err()
+	}
+	var refused *ssh.OpenChannelError
+	switch {
+	case errors.As(o.err, &refused):
+		c.channels.Release(1)
+		return nil, &host.Error{Kind: host.KindUnreachable, Host: c.name, Message: "sshd refuses another session", Err: refused,
+			Remedy: "raise MaxSessions in the host's sshd_config to 10 or more"}
+	case o.err != nil:
+		c.channels.Release(1)
+		return nil, c.lost(o.err)
+	}
+	p := &process{connection: c, channel: o.channel, ended: make(chan struct{}), code: -1}
+	go p.watch(o.requests)
+	if _, err := o.channel.SendRequest("exec", false, ssh.Marshal(struct{ Command string }{command})); err != nil {
+		_ = o.channel.Close()
+		return nil, c.lost(err)
+	}
+	return p, nil
+}
+
+// process is posix.Process by a channel.
+type process struct {
+	connection *connection
+	channel    ssh.Channel
+	ended      chan struct{}
+	code       int // -1 until the host has told it
+}
+
+// watch waits for the exit status and the end of the channel.
+func (p *process) watch(requests <-chan *ssh.Request) {
+	defer close(p.ended)
+	defer p.connection.channels.Release(1)
+	for r := range requests {
+		switch r.Type {
+		case "exit-status":
+			var status struct{ Code uint32 }
+			if ssh.Unmarshal(r.Payload, &status) == nil {
+				p.code = int(status.Code)
+			}
+		case "exit-signal":
+			var signal struct {
+				Name       string
+				Core       bool
+				Error, Tag string
+			}
+			if ssh.Unmarshal(r.Payload, &signal) == nil {
+				p.code = 128 + signals[signal.Name]
+			}
+		}
+		if r.WantReply {
+			_ = r.Reply(false, nil) // the connection's end is told elsewhere
+		}
+	}
+}
+
+// signals by their names in RFC 4254, section 6.10.
+var signals = map[string]int{
+	"HUP": int(syscall.SIGHUP), "INT": int(syscall.SIGINT), "QUIT": int(syscall.SIGQUIT), "ILL": int(syscall.SIGILL),
+	"ABRT": int(syscall.SIGABRT), "FPE": int(syscall.SIGFPE), "KILL": int(syscall.SIGKILL), "SEGV": int(syscall.SIGSEGV),
+	"PIPE": int(syscall.SIGPIPE), "ALRM": int(syscall.SIGALRM), "TERM": int(syscall.SIGTERM),
+}
+
+func (p *process) Write(b []byte) (int, error) { return p.channel.Write(b) }
+func (p *process) CloseWrite() error           { return p.channel.CloseWrite() }
+func (p *process) Stdout() io.Reader           { return p.channel }
+func (p *process) Stderr() io.Reader           { return p.channel.Stderr() }
+func (p *process) Close() error                { return p.channel.Close() }
+
+// Wait implements posix.Process.
+func (p *process) Wait() (int, error) {
+	<-p.ended
+	if p.code < 0 {
+		return 0, p.connection.lost(fmt.Errorf("the process ended without a status: %w", io.ErrUnexpectedEOF))
+	}
+	return p.code, nil
+}
+
+// isCut reports whether err is that of a connection that the other side ended.
+func isCut(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}

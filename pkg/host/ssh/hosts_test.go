@@ -1,0 +1,90 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build hosts
+
+package ssh
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/hosttest"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
+	"github.com/mensylisir/cluster-api-provider-kubexm/test/hosts"
+)
+
+const sudoPassword = "Tr0ub4dor&3 'x\""
+
+// pool has two hosts: the one under test and one to jump over.
+var pool *hosts.Pool
+
+func TestMain(m *testing.M) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	defer cancel()
+	var err error
+	pool, err = hosts.Start(ctx, hosts.Options{Name: fmt.Sprintf("hosttest-ssh-%d", os.Getpid()), Count: 2, SudoPassword: sudoPassword})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	if err := pool.Stop(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// config is how user reaches the first host of the pool.
+func config(user string) Config {
+	h := pool.Hosts[0]
+	return Config{
+		Name: h.Name, Address: h.Address, Port: int32(h.Port), User: user,
+		Auth: Auth{Signers: []ssh.Signer{h.Signer}}, HostKey: HostKey{Pinned: []string{ssh.FingerprintSHA256(h.HostKey)}},
+	}
+}
+
+func connect(t *testing.T, c Config) *Host {
+	t.Helper()
+	h, err := Dial(t.Context(), c)
+	if err != nil {
+		t.Fatalf("dial: %v", err)
+	}
+	t.Cleanup(func() { _ = h.Close() })
+	return h
+}
+
+func TestConformance(t *testing.T) {
+	for _, account := range []struct {
+		user     string
+		password string
+	}{{hosts.Ops, ""}, {hosts.Root, ""}, {hosts.SudoPW, sudoPassword}} {
+		t.Run(account.user, func(t *testing.T) {
+			helper := connect(t, config(hosts.Root))
+			hosttest.Run(t, func(t *testing.T) hosttest.Fixture {
+				var cut atomic.Int64
+				c := config(account.user)
+				c.SudoPassword = secret.New(account.password)
+				c.cut = func() int { return int(cut.Load()) }
+				const dir = "/srv/hosttest"
+				f := hosttest.Shell(hosttest.Fixture{
+					Dial:  func(t *testing.T) host.Host { return connect(t, c) },
+					CutAt: func(n int) { cut.Store(int64(n)) },
+					Dir:   dir, Owner: hosts.NoSudo, Group: hosts.NoSudo, Sysctl: "net.ipv4.ip_forward", Machine: true,
+				}, helper)
+				f.Remove(t, dir)
+				f.Put(t, dir+"/x", "", 0o644)
+				f.Remove(t, dir+"/x")
+				return f
+			})
+		})
+	}
+}

@@ -1,0 +1,107 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package pipeline
+
+import (
+	"fmt"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/module"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/task"
+)
+
+// Node is one host that is to become, or to stay, a Node.
+type Node struct {
+	// Target is what it must be.
+	Target spec.Target
+	// System is what was last seen of it. Plans depend on it: its architecture, whether it is a container, its name
+	// servers. See Stale.
+	System host.System
+}
+
+// Stale reports whether a plan that was made with the facts in was is out of date now that seen was observed. Callers
+// plan from remembered facts, so that a converged host costs one exchange, and plan anew when this says so.
+func Stale(was, seen host.System) bool { return task.Relevant(was) != task.Relevant(seen) }
+
+// CreateControlPlane plans the first control plane host: an API server, and in it the cluster's DNS and network.
+func CreateControlPlane(n Node, b *artifact.Bundle) (*plan.Plan, error) {
+	p := plan.New("CreateControlPlane", n.Target.ClusterName)
+	in, err := inputs(n, b)
+	if err != nil {
+		return nil, err
+	}
+	controlPlane(p, in)
+	return p.Plan()
+}
+
+// JoinWorker plans a host that joins as a worker. Its gates wait for the cluster's API.
+func JoinWorker(n Node, b *artifact.Bundle) (*plan.Plan, error) {
+	p := plan.New("JoinWorker", n.Target.ClusterName)
+	in, err := inputs(n, b)
+	if err != nil {
+		return nil, err
+	}
+	p.Gate(
+		module.API(in),
+		module.BootstrapToken(in),
+	)
+	worker(p, in)
+	return p.Plan()
+}
+
+// CreateCluster is the union of its hosts' pipelines: the same steps in the same order, with the same gates, which here
+// are the edges between hosts.
+func CreateCluster(name string, nodes []Node, b *artifact.Bundle) (*plan.Plan, error) {
+	p := plan.New("CreateCluster", name)
+	var workers []task.Inputs
+	for _, n := range nodes {
+		in, err := inputs(n, b)
+		if err != nil {
+			return nil, err
+		}
+		if n.Target.Host.Role != spec.RoleControlPlane {
+			workers = append(workers, in)
+			continue
+		}
+		controlPlane(p, in)
+		p.Gate(module.BootstrapToken(in))
+	}
+	for _, in := range workers {
+		worker(p, in)
+	}
+	return p.Plan()
+}
+
+func inputs(n Node, b *artifact.Bundle) (task.Inputs, error) {
+	in, err := task.NewInputs(n.Target, n.System, b)
+	if err != nil {
+		return in, fmt.Errorf("host %s: %w", n.Target.Host.Name, err)
+	}
+	return in, nil
+}
+
+func controlPlane(p *plan.Builder, in task.Inputs) {
+	p.Host(in.Target.Host.Name,
+		module.OS(in),
+		module.Runtime(in),
+		module.ControlPlane(in),
+	)
+	p.Gate(
+		module.API(in),
+		module.Network(in),
+		module.NodeReady(in),
+	)
+}
+
+func worker(p *plan.Builder, in task.Inputs) {
+	p.Host(in.Target.Host.Name,
+		module.OS(in),
+		module.Runtime(in),
+		module.Worker(in),
+	)
+	p.Gate(module.NodeReady(in))
+}

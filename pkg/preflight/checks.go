@@ -1,0 +1,86 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package preflight
+
+import (
+	"fmt"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+)
+
+// subject is one check: what it must know, and what it finds.
+type subject struct {
+	name  string
+	query func(t spec.Target) host.Query
+	find  func(r *report)
+}
+
+// subjects are all checks, in the order in which problems are shown.
+func subjects() []subject {
+	return []subject{
+		{name: "privilege", find: privilege},
+		{name: "os", find: operatingSystem},
+		{name: "hardware", find: hardware},
+		{name: "disk", find: disk},
+		{name: "kernel", query: kernelQuery, find: kernel},
+		{name: "container", find: container},
+		{name: "hostname", find: hostname},
+		{name: "network", find: network},
+		{name: "time", find: timeSync},
+		{name: "installation", query: installationQuery, find: installation},
+		{name: "ports", query: portsQuery, find: ports},
+		{name: "resolv", query: resolvQuery, find: resolv},
+		{name: "selinux", find: selinux},
+		{name: "firewall", find: firewall},
+		{name: "swap", find: swap},
+	}
+}
+
+// report is what is known of one host, and collects what is wrong with it.
+type report struct {
+	t        spec.Target
+	f        *host.Facts
+	check    string
+	problems []Problem
+}
+
+// ours reports whether we have changed the host before: what is found there then may be our own work.
+func (r *report) ours() bool { return r.f.UndoEntries > 0 || len(r.f.Journal) > 0 }
+
+func (r *report) error(cause, remedy string) { r.add(Error, cause, remedy) }
+
+func (r *report) warn(cause, remedy string) { r.add(Warning, cause, remedy) }
+
+func (r *report) add(s Severity, cause, remedy string) {
+	r.problems = append(r.problems, Problem{Host: r.t.Host.Name, Check: r.check, Severity: s, Cause: cause, Remedy: remedy})
+}
+
+func query(t spec.Target) host.Query {
+	q := identityQuery()
+	for _, s := range subjects() {
+		if s.query != nil {
+			q.Merge(s.query(t))
+		}
+	}
+	return q
+}
+
+func check(t spec.Target, f *host.Facts) []Problem {
+	r := &report{t: t, f: f}
+	for _, s := range subjects() {
+		r.check = s.name
+		s.find(r)
+	}
+	return r.problems
+}
+
+// size is bytes for a person, in the binary units that hosts' own tools print.
+func size(bytes int64) string {
+	const mib, gib = 1 << 20, 1 << 30
+	if bytes < gib {
+		return fmt.Sprintf("%d MiB", bytes/mib)
+	}
+	return fmt.Sprintf("%.1f GiB", float64(bytes)/gib)
+}

@@ -1,0 +1,69 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package preflight
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+)
+
+const (
+	// minKernel is what kubeadm's own check (k8s.io/system-validators) asks for.
+	minKernel = "5.4"
+	// minNFTablesKernel is what kube-proxy's nftables mode asks for.
+	minNFTablesKernel = "5.13"
+)
+
+// kernelModules are what the container runtime and the network need, and what the user asked for.
+func kernelModules(t spec.Target) []string {
+	modules := []string{"overlay", "br_netfilter"}
+	for _, m := range t.System().Modules {
+		if !slices.Contains(modules, m) {
+			modules = append(modules, m)
+		}
+	}
+	return modules
+}
+
+func kernelQuery(t spec.Target) host.Query {
+	q := host.Query{Modules: kernelModules(t)}
+	for _, m := range q.Modules {
+		q.Commands = append(q.Commands, host.CommandQuery{ID: loadable(m), Argv: []string{"modprobe", "-n", "-q", "--", m}})
+	}
+	return q
+}
+
+// loadable is the ID of the command that tells whether a module could be loaded.
+func loadable(module string) string { return "preflight/modprobe/" + module }
+
+// kernel: seed 002, Step_CheckKernel.
+func kernel(r *report) {
+	least := minKernel
+	if r.t.Cluster.Kubernetes.Proxy.Mode == spec.ProxyNFTables {
+		least = minNFTablesKernel
+	}
+	release, _, _ := strings.Cut(r.f.System.Kernel, "-")
+	switch found, err := version.ParseGeneric(release); {
+	case err != nil:
+		r.warn(fmt.Sprintf("the kernel's version %q cannot be read; %s is needed", r.f.System.Kernel, least), "make sure that it is new enough")
+	case found.LessThan(version.MustParseGeneric(least)):
+		r.error(fmt.Sprintf("the kernel is %s, and %s is needed", r.f.System.Kernel, least), "install a newer kernel and restart the host")
+	}
+	for _, m := range kernelModules(r.t) {
+		if tried, asked := r.f.Commands[loadable(m)]; !r.f.Modules[m] && (!asked || tried.ExitCode != 0) {
+			r.error(fmt.Sprintf("the kernel module %s is not loaded and cannot be", m),
+				"install the package of the kernel's modules, or use a kernel that has it")
+		}
+	}
+	if r.f.System.CgroupVersion == 1 {
+		r.warn("the host has cgroup v1, which Kubernetes is about to drop; the kubelet is told to accept it",
+			"boot with systemd.unified_cgroup_hierarchy=1")
+	}
+}

@@ -1,0 +1,37 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package containerd
+
+import (
+	_ "embed"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
+)
+
+var (
+	//go:embed remove-pods.sh
+	removePods string
+	//go:embed remove-network.sh
+	removeNetwork string
+)
+
+// Claim declares what containerd and the pods in it will leave behind, so that a reset removes it: it comes before
+// containerd is started for the first time.
+func Claim(dataDir string) step.Step {
+	return step.New(step.Meta{Name: "containerd/claim", Description: "record what containers will fill"},
+		step.Claim{
+			Paths: []string{
+				dataDir, "/run/containerd", "/etc/cni", "/opt/cni", "/var/lib/cni", "/opt/containerd",
+				"/var/log/pods", "/var/log/containers", "/run/flannel", "/run/xtables.lock", "/var/lib/kubelet", "/run/netns",
+			},
+			Cleanup: []step.Cleanup{{Title: "remove pod network", Argv: []string{"/bin/sh", "-c", removeNetwork}}},
+		})
+}
+
+// Pods declares that pods will run, so that a reset removes them while containerd still runs: it comes after containerd
+// is started and before anything makes pods.
+func Pods() step.Step {
+	return step.New(step.Meta{Name: "containerd/pods", Description: "record that pods will run"},
+		step.Claim{Cleanup: []step.Cleanup{{Title: "remove pods", Argv: []string{"/bin/sh", "-c", removePods}}}})
+}

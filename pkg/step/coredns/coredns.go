@@ -1,0 +1,100 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package coredns holds the step that configures the cluster's DNS server.
+package coredns
+
+import (
+	"fmt"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/graph"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
+)
+
+// Config applies the Corefile. hostForwards says that the hosts have name servers that pods can reach, so that names
+// outside of the cluster are asked of them where the user names no others.
+func Config(dns spec.DNS, hostForwards bool, after graph.Output[string]) step.Step {
+	// A map of strings always marshals.
+	manifest, _ := yaml.Marshal(map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata": map[string]any{"name": "coredns", "namespace": "kube-system"},
+		"data":     map[string]any{"Corefile": corefile(dns, hostForwards)},
+	})
+	return step.New(step.Meta{
+		Name: "coredns/config", Description: "configure the cluster's DNS", Timeout: step.Duration(60e9),
+		Retry: step.Retry{Attempts: 5, Delay: step.Duration(1e9), MaxDelay: step.Duration(10e9)},
+	}, step.Apply{Title: "Corefile", Manifest: step.Literal(string(manifest)), After: []string{after.Name}})
+}
+
+// corefile renders external zones first, then the cluster's server block.
+func corefile(dns spec.DNS, hostForwards bool) string {
+	var b strings.Builder
+	for _, z := range dns.CoreDNS.ExternalZones {
+		block(&b, strings.Join(z.Zones, " "), func(line func(format string, args ...any)) {
+			line("log")
+			line("errors")
+			for _, r := range z.Rewrite {
+				line("rewrite %s", r)
+			}
+			line("forward . %s", strings.Join(z.Nameservers, " "))
+			line("loadbalance")
+			line("cache %d", z.CacheSeconds)
+			line("reload")
+			etcHosts(line, dns.EtcHosts)
+		})
+	}
+	block(&b, ".:53", func(line func(format string, args ...any)) {
+		lines(line, dns.CoreDNS.AdditionalConfigs)
+		line("errors")
+		line("health {\n    lameduck 5s\n}")
+		lines(line, dns.CoreDNS.RewriteBlock)
+		line("ready")
+		line("kubernetes %s in-addr.arpa ip6.arpa {\n    pods insecure\n    fallthrough in-addr.arpa ip6.arpa\n    ttl 30\n}", dns.ClusterDomain)
+		etcHosts(line, dns.EtcHosts)
+		line("prometheus :9153")
+		switch {
+		case len(dns.CoreDNS.UpstreamServers) > 0:
+			line("forward . %s {\n    max_concurrent 1000\n    prefer_udp\n}", strings.Join(dns.CoreDNS.UpstreamServers, " "))
+		case hostForwards:
+			line("forward . /etc/resolv.conf {\n    max_concurrent 1000\n}")
+		}
+		line("cache 30 {\n    disable success %s\n    disable denial %s\n}", dns.ClusterDomain, dns.ClusterDomain)
+		line("loop")
+		line("reload")
+		line("loadbalance")
+	})
+	return b.String()
+}
+
+func block(b *strings.Builder, zones string, body func(line func(format string, args ...any))) {
+	fmt.Fprintf(b, "%s {\n", zones)
+	body(func(format string, args ...any) {
+		for l := range strings.SplitSeq(fmt.Sprintf(format, args...), "\n") {
+			fmt.Fprintf(b, "    %s\n", l)
+		}
+	})
+	b.WriteString("}\n")
+}
+
+func lines(line func(format string, args ...any), text string) {
+	if text = strings.TrimRight(text, "\n"); text != "" {
+		line("%s", text)
+	}
+}
+
+func etcHosts(line func(format string, args ...any), entries []spec.HostEntry) {
+	if len(entries) == 0 {
+		return
+	}
+	var b strings.Builder
+	b.WriteString("hosts {\n")
+	for _, e := range entries {
+		fmt.Fprintf(&b, "    %s %s\n", e.Address, strings.Join(e.Hostnames, " "))
+	}
+	b.WriteString("    fallthrough\n}")
+	line("%s", b.String())
+}

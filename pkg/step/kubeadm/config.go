@@ -1,0 +1,202 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeadm
+
+import (
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/containerd"
+)
+
+// Cluster is what kubeadm must know of the cluster.
+type Cluster struct {
+	Name, Version string
+	Spec          spec.Cluster
+	// EtcdImageTag and CoreDNSImageTag are those of the bundle's images.
+	EtcdImageTag, CoreDNSImageTag string
+	// CgroupDriver is systemd or cgroupfs; CgroupVersion 1 or 2.
+	CgroupDriver  string
+	CgroupVersion int32
+	// FixedConntrack: the host may not change how many connections its kernel tracks.
+	FixedConntrack bool
+}
+
+// Node is what kubeadm must know of the host.
+type Node struct {
+	Name, Address, ProviderID string
+	Kubelet                   spec.Kubelet
+	Labels                    map[string]string
+	Taints                    []taint
+	ResolvConf                string
+	Swap                      bool
+}
+
+// NodeOf is the kubeadm view of a target; resolvConf is "" for the host's own.
+func NodeOf(t *spec.Target, resolvConf string) Node {
+	n := Node{
+		Name: t.Host.Name, Address: t.Host.NodeAddress(), ProviderID: t.Host.ProviderID,
+		Kubelet: t.Kubelet(), Labels: t.Node.NodeLabels, ResolvConf: resolvConf, Swap: t.System().Swap == spec.PolicyKeep,
+	}
+	if t.Host.Role == spec.RoleControlPlane {
+		n.Taints = append(n.Taints, taint{Key: "node-role.kubernetes.io/control-plane", Effect: "NoSchedule"})
+	}
+	for _, x := range t.Node.NodeTaints {
+		n.Taints = append(n.Taints, taint{Key: x.Key, Value: x.Value, Effect: string(x.Effect)})
+	}
+	return n
+}
+
+// The documents below are kubeadm.k8s.io/v1beta4, kubelet.config.k8s.io/v1beta1 and kubeproxy.config.k8s.io/v1alpha1, as far
+// as they are used here.
+type (
+	object map[string]any
+	arg    struct {
+		Name  string `json:"name"`
+		Value string `json:"value"`
+	}
+	taint struct {
+		Key    string `json:"key"`
+		Value  string `json:"value,omitempty"`
+		Effect string `json:"effect"`
+	}
+)
+
+func initConfig(c Cluster, n Node) string {
+	return documents(
+		object{
+			"apiVersion": "kubeadm.k8s.io/v1beta4", "kind": "InitConfiguration",
+			"nodeRegistration": registration(n),
+			"localAPIEndpoint": object{"advertiseAddress": n.Address, "bindPort": 6443},
+		},
+		clusterConfiguration(c, n), kubeletConfiguration(c, n), proxyConfiguration(c),
+	)
+}
+
+// joinConfig ends where the bootstrap token goes.
+func joinConfig(n Node) string {
+	return documents(object{
+		"apiVersion": "kubeadm.k8s.io/v1beta4", "kind": "JoinConfiguration",
+		"nodeRegistration": registration(n),
+	}) + "discovery:\n  file:\n    kubeConfigPath: " + discovery + "\n"
+}
+
+func discoveryConfig(c Cluster) string {
+	return documents(object{
+		"apiVersion": "v1", "kind": "Config", "current-context": c.Name,
+		"clusters": []object{{"name": c.Name, "cluster": object{
+			"server": "https://" + c.Spec.ControlPlaneEndpoint.HostPort(), "certificate-authority": pki + "/ca.crt",
+		}}},
+		// kubeadm wants a user, even one without credentials: the bootstrap token takes their place.
+		"contexts": []object{{"name": c.Name, "context": object{"cluster": c.Name, "user": "bootstrap"}}},
+		"users":    []object{{"name": "bootstrap", "user": object{}}},
+	})
+}
+
+func clusterConfiguration(c Cluster, n Node) object {
+	k := c.Spec.Kubernetes
+	gates := gateFlag(k.FeatureGates)
+	return object{
+		"apiVersion": "kubeadm.k8s.io/v1beta4", "kind": "ClusterConfiguration",
+		"clusterName": c.Name, "kubernetesVersion": c.Version,
+		"controlPlaneEndpoint": c.Spec.ControlPlaneEndpoint.HostPort(),
+		"networking": object{
+			"podSubnet": strings.Join(c.Spec.Network.PodCIDRs, ","), "serviceSubnet": strings.Join(c.Spec.Network.ServiceCIDRs, ","),
+			"dnsDomain": c.Spec.DNS.ClusterDomain,
+		},
+		"etcd": object{"local": object{
+			"dataDir": c.Spec.Etcd.DataDir, "imageTag": c.EtcdImageTag, "extraArgs": args(c.Spec.Etcd.ExtraArgs),
+		}},
+		"dns": object{"imageTag": c.CoreDNSImageTag},
+		"apiServer": object{
+			"certSANs": append([]string{c.Spec.ControlPlaneEndpoint.Host(), n.Address}, k.APIServer.CertSANs...), "extraArgs": args(k.APIServer.ExtraArgs, gates...),
+		},
+		"controllerManager": object{"extraArgs": args(k.ControllerManager.ExtraArgs,
+			append(gates, arg{"node-cidr-mask-size", itoa(k.NodeCIDRMaskSize)})...)},
+		"scheduler": object{"extraArgs": args(k.Scheduler.ExtraArgs, gates...)},
+	}
+}
+
+func kubeletConfiguration(c Cluster, n Node) object {
+	o := object{
+		"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
+		"cgroupDriver": c.CgroupDriver, "maxPods": n.Kubelet.MaxPods, "podPidsLimit": n.Kubelet.PodPidsLimit,
+		"failSwapOn": !n.Swap, "rotateCertificates": true,
+	}
+	if c.CgroupVersion == 1 {
+		o["failCgroupV1"] = false
+	}
+	if len(c.Spec.Kubernetes.FeatureGates) > 0 {
+		o["featureGates"] = gateMap(c.Spec.Kubernetes.FeatureGates)
+	}
+	return o
+}
+
+func proxyConfiguration(c Cluster) object {
+	k := c.Spec.Kubernetes
+	o := object{
+		"apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration",
+		"mode": string(k.Proxy.Mode), "clusterCIDR": strings.Join(c.Spec.Network.PodCIDRs, ","),
+	}
+	all := k.Proxy.Masquerade == spec.MasqueradeAll
+	o["iptables"], o["nftables"] = object{"masqueradeAll": all}, object{"masqueradeAll": all}
+	if c.FixedConntrack {
+		o["conntrack"] = object{"maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s"}
+	}
+	if len(k.FeatureGates) > 0 {
+		o["featureGates"] = gateMap(k.FeatureGates)
+	}
+	return o
+}
+
+func registration(n Node) object {
+	extra := []arg{{"node-ip", n.Address}}
+	if n.ProviderID != "" {
+		extra = append(extra, arg{"provider-id", n.ProviderID})
+	}
+	if n.ResolvConf != "" {
+		extra = append(extra, arg{"resolv-conf", n.ResolvConf})
+	}
+	if len(n.Labels) > 0 {
+		extra = append(extra, arg{"node-labels", joinLabels(n.Labels)})
+	}
+	taints := n.Taints
+	if taints == nil {
+		taints = []taint{}
+	}
+	return object{
+		"name": n.Name, "criSocket": containerd.Socket, "imagePullPolicy": "Never",
+		"taints": taints, "kubeletExtraArgs": args(n.Kubelet.ExtraArgs, extra...),
+	}
+}
+
+// args are the user's arguments after ours; where both name one, the user's count.
+func args(users []spec.Arg, ours ...arg) []arg {
+	named := make(map[string]bool)
+	for _, a := range users {
+		named[a.Name] = true
+	}
+	all := []arg{}
+	for _, a := range ours {
+		if !named[a.Name] {
+			all = append(all, a)
+		}
+	}
+	for _, a := range users {
+		all = append(all, arg(a))
+	}
+	return all
+}
+
+func documents(os ...object) string {
+	var docs []string
+	for _, o := range os {
+		// A map of strings, numbers, lists and maps always marshals.
+		doc, _ := yaml.Marshal(o)
+		docs = append(docs, string(doc))
+	}
+	return strings.Join(docs, "---\n")
+}

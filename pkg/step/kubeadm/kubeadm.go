@@ -1,0 +1,82 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package kubeadm holds the steps that make a host a Node by kubeadm. What kubeadm would pull, generate or check for itself
+// is there before it runs: images, certificate authorities, and the preflight checks of this project.
+package kubeadm
+
+import (
+	"path"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/graph"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
+)
+
+const (
+	bin       = "/usr/local/bin/kubeadm"
+	dir       = "/etc/kubernetes"
+	pki       = dir + "/pki"
+	adminConf = dir + "/admin.conf"
+	nodeConf  = dir + "/kubelet.conf"
+	initFile  = dir + "/kubeadm-init.yaml"
+	joinFile  = dir + "/kubeadm-join.yaml"
+	discovery = dir + "/discovery.conf"
+)
+
+// Claim declares what kubeadm and the static pods will write, so that a reset removes it.
+func Claim(etcdDir string) step.Step {
+	return step.New(step.Meta{Name: "kubeadm/claim", Description: "record what kubeadm will write"},
+		step.Claim{Paths: []string{dir, etcdDir, "/run/kubernetes", "/usr/libexec/kubernetes"}})
+}
+
+// Authorities installs the cluster's certificate authorities and service account keys.
+func Authorities() step.Step {
+	parts := []step.Step{
+		step.Directory{Path: pki, Mode: 0o755},
+		step.Directory{Path: pki + "/etcd", Mode: 0o755},
+	}
+	for _, a := range []struct{ cert, key, secret string }{
+		{"ca.crt", "ca.key", "ca"},
+		{"front-proxy-ca.crt", "front-proxy-ca.key", "proxy"},
+		{"etcd/ca.crt", "etcd/ca.key", "etcd"},
+		{"sa.pub", "sa.key", "sa"},
+	} {
+		parts = append(parts,
+			step.File{Path: path.Join(pki, a.cert), Mode: 0o644, Content: step.Secret(a.secret, "tls.crt")},
+			step.File{Path: path.Join(pki, a.key), Mode: 0o600, Content: step.Secret(a.secret, "tls.key")},
+		)
+	}
+	return step.New(step.Meta{Name: "kubeadm/authorities", Description: "install the certificate authorities"}, parts...)
+}
+
+// Init makes the host the first of the control plane; done is made then. It may be cut and run again: kubeadm's phases take up what is there.
+func Init(c Cluster, n Node, done graph.Output[string]) step.Step {
+	return step.New(step.Meta{
+		Name: "kubeadm/init", Description: "start the control plane", Timeout: step.Duration(6 * 60e9),
+		Retry: step.Retry{Attempts: 2, Delay: step.Duration(5e9)}, Makes: []string{done.Name},
+	},
+		step.File{Path: initFile, Mode: 0o600, Content: step.Literal(initConfig(c, n))},
+		step.Command{
+			Title: "kubeadm init",
+			Argv:  []string{bin, "init", "--config", initFile, "--skip-phases", "preflight,show-join-command"},
+		},
+	).Until(step.Done{Paths: []string{adminConf, nodeConf}, Journaled: true})
+}
+
+// Join makes the host a worker; done is made then.
+func Join(c Cluster, n Node, token, done graph.Output[string]) step.Step {
+	return step.New(step.Meta{
+		Name: "kubeadm/join", Description: "join the cluster", Timeout: step.Duration(6 * 60e9),
+		Retry: step.Retry{Attempts: 3, Delay: step.Duration(5e9)}, Makes: []string{done.Name},
+	},
+		step.File{Path: pki + "/ca.crt", Mode: 0o644, Content: step.Secret("ca", "tls.crt")},
+		step.File{Path: discovery, Mode: 0o600, Content: step.Literal(discoveryConfig(c))},
+		step.File{Path: joinFile, Mode: 0o600, Content: step.Join(
+			step.Literal(joinConfig(n)+"  tlsBootstrapToken: "), step.FromOutput(token), step.Literal("\n"),
+		)},
+		step.Command{
+			Title: "kubeadm join",
+			Argv:  []string{bin, "join", "--config", joinFile, "--skip-phases", "preflight"},
+		},
+	).Until(step.Done{Paths: []string{nodeConf, "/var/lib/kubelet/pki/kubelet-client-current.pem"}, Journaled: true})
+}

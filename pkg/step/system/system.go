@@ -1,0 +1,100 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package system holds the steps that make a host's operating system fit for Kubernetes, each reversible.
+package system
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
+)
+
+// Swap turns swap off: the kubelet refuses to start beside it.
+func Swap() step.Step {
+	return step.New(step.Meta{Name: "system/swap", Description: "turn swap off"}, step.SwapOff{})
+}
+
+// Firewall stops firewalld and ufw, whichever is there.
+func Firewall() step.Step {
+	return step.New(step.Meta{Name: "system/firewall", Description: "turn the firewall manager off"},
+		step.Service{Name: "firewalld.service", State: step.Stopped},
+		step.Service{Name: "ufw.service", State: step.Stopped},
+	)
+}
+
+// Modules loads kernel modules, now and at each boot.
+func Modules(names []string) step.Step {
+	const file = "/etc/modules-load.d/kubexm.conf"
+	parts := []step.Step{step.File{Path: file, Mode: 0o644, Content: step.Literal(strings.Join(names, "\n") + "\n")}}
+	for _, n := range names {
+		parts = append(parts, step.Module{Name: n})
+	}
+	return step.New(step.Meta{Name: "system/modules", Description: "load kernel modules"}, parts...)
+}
+
+// Sysctls sets kernel parameters, now and at each boot. Lasting ones are those that mean something before anything of
+// ours runs; the rest (momentary) are recorded only so that they can be put back.
+func Sysctls(lasting, momentary []spec.Sysctl) step.Step {
+	var file strings.Builder
+	var parts []step.Step
+	for _, s := range lasting {
+		fmt.Fprintf(&file, "%s = %s\n", s.Name, s.Value)
+		parts = append(parts, step.Sysctl{Name: s.Name, Value: s.Value})
+	}
+	for _, s := range momentary {
+		parts = append(parts, step.Sysctl{Name: s.Name, Value: s.Value})
+	}
+	conf := step.File{Path: "/etc/sysctl.d/99-kubexm-cri.conf", Mode: 0o644, Content: step.Literal(file.String())}
+	return step.New(step.Meta{Name: "system/sysctls", Description: "set kernel parameters"}, append([]step.Step{conf}, parts...)...)
+}
+
+// EtcHosts keeps a managed block in /etc/hosts.
+func EtcHosts(entries []spec.HostEntry) step.Step {
+	var b strings.Builder
+	for _, e := range entries {
+		fmt.Fprintf(&b, "%s %s\n", e.Address, strings.Join(e.Hostnames, " "))
+	}
+	return step.New(step.Meta{Name: "system/hosts", Description: "name the cluster's addresses in /etc/hosts"},
+		step.Block{Path: "/etc/hosts", Name: "hosts", Content: b.String()})
+}
+
+// Packages installs distribution packages from the host's repositories.
+func Packages(names []string) step.Step {
+	return step.New(step.Meta{
+		Name: "system/packages", Description: "install packages", Timeout: step.Duration(10 * 60e9),
+		Retry: step.Retry{Attempts: 2, Delay: step.Duration(10e9)},
+	}, step.Package{Names: names})
+}
+
+// Files writes a user's own files.
+func Files(files []step.Step) step.Step {
+	return step.New(step.Meta{Name: "system/files", Description: "write files"}, files...)
+}
+
+// File is one of a user's own files.
+func File(f spec.File) (step.Step, error) {
+	var mode step.Mode
+	if err := mode.UnmarshalText([]byte(f.Mode)); err != nil {
+		return nil, fmt.Errorf("files[%s].mode: %w", f.Path, err)
+	}
+	owner, group, _ := strings.Cut(f.Owner, ":")
+	content := step.Literal(f.Content)
+	if from := f.ContentFrom.Secret; from.Name != "" {
+		content = step.Secret(from.Name, from.Key)
+	}
+	return step.File{Path: f.Path, Mode: mode, Owner: owner, Group: group, Content: content}, nil
+}
+
+// Commands runs a user's own shell lines, once for each text of the lines.
+func Commands(name string, lines []string) step.Step {
+	var parts []step.Step
+	for i, l := range lines {
+		parts = append(parts, step.Command{
+			Title: fmt.Sprintf("line %d of %s", i+1, name), Argv: []string{"/bin/sh", "-ec", l}, Done: step.Done{SameInput: true},
+		})
+	}
+	return step.New(step.Meta{Name: "system/" + name, Description: "run " + name, Timeout: step.Duration(30 * 60e9)}, parts...)
+}

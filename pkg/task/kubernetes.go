@@ -1,0 +1,85 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package task
+
+import (
+	"strings"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/gate"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/kubeadm"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/kubelet"
+)
+
+// Kubelet installs the kubelet, which kubeadm then starts.
+func Kubelet(in Inputs) plan.Task {
+	steps := []step.Step{
+		kubeadm.Claim(in.Target.Cluster.Etcd.DataDir),
+		kubelet.Programs(in.kubernetes),
+		kubelet.Unit(),
+	}
+	if in.ownResolv() {
+		steps = append(steps, kubelet.Resolv(forwards(in.System)))
+	}
+	return plan.Task{Name: "kubelet", Steps: steps}
+}
+
+// Init makes the host the first of the control plane.
+func Init(in Inputs) plan.Task {
+	return plan.Task{Name: "kubeadm", Steps: []step.Step{
+		kubeadm.Authorities(),
+		kubeadm.Init(in.kubeadmCluster(), in.kubeadmNode(), initialized),
+		kubelet.Service(in.kubernetes),
+	}}
+}
+
+// Join makes the host a worker.
+func Join(in Inputs) plan.Task {
+	return plan.Task{Name: "kubeadm", Steps: []step.Step{
+		kubeadm.Join(in.kubeadmCluster(), in.kubeadmNode(), bootstrapToken, joined(in.Target.Host.Name)),
+		kubelet.Service(in.kubernetes),
+	}}
+}
+
+func (in Inputs) kubeadmCluster() kubeadm.Cluster {
+	return kubeadm.Cluster{
+		Name: in.Target.ClusterName, Version: in.Target.KubernetesVersion, Spec: in.Target.Cluster,
+		EtcdImageTag: tag(in.refs["etcd"]), CoreDNSImageTag: tag(in.refs["coredns"]),
+		CgroupDriver: in.cgroupDriver(), CgroupVersion: in.System.CgroupVersion, FixedConntrack: in.System.Container != "",
+	}
+}
+
+func (in Inputs) kubeadmNode() kubeadm.Node {
+	resolv := ""
+	if in.ownResolv() {
+		resolv = kubelet.ResolvConf
+	}
+	return kubeadm.NodeOf(&in.Target, resolv)
+}
+
+func tag(ref string) string { return ref[strings.LastIndex(ref, ":")+1:] }
+
+// API is the gate that opens when the API server answers. In a plan with the first control plane host it comes after that.
+func API(in Inputs) plan.Task {
+	if in.first() {
+		return plan.Task{Name: "api", Steps: []step.Step{gate.API(apiAnswers, initialized.Name)}}
+	}
+	return plan.Task{Name: "api", Steps: []step.Step{gate.API(apiAnswers)}}
+}
+
+// BootstrapToken is the gate that makes a token to join with.
+func BootstrapToken(Inputs) plan.Task {
+	return plan.Task{Name: "token", Steps: []step.Step{gate.Token(bootstrapToken, apiAnswers)}}
+}
+
+// NodeReady is the gate that opens when the host's Node is Ready.
+func NodeReady(in Inputs) plan.Task {
+	name := in.Target.Host.Name
+	after := joined(name).Name
+	if in.first() {
+		after = networkDeployed.Name
+	}
+	return plan.Task{Name: "ready-" + name, Steps: []step.Step{gate.NodeReady(name, after)}}
+}

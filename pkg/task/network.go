@@ -1,0 +1,27 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package task
+
+import (
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/coredns"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/flannel"
+)
+
+// DNS configures the cluster's DNS server.
+func DNS(in Inputs) plan.Task {
+	return plan.Task{Name: "dns", Steps: []step.Step{
+		coredns.Config(in.Target.Cluster.DNS, len(forwards(in.System)) > 0, apiAnswers),
+	}}
+}
+
+// Flannel installs the pod network.
+func Flannel(in Inputs) plan.Task {
+	return plan.Task{Name: "flannel", Steps: []step.Step{flannel.Release(flannel.Settings{
+		Network: in.Target.Cluster.Network, Chart: in.chart,
+		Image: in.refs["flannel"], PluginImage: in.refs["flannel-cni-plugin"],
+		After: apiAnswers, Done: networkDeployed,
+	})}}
+}
