@@ -24,8 +24,31 @@ type memory struct {
 	ended time.Time
 	// converged is whether that succeeded; drifted, whether the host was found changed since.
 	converged, drifted bool
-	// failures is how many jobs in a row have failed for this input.
+	// failures is how many runs in a row have failed for this input.
 	failures int32
+	// wants is the input of the run that was started last.
+	wants string
+	// resetFailures is how many resets have failed.
+	resetFailures int32
+}
+
+// learn takes in what a run or a look came to. A look that finds the host changed is for the caller to note.
+func (m *memory) learn(out *outcome, ended time.Time) {
+	if out.system != nil {
+		m.system = out.system
+	}
+	if interrupted(out.err) {
+		return
+	}
+	if m.input != out.input {
+		m.failures = 0
+	}
+	m.input, m.ended, m.converged, m.drifted = out.input, ended, out.err == nil, false
+	if m.converged {
+		m.failures = 0
+	} else {
+		m.failures++
+	}
 }
 
 // action is what is done with a host.
@@ -82,4 +105,14 @@ func recall(status *bootstrapv1.KubexmConfigStatus, input string) memory {
 		return memory{}
 	}
 	return memory{input: input, ended: last.EndTime.Time, failures: *last.Failures}
+}
+
+// decideReset says whether a reset may be tried now.
+func (m memory) decideReset(now time.Time) decision {
+	if m.resetFailures > 0 {
+		if wait := backoff(m.resetFailures) - now.Sub(m.ended); wait > 0 {
+			return decision{act: rest, after: wait}
+		}
+	}
+	return decision{act: run}
 }

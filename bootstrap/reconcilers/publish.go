@@ -135,7 +135,7 @@ func openDoor(user string, credentials map[string][]byte) ([]string, error) {
 	}
 	if user != "root" && len(credentials[infra.KeySudoPassword]) == 0 {
 		lines = append(lines, fmt.Sprintf(
-			"umask 0227 && mkdir -p /etc/sudoers.d && printf '%%s\\n' '%s ALL=(ALL) NOPASSWD:ALL' > /etc/sudoers.d/90-kubexm", user))
+			"mkdir -p /etc/sudoers.d && (umask 0227 && printf '%%s\\n' '%s ALL=(ALL) NOPASSWD:ALL' > /etc/sudoers.d/90-kubexm)", user))
 	}
 	return lines, nil
 }

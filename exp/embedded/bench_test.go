@@ -12,12 +12,13 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/exp/embedded"
 )
 
-// BenchmarkStart measures a start in an empty directory and one that finds its state there, and the resident memory of
-// each process (MiB) when it is ready.
+// BenchmarkStart measures a start in an empty directory and one that finds its state there, the stop after it, and the
+// resident memory of each process (MiB) when it is ready.
 func BenchmarkStart(b *testing.B) {
 	for _, kind := range []string{"cold", "warm"} {
 		b.Run(kind, func(b *testing.B) {
@@ -46,9 +47,14 @@ func BenchmarkStart(b *testing.B) {
 				for name, pid := range processes {
 					sums[name] += resident(b, pid)
 				}
+				begin := time.Now()
 				stop(b, p)
+				sums["stop"] += time.Since(begin).Seconds()
 				b.StartTimer()
 			}
+			b.ReportMetric(b.Elapsed().Seconds()/float64(b.N), "start-s")
+			b.ReportMetric(sums["stop"]/float64(b.N), "stop-s")
+			delete(sums, "stop")
 			for name, sum := range sums {
 				b.ReportMetric(sum/float64(b.N), name+"-MiB")
 			}

@@ -25,9 +25,9 @@ type InUseError struct {
 
 func (e *InUseError) Error() string {
 	if e.PID == 0 {
-		return fmt.Sprintf("the management plane in %s was started by another process just now; wait until that has ended", e.Dir)
+		return fmt.Sprintf("%s: in use by a process that has just started; wait until that has ended", e.Dir)
 	}
-	return fmt.Sprintf("the management plane in %s is in use by process %d since %s; wait until that has ended, or end it",
+	return fmt.Sprintf("%s: in use by process %d since %s; wait until that has ended, or end it",
 		e.Dir, e.PID, e.Since.Local().Format(time.DateTime))
 }
 

@@ -5,6 +5,8 @@ package embedded
 
 import (
 	"io"
+	stdlog "log"
+	"os"
 	"sync"
 	"sync/atomic"
 
@@ -24,8 +26,8 @@ func newLogger(w io.Writer) logr.Logger {
 	return textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(w), textlogger.Verbosity(verbosity)))
 }
 
-// process is where the loggers write that klog and controller-runtime have for the whole process. Both allow them to be
-// set once, before anything logs; what they write to is exchanged instead.
+// process is where the loggers write that klog, controller-runtime and net/http (package log) have for the whole
+// process. The first two are to be set once, before anything logs; what they write to is exchanged instead.
 var process struct {
 	set    sync.Once
 	output sharedLog
@@ -38,6 +40,9 @@ func captureProcessLogs(log *child.Log) (release func()) {
 	process.set.Do(func() {
 		klog.SetLogger(newLogger(&process.output))
 		ctrl.SetLogger(klog.NewKlogr())
+		if stdlog.Writer() == os.Stderr { // else the program has decided
+			stdlog.SetOutput(&process.output)
+		}
 	})
 	return func() { process.output.current.CompareAndSwap(log, nil) }
 }

@@ -58,9 +58,9 @@ func startManager(ctx context.Context, o Options, c *rest.Config, scheme *runtim
 	// A name of informers may be used once in a process; metrics alone show it.
 	informers := coreName + "-" + string(uuid.NewUUID())
 	mgr, err := ctrl.NewManager(c, ctrl.Options{
-		Scheme:                  scheme,
-		Logger:                  log,
-		Cache:                   coresetup.ManagerCacheOptions(scheme, informers, "", syncPeriod),
+		Scheme: scheme,
+		Logger: log,
+		Cache:  coresetup.ManagerCacheOptions(scheme, informers, "", syncPeriod),
 		NewCache: func(c *rest.Config, o cache.Options) (cache.Cache, error) {
 			inner, err := cache.New(c, o)
 			return endingCache{Cache: inner, life: life}, err

@@ -24,7 +24,6 @@ import (
 
 // Plane is a running management plane.
 type Plane struct {
-	dir        string
 	config     *rest.Config
 	kubeconfig []byte
 	client     client.WithWatch
@@ -50,9 +49,9 @@ func Start(ctx context.Context, o Options) (_ *Plane, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("management plane: %w", err)
 	}
-	p := &Plane{dir: o.Dir, done: make(chan struct{}), stopping: make(chan struct{})}
+	p := &Plane{done: make(chan struct{}), stopping: make(chan struct{})}
 	if err := p.start(ctx, o); err != nil {
-		return nil, fmt.Errorf("management plane in %s: %w", o.Dir, errors.Join(err, p.unwind(context.WithoutCancel(ctx))))
+		return nil, fmt.Errorf("management plane: %w", errors.Join(err, p.unwind(context.WithoutCancel(ctx))))
 	}
 	return p, nil
 }
@@ -162,7 +161,7 @@ func (p *Plane) watch(m *manager, etcd, apiServer, controllerManager *child.Proc
 	case <-p.stopping:
 		return
 	case <-m.done:
-		p.failure = fmt.Errorf("management plane in %s: manager: %w", p.dir, m.err)
+		p.failure = fmt.Errorf("manager: %w", m.err)
 	case <-etcd.Done():
 		p.failure = etcd.Err()
 	case <-apiServer.Done():

@@ -28,8 +28,7 @@ var lists = []string{"clusterv1.MachineAddresses"}
 
 // field is one field of a struct that is written as JSON.
 type field struct {
-	at, json, kind, options string
-	doc                     string
+	json, kind, options, doc string
 	// named has the doc comments of the package's own types.
 	named map[string]*ast.GenDecl
 	specs map[string]*ast.TypeSpec

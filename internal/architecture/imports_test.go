@@ -18,9 +18,10 @@ type rule struct {
 // apis are the types that everybody may speak of.
 var apis = []string{"bootstrap/api/...", "controlplane/api/...", "exp/infrastructure/api/..."}
 
-// engine is what reconcilers use of pkg: intents and what runs them, and never what these are made of.
+// engine is what reconcilers use of pkg: intents and what runs them, and never what these are made of. Of pkg/step they
+// need data, such as references to secrets; layers_test.go sees that they make no steps.
 var engine = []string{
-	"pkg/pipeline/...", "pkg/engine/...", "pkg/plan/...", "pkg/graph/...", "pkg/event/...", "pkg/preflight/...",
+	"pkg/step", "pkg/pipeline/...", "pkg/engine/...", "pkg/plan/...", "pkg/graph/...", "pkg/event/...", "pkg/preflight/...",
 	"pkg/host/...", "pkg/artifact/...", "pkg/kube/...", "pkg/pki/...", "pkg/spec/...", "pkg/secret/...",
 }
 
@@ -42,7 +43,8 @@ var rules = []rule{
 	{"pkg/engine/...", []string{"pkg/plan", "pkg/step", "pkg/graph", "pkg/host", "pkg/event", "pkg/secret"}},
 	{"pkg/task/...", []string{"pkg/step/...", "pkg/plan", "pkg/graph", "pkg/host", "pkg/artifact", "pkg/pki", "pkg/spec", "pkg/secret"}},
 	{"pkg/module/...", []string{"pkg/task/...", "pkg/plan", "pkg/graph", "pkg/host", "pkg/artifact", "pkg/pki", "pkg/spec", "pkg/secret"}},
-	{"pkg/pipeline/...", []string{"pkg/module/...", "pkg/plan", "pkg/graph", "pkg/host", "pkg/preflight", "pkg/artifact", "pkg/pki", "pkg/spec", "pkg/secret"}},
+	// Of pkg/task, pipelines need what tasks are told; layers_test.go sees that they are made of modules.
+	{"pkg/pipeline/...", []string{"pkg/module/...", "pkg/task", "pkg/plan", "pkg/graph", "pkg/host", "pkg/preflight", "pkg/artifact", "pkg/pki", "pkg/spec", "pkg/secret"}},
 
 	// The providers know each other by their API types alone.
 	{"bootstrap/api/...", []string{"pkg/spec"}},
@@ -88,7 +90,7 @@ func TestImports(t *testing.T) {
 		for name := range f.imports() {
 			imported, ours := strings.CutPrefix(name, "./")
 			if ours && !within(imported, rule.imports...) && !within(imported, rule.packages) {
-				t.Errorf("%s imports %s, and %s may only import %s", f.path, imported, rule.packages, strings.Join(rule.imports, ", "))
+				t.Errorf("%s imports %s, which the rule of %s does not allow", f.path, imported, rule.packages)
 			}
 		}
 	}

@@ -5,6 +5,9 @@ package architecture
 
 import (
 	"go/ast"
+	"maps"
+	"path"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -39,36 +42,70 @@ func genericKinds(all []*file) map[string]bool {
 	return kinds
 }
 
-// Tasks are made of dedicated steps, by the packages below pkg/step, one for each component. What every step is, and
-// the data that steps take, is for all.
-func TestTasksAreMadeOfDedicatedSteps(t *testing.T) {
+// uses are the places where a file uses identifiers of a package of this repository, by identifier.
+func uses(f *file, dir string) map[string]ast.Node {
+	spec, imported := f.imports()["./"+dir]
+	if !imported {
+		return nil
+	}
+	name := path.Base(dir)
+	if spec.Name != nil {
+		name = spec.Name.Name
+	}
+	used := map[string]ast.Node{}
+	ast.Inspect(f.syntax, func(node ast.Node) bool {
+		if selector, ok := node.(*ast.SelectorExpr); ok {
+			if of, ok := selector.X.(*ast.Ident); ok && of.Name == name {
+				used[selector.Sel.Name] = node
+			}
+		}
+		return true
+	})
+	return used
+}
+
+// Generic steps are for the packages below pkg/step, one for each component, which make dedicated steps of them, and
+// tasks are made of these. What every step is, and the data that steps take, is for all.
+func TestGenericStepsAreForDedicatedOnes(t *testing.T) {
 	all := files(t)
 	generic := genericKinds(all)
 	if len(generic) < 10 || !generic["File"] || !generic["Command"] {
 		t.Fatalf("the generic kinds of pkg/step were not found: %v", generic)
 	}
 	for _, f := range all {
-		if !within(f.dir, "pkg/task/...", "pkg/module/...", "pkg/pipeline/...") || f.isTest() {
+		// Plans are printed and read, and engines run, whatever the step.
+		if within(f.dir, "pkg/step/...", "pkg/plan/...", "pkg/engine/...", "pkg/kube/...") || f.isTest() {
 			continue
 		}
-		spec, imports := f.imports()["./pkg/step"]
-		if !imports {
-			continue
-		}
-		name := "step"
-		if spec.Name != nil {
-			name = spec.Name.Name
-		}
-		ast.Inspect(f.syntax, func(node ast.Node) bool {
-			selector, ok := node.(*ast.SelectorExpr)
-			if !ok {
-				return true
+		for name, node := range uses(f, "pkg/step") {
+			if generic[name] {
+				t.Errorf("%s uses the generic step.%s: make a dedicated step of it, below pkg/step", f.at(node), name)
 			}
-			if of, ok := selector.X.(*ast.Ident); ok && of.Name == name && generic[selector.Sel.Name] {
-				t.Errorf("%s: a task is made of the generic step.%s: make a dedicated step of it, below pkg/step", f.at(node), selector.Sel.Name)
+		}
+	}
+}
+
+// Pipelines are made of modules, and modules of tasks. What tasks are told is made by pipelines.
+func TestPipelinesAreMadeOfModules(t *testing.T) {
+	all := files(t)
+	tasks := map[string]bool{}
+	for _, f := range all {
+		for _, declaration := range f.syntax.Decls {
+			function, ok := declaration.(*ast.FuncDecl)
+			if ok && f.dir == "pkg/task" && function.Recv == nil && function.Type.Results != nil {
+				tasks[function.Name.Name] = kindOf(function.Type.Results.List[0].Type) == "plan.Task"
 			}
-			return true
-		})
+		}
+	}
+	if !slices.Contains(slices.Collect(maps.Values(tasks)), true) {
+		t.Fatal("no tasks were found in pkg/task")
+	}
+	for _, f := range all {
+		for name, node := range uses(f, "pkg/task") {
+			if tasks[name] && !f.isTest() && !within(f.dir, "pkg/task/...", "pkg/module/...") {
+				t.Errorf("%s uses task.%s: make it a part of a module", f.at(node), name)
+			}
+		}
 	}
 }
 

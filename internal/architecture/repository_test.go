@@ -30,7 +30,10 @@ type file struct {
 	set       *token.FileSet
 }
 
-func (f *file) isTest() bool { return strings.HasSuffix(f.path, "_test.go") }
+// isTest reports whether the file is a part of tests, be it that of a package which helps them, such as hosttest.
+func (f *file) isTest() bool {
+	return strings.HasSuffix(f.path, "_test.go") || strings.HasSuffix(f.dir, "test")
+}
 
 func (f *file) isGenerated() bool { return ast.IsGenerated(f.syntax) }
 

@@ -6,6 +6,7 @@
 package testapi
 
 import (
+	"context"
 	"fmt"
 	"os/exec"
 	"path/filepath"
@@ -19,8 +20,8 @@ import (
 
 // Start returns a running API server and etcd. Its WebhookInstallOptions say where webhooks must be served; until they
 // are, requests that our webhooks are asked about fail. Stop it in the end.
-func Start() (*envtest.Environment, error) {
-	core, err := coreDefinitions()
+func Start(ctx context.Context) (*envtest.Environment, error) {
+	core, err := coreDefinitions(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -45,9 +46,9 @@ func Start() (*envtest.Environment, error) {
 }
 
 // coreDefinitions is the directory of Cluster API's definitions, in the module that we build with.
-func coreDefinitions() (string, error) {
+func coreDefinitions(ctx context.Context) (string, error) {
 	const module = "sigs.k8s.io/cluster-api"
-	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", module).Output()
+	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", module).Output()
 	if err != nil {
 		return "", fmt.Errorf("find the module %s: %w", module, err)
 	}

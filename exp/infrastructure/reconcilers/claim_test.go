@@ -39,9 +39,7 @@ func in(domain string) hostOption {
 	return func(h *infrav1.KubexmHost) { h.Spec.FailureDomain = domain }
 }
 
-func labelled(key, value string) hostOption {
-	return func(h *infrav1.KubexmHost) { h.Labels = map[string]string{key: value} }
-}
+func worker(h *infrav1.KubexmHost) { h.Labels = map[string]string{"role": "worker"} }
 
 func onHold(h *infrav1.KubexmHost) { h.Annotations = map[string]string{clusterv1.PausedAnnotation: ""} }
 
@@ -93,7 +91,7 @@ func TestChoose(t *testing.T) {
 		},
 		"a selected one": {
 			spec:  infrav1.KubexmMachineSpec{HostSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"role": "worker"}}},
-			hosts: []infrav1.KubexmHost{aHost("a"), aHost("b", labelled("role", "worker"))}, want: "b",
+			hosts: []infrav1.KubexmHost{aHost("a"), aHost("b", worker)}, want: "b",
 		},
 		"one that was unreachable long ago": {
 			hosts: []infrav1.KubexmHost{aHost("a", is(infrav1.ReachableCondition, metav1.ConditionFalse, "Unreachable", 11*time.Minute))}, want: "a",
@@ -130,13 +128,13 @@ func TestChoose(t *testing.T) {
 			domain: "r1",
 			hosts: []infrav1.KubexmHost{
 				aHost("a"),
-				aHost("b", labelled("role", "worker")),
-				aHost("c", labelled("role", "worker"), in("r1"), takenBy("other")),
-				aHost("d", labelled("role", "worker"), in("r1"), dirty),
-				aHost("e", labelled("role", "worker"), in("r1"), onHold),
-				aHost("f", labelled("role", "worker"), in("r1"), deleting),
-				aHost("g", labelled("role", "worker"), in("r1"), is(infrav1.ReachableCondition, metav1.ConditionFalse, "Unreachable", time.Minute)),
-				aHost("h", labelled("role", "worker"), in("r1"), is(infrav1.ReachableCondition, metav1.ConditionFalse, "Unreachable", 4*time.Minute)),
+				aHost("b", worker),
+				aHost("c", worker, in("r1"), takenBy("other")),
+				aHost("d", worker, in("r1"), dirty),
+				aHost("e", worker, in("r1"), onHold),
+				aHost("f", worker, in("r1"), deleting),
+				aHost("g", worker, in("r1"), is(infrav1.ReachableCondition, metav1.ConditionFalse, "Unreachable", time.Minute)),
+				aHost("h", worker, in("r1"), is(infrav1.ReachableCondition, metav1.ConditionFalse, "Unreachable", 4*time.Minute)),
 			},
 			reason: infrav1.NoHostReason, retry: 6 * time.Minute,
 			message: "no host is free; of the 8 in the namespace fleet: 1 being deleted (f); " +

@@ -6,12 +6,12 @@ package reconcilers
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -128,7 +128,7 @@ func (r *Machine) provide(ctx context.Context, s *machineScope) (ctrl.Result, er
 	if !chosen.claimed {
 		if err := r.claim(ctx, chosen.host, s); apierrors.IsConflict(err) {
 			// Another machine was faster, or the host has changed: look again, not all at once.
-			return ctrl.Result{RequeueAfter: time.Duration(50+rand.IntN(200)) * time.Millisecond}, nil
+			return ctrl.Result{RequeueAfter: wait.Jitter(100*time.Millisecond, 1)}, nil
 		} else if err != nil {
 			return ctrl.Result{}, fmt.Errorf("claim the KubexmHost %s: %w", klog.KObj(chosen.host), err)
 		}

@@ -47,7 +47,9 @@ func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
 	ctrl.SetLogger(logr.Discard())
-	environment, err := testapi.Start()
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	environment, err := testapi.Start(ctx)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -78,7 +80,6 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()
 	defer func() {
@@ -91,15 +92,15 @@ func run(m *testing.M) int {
 // pool is a namespace with a Cluster and hosts.
 type pool struct {
 	*WithT
-	ctx       context.Context
+	t         *testing.T
 	namespace string
 }
 
 func newPool(t *testing.T, hosts int) *pool {
 	t.Helper()
-	p := &pool{WithT: NewWithT(t), ctx: t.Context()}
+	p := &pool{WithT: NewWithT(t), t: t}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "pool-"}}
-	p.Expect(api.Create(p.ctx, namespace)).To(Succeed())
+	p.Expect(api.Create(p.t.Context(), namespace)).To(Succeed())
 	p.namespace = namespace.Name
 	for i := range hosts {
 		p.addHost(fmt.Sprintf("host%02d", i+1), fmt.Sprintf("r%d", i%2+1), fmt.Sprintf("10.1.0.%d", i+1))
@@ -117,7 +118,7 @@ func (p *pool) addHost(name, domain, address string) {
 		},
 	}
 	// The webhook server may be on its way still.
-	p.Eventually(func() error { return api.Create(p.ctx, host.DeepCopy()) }, patience).Should(Succeed())
+	p.Eventually(func() error { return api.Create(p.t.Context(), host.DeepCopy()) }, patience).Should(Succeed())
 }
 
 // addCluster makes a Cluster and its KubexmCluster, and says as Cluster API does that it is provisioned.
@@ -128,18 +129,18 @@ func (p *pool) addCluster() {
 			APIGroup: infrav1.GroupVersion.Group, Kind: "KubexmCluster", Name: "prod",
 		}},
 	}
-	p.Expect(api.Create(p.ctx, cluster)).To(Succeed())
+	p.Expect(api.Create(p.t.Context(), cluster)).To(Succeed())
 	infra := &infrav1.KubexmCluster{ObjectMeta: metav1.ObjectMeta{
 		Namespace: p.namespace, Name: "prod", Labels: map[string]string{clusterv1.ClusterNameLabel: "prod"},
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(cluster, clusterv1.GroupVersion.WithKind("Cluster"))},
 	}}
-	p.Expect(api.Create(p.ctx, infra)).To(Succeed())
+	p.Expect(api.Create(p.t.Context(), infra)).To(Succeed())
 	p.Eventually(func(g Gomega) {
-		g.Expect(api.Get(p.ctx, client.ObjectKeyFromObject(infra), infra)).To(Succeed())
+		g.Expect(api.Get(p.t.Context(), client.ObjectKeyFromObject(infra), infra)).To(Succeed())
 		g.Expect(ptr.Deref(infra.Status.Initialization.Provisioned, false)).To(BeTrue())
 	}, patience).Should(Succeed())
 	cluster.Status.Initialization.InfrastructureProvisioned = ptr.To(true)
-	p.Expect(api.Status().Update(p.ctx, cluster)).To(Succeed())
+	p.Expect(api.Status().Update(p.t.Context(), cluster)).To(Succeed())
 }
 
 // addMachine makes a Machine with bootstrap data, and its KubexmMachine.
@@ -155,7 +156,7 @@ func (p *pool) addMachine(name string, labels map[string]string, change func(*in
 			},
 		},
 	}
-	p.Expect(api.Create(p.ctx, machine)).To(Succeed())
+	p.Expect(api.Create(p.t.Context(), machine)).To(Succeed())
 	infra := &infrav1.KubexmMachine{ObjectMeta: metav1.ObjectMeta{
 		Namespace: p.namespace, Name: name, Labels: labels,
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(machine, clusterv1.GroupVersion.WithKind("Machine"))},
@@ -163,7 +164,7 @@ func (p *pool) addMachine(name string, labels map[string]string, change func(*in
 	if change != nil {
 		change(infra)
 	}
-	p.Expect(api.Create(p.ctx, infra)).To(Succeed())
+	p.Expect(api.Create(p.t.Context(), infra)).To(Succeed())
 }
 
 func merged(maps ...map[string]string) map[string]string {
@@ -178,13 +179,13 @@ func merged(maps ...map[string]string) map[string]string {
 
 func (p *pool) host(name string) *infrav1.KubexmHost {
 	host := &infrav1.KubexmHost{}
-	p.Expect(api.Get(p.ctx, client.ObjectKey{Namespace: p.namespace, Name: name}, host)).To(Succeed())
+	p.Expect(api.Get(p.t.Context(), client.ObjectKey{Namespace: p.namespace, Name: name}, host)).To(Succeed())
 	return host
 }
 
 func (p *pool) machine(name string) *infrav1.KubexmMachine {
 	machine := &infrav1.KubexmMachine{}
-	p.Expect(api.Get(p.ctx, client.ObjectKey{Namespace: p.namespace, Name: name}, machine)).To(Succeed())
+	p.Expect(api.Get(p.t.Context(), client.ObjectKey{Namespace: p.namespace, Name: name}, machine)).To(Succeed())
 	return machine
 }
 
@@ -192,8 +193,8 @@ func (p *pool) machine(name string) *infrav1.KubexmMachine {
 func (p *pool) claims() (byMachine, byHost map[string]string) {
 	byMachine, byHost = map[string]string{}, map[string]string{}
 	machines, hosts := &infrav1.KubexmMachineList{}, &infrav1.KubexmHostList{}
-	p.Expect(api.List(p.ctx, machines, client.InNamespace(p.namespace))).To(Succeed())
-	p.Expect(api.List(p.ctx, hosts, client.InNamespace(p.namespace))).To(Succeed())
+	p.Expect(api.List(p.t.Context(), machines, client.InNamespace(p.namespace))).To(Succeed())
+	p.Expect(api.List(p.t.Context(), hosts, client.InNamespace(p.namespace))).To(Succeed())
 	for _, m := range machines.Items {
 		if m.Status.HostRef.Name != "" {
 			byMachine[m.Name] = m.Status.HostRef.Name
@@ -211,14 +212,14 @@ func (p *pool) setClean(name string, status metav1.ConditionStatus, reason strin
 	p.Eventually(func() error {
 		host := p.host(name)
 		conditions.Set(host, metav1.Condition{Type: infrav1.CleanCondition, Status: status, Reason: reason, Message: "said by the test"})
-		return api.Status().Update(p.ctx, host)
+		return api.Status().Update(p.t.Context(), host)
 	}, patience).Should(Succeed())
 }
 
 func (p *pool) deleteMachine(name string) {
-	p.Expect(api.Delete(p.ctx, p.machine(name))).To(Succeed())
+	p.Expect(api.Delete(p.t.Context(), p.machine(name))).To(Succeed())
 	p.Eventually(func() bool {
-		err := api.Get(p.ctx, client.ObjectKey{Namespace: p.namespace, Name: name}, &infrav1.KubexmMachine{})
+		err := api.Get(p.t.Context(), client.ObjectKey{Namespace: p.namespace, Name: name}, &infrav1.KubexmMachine{})
 		return apierrors.IsNotFound(err)
 	}, patience).Should(BeTrue(), "the KubexmMachine %s goes", name)
 }
@@ -241,7 +242,7 @@ func TestMachinesRaceForHosts(t *testing.T) {
 	p.Consistently(check, blink).Should(Succeed())
 
 	machines := &infrav1.KubexmMachineList{}
-	p.Expect(api.List(p.ctx, machines, client.InNamespace(p.namespace))).To(Succeed())
+	p.Expect(api.List(p.t.Context(), machines, client.InNamespace(p.namespace))).To(Succeed())
 	for i := range machines.Items {
 		m := &machines.Items[i]
 		if m.Status.HostRef.Name == "" {
@@ -287,7 +288,7 @@ func TestReleaseWithoutResetQuarantines(t *testing.T) {
 		g.Expect(byMachine).To(HaveKeyWithValue("first", "host01"))
 	}, patience).Should(Succeed())
 
-	err := api.Delete(p.ctx, p.host("host01"))
+	err := api.Delete(p.t.Context(), p.host("host01"))
 	p.Expect(apierrors.IsForbidden(err)).To(BeTrue(), "deleting a host that a Machine has: %v", err)
 	p.Expect(err.Error()).To(ContainSubstring("the KubexmMachine first of the Cluster prod has this host: delete its Machine first"))
 
@@ -308,7 +309,7 @@ func TestReleaseWithoutResetQuarantines(t *testing.T) {
 	}, patience).Should(Succeed())
 
 	// Created anew, it is free again.
-	p.Expect(api.Delete(p.ctx, p.host("host01"))).To(Succeed())
+	p.Expect(api.Delete(p.t.Context(), p.host("host01"))).To(Succeed())
 	p.addHost("host01", "r1", "10.1.0.1")
 	p.Eventually(func(g Gomega) {
 		byMachine, _ := p.claims()
@@ -336,17 +337,17 @@ func TestEndpointFollowsFirstControlPlaneHost(t *testing.T) {
 	p := newPool(t, 1)
 	infra := &infrav1.KubexmCluster{}
 	key := client.ObjectKey{Namespace: p.namespace, Name: "prod"}
-	p.Expect(api.Get(p.ctx, key, infra)).To(Succeed())
+	p.Expect(api.Get(p.t.Context(), key, infra)).To(Succeed())
 	p.Expect(conditions.GetReason(infra, infrav1.EndpointAvailableCondition)).To(Equal(infrav1.WaitingForHostReason))
 
 	p.addMachine("cp", map[string]string{clusterv1.MachineControlPlaneLabel: ""}, nil)
 	p.Eventually(func(g Gomega) {
-		g.Expect(api.Get(p.ctx, key, infra)).To(Succeed())
+		g.Expect(api.Get(p.t.Context(), key, infra)).To(Succeed())
 		g.Expect(infra.Spec.ControlPlaneEndpoint).To(Equal(clusterv1.APIEndpoint{Host: "10.1.0.1", Port: 6443}))
 		g.Expect(conditions.IsTrue(infra, infrav1.EndpointAvailableCondition)).To(BeTrue())
 	}, patience).Should(Succeed())
 
-	err := api.Patch(p.ctx, infra, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"controlPlaneEndpoint":{"host":"10.9.9.9"}}}`)))
+	err := api.Patch(p.t.Context(), infra, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"controlPlaneEndpoint":{"host":"10.9.9.9"}}}`)))
 	p.Expect(err).To(MatchError(ContainSubstring("spec.controlPlaneEndpoint.host: Invalid value: \"10.9.9.9\": cannot be changed once it is set: set it back to 10.1.0.1")))
 }
 
@@ -355,29 +356,29 @@ func TestDeletionAndPause(t *testing.T) {
 	p := newPool(t, 1)
 	cluster := &clusterv1.Cluster{}
 	key := client.ObjectKey{Namespace: p.namespace, Name: "prod"}
-	p.Expect(api.Get(p.ctx, key, cluster)).To(Succeed())
+	p.Expect(api.Get(p.t.Context(), key, cluster)).To(Succeed())
 	cluster.Spec.Paused = ptr.To(true)
-	p.Expect(api.Update(p.ctx, cluster)).To(Succeed())
+	p.Expect(api.Update(p.t.Context(), cluster)).To(Succeed())
 	p.addMachine("m", nil, nil)
 	p.Eventually(func(g Gomega) {
 		g.Expect(conditions.IsTrue(p.machine("m"), clusterv1.PausedCondition)).To(BeTrue())
 	}, patience).Should(Succeed())
 	p.Expect(p.machine("m").Status.HostRef.Name).To(BeEmpty())
 
-	p.Expect(api.Get(p.ctx, key, cluster)).To(Succeed())
+	p.Expect(api.Get(p.t.Context(), key, cluster)).To(Succeed())
 	cluster.Spec.Paused = nil
-	p.Expect(api.Update(p.ctx, cluster)).To(Succeed())
+	p.Expect(api.Update(p.t.Context(), cluster)).To(Succeed())
 	p.Eventually(func(g Gomega) { g.Expect(p.machine("m").Status.HostRef.Name).To(Equal("host01")) }, patience).Should(Succeed())
 
 	infra := &infrav1.KubexmCluster{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
-	p.Expect(api.Delete(p.ctx, infra)).To(Succeed())
+	p.Expect(api.Delete(p.t.Context(), infra)).To(Succeed())
 	p.Eventually(func(g Gomega) {
-		g.Expect(api.Get(p.ctx, key, infra)).To(Succeed())
+		g.Expect(api.Get(p.t.Context(), key, infra)).To(Succeed())
 		g.Expect(conditions.GetReason(infra, infrav1.DeletingCondition)).To(Equal(infrav1.WaitingForMachinesReason))
 	}, patience).Should(Succeed())
 	p.setClean("host01", metav1.ConditionTrue, infrav1.ResetReason)
 	p.deleteMachine("m")
-	p.Eventually(func() bool { return apierrors.IsNotFound(api.Get(p.ctx, key, infra)) }, patience).Should(BeTrue())
+	p.Eventually(func() bool { return apierrors.IsNotFound(api.Get(p.t.Context(), key, infra)) }, patience).Should(BeTrue())
 	p.Eventually(func(g Gomega) {
 		g.Expect(conditions.GetReason(p.host("host01"), infrav1.AvailableCondition)).To(Equal(infrav1.FreeReason))
 	}, patience).Should(Succeed())

@@ -14,6 +14,8 @@ var (
 	removePods string
 	//go:embed remove-network.sh
 	removeNetwork string
+	//go:embed remove-cgroups.sh
+	removeCgroups string
 )
 
 // Claim declares what containerd and the pods in it will leave behind, so that a reset removes it: it comes before
@@ -23,10 +25,16 @@ func Claim(dataDir string) step.Step {
 		step.Claim{
 			Paths: []string{
 				dataDir, "/run/containerd", "/etc/cni", "/opt/cni", "/var/lib/cni", "/opt/containerd",
-				"/var/log/pods", "/var/log/containers", "/run/flannel", "/run/xtables.lock", "/var/lib/kubelet", "/run/netns",
+				"/var/log/pods", "/var/log/containers", "/run/flannel", "/run/nri", "/run/xtables.lock", "/var/lib/kubelet", "/run/netns",
 			},
-			Cleanup: []step.Cleanup{{Title: "remove pod network", Argv: []string{"/bin/sh", "-c", removeNetwork}}},
-		})
+			Cleanup: []step.Cleanup{
+				{Title: "remove pod network", Argv: []string{"/bin/sh", "-c", removeNetwork}},
+				{Title: "remove pod cgroups", Argv: []string{"/bin/sh", "-c", removeCgroups}},
+			},
+		},
+		// kube-proxy mounts it, and has it made where it is not; it is not ours to keep as a claim would.
+		step.Directory{Path: "/lib/modules", Mode: 0o755},
+	)
 }
 
 // Pods declares that pods will run, so that a reset removes them while containerd still runs: it comes after containerd

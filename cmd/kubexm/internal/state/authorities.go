@@ -5,6 +5,7 @@ package state
 
 import (
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
@@ -57,4 +58,10 @@ func (d Dir) authorities() (a pki.Authorities, err error) {
 // AuthorityNames are the names of a cluster's key pairs, as Cluster API has them.
 func AuthorityNames() []string {
 	return []string{pki.ClusterName, pki.EtcdName, pki.FrontProxyName, pki.ServiceAccountName}
+}
+
+// HasAuthorities reports whether the cluster's authorities were made here.
+func (d Dir) HasAuthorities() bool {
+	_, err := os.Stat(d.Path(secretsDir, pki.ServiceAccountName+".crt"))
+	return err == nil
 }

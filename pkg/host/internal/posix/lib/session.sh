@@ -5,7 +5,8 @@ s_begin() {
 	until
 		mkdir -p "$S/undo" "$S/staging" "$T" || { k_say nostate; return 1; }
 		exec 9>>"$S/lock"
-		if ! flock -n 9; then
+		# A writer whose connection was cut a moment ago may not have noticed yet.
+		if ! flock -w 2 9; then
 			k_body locked
 			cat "$S/holder" 2>/dev/null
 			k_say end 1

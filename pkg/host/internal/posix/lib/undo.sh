@@ -111,10 +111,11 @@ u_swap() {
 }
 
 # A unit had file state $3 and activity $4; $5 is what it was made to do. One that ran before is started again when all is
-# back, so that it starts with what it had.
+# back, so that it starts with what it had. One that did not run is stopped, whoever started it since: what enables a
+# unit may leave the start to others (kubeadm starts the kubelet).
 u_unit() {
 	c_show "$2"
-	if [ "$4" != active ] && [ "$active" != inactive ] && [ "$5" != - ]; then
+	if [ "$4" != active ] && [ "$active" != inactive ]; then
 		[ "$load" = not-found ] && [ "$active" = failed ] || c_systemctl stop -- "$2" || c_fail $?
 		systemctl reset-failed -- "$2" 2>/dev/null
 	fi

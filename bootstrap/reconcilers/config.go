@@ -1,0 +1,409 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	kerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/cluster-api/util/finalizers"
+	"sigs.k8s.io/cluster-api/util/labels"
+	"sigs.k8s.io/cluster-api/util/patch"
+	"sigs.k8s.io/cluster-api/util/paused"
+	capisecret "sigs.k8s.io/cluster-api/util/secret"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/hostrun"
+	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/infra"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+)
+
+// askAgain is when to ask the infrastructure again that does not tell us of its changes.
+const askAgain = 10 * time.Second
+
+// Causes for which a run is stopped.
+var (
+	errPaused   = errors.New("the Cluster or the KubexmConfig is paused")
+	errDeleting = errors.New("the host is to be given back")
+	errChanged  = errors.New("the host is to become something else")
+)
+
+// Artifacts opens the bundle for a version of Kubernetes.
+type Artifacts func(ctx context.Context, from spec.Artifacts, version string) (*artifact.Bundle, error)
+
+// Runner runs jobs on hosts.
+type Runner = hostrun.Runner[outcome]
+
+// NewRunner returns a Runner for so many hosts at once, which shows progress at most once per throttle.
+func NewRunner(ctx context.Context, hostsAtOnce int, throttle time.Duration) *Runner {
+	return hostrun.New[outcome](ctx, hostsAtOnce, throttle)
+}
+
+// Config makes each KubexmConfig's host what it must be. All fields but WatchFilter and Reads are required.
+type Config struct {
+	// Client reads from a cache, but Secrets; Reader reads from the API server.
+	Client client.Client
+	Reader client.Reader
+	// WatchFilter is the value of the label cluster.x-k8s.io/watch-filter that objects must have. Empty means all objects.
+	WatchFilter string
+	Events      events.EventRecorder
+
+	Runner    *Runner
+	Dial      Dial
+	Artifacts Artifacts
+	// Reads is told everything that happens in runs. May be nil.
+	Reads event.Reader
+	// Holder names this process to who finds a host locked.
+	Holder string
+	// LookEvery is how often a converged host is looked at.
+	LookEvery time.Duration
+
+	mu       sync.Mutex
+	memories map[types.UID]memory
+}
+
+// Reconcile brings one KubexmConfig's host closer to what it must be. It never waits for a host.
+func (r *Config) Reconcile(ctx context.Context, request ctrl.Request) (_ ctrl.Result, reterr error) {
+	config := &bootstrapv1.KubexmConfig{}
+	if err := r.Client.Get(ctx, request.NamespacedName, config); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if r.WatchFilter != "" && !labels.HasWatchLabel(config, r.WatchFilter) {
+		return ctrl.Result{}, nil
+	}
+	s, err := r.fetch(ctx, config)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	isPaused, requeue, err := paused.EnsurePausedCondition(ctx, r.Client, s.cluster, config)
+	if isPaused {
+		// Who pauses, to move objects to another manager for one, counts on it that nobody writes to the host any more.
+		r.Runner.Cancel(s.key, errPaused)
+	}
+	if err != nil || isPaused || requeue {
+		return ctrl.Result{}, err
+	}
+	if added, err := finalizers.EnsureFinalizer(ctx, r.Client, config, bootstrapv1.ConfigFinalizer); err != nil || added {
+		return ctrl.Result{}, err
+	}
+
+	helper, err := patch.NewHelper(config, r.Client)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	defer func() {
+		summarise(config)
+		if err := helper.Patch(ctx, config, patch.WithStatusObservedGeneration{}, patch.WithOwnedConditions{Conditions: owned}); err != nil {
+			reterr = kerrors.NewAggregate([]error{reterr, err})
+			return
+		}
+		// Not before the result is in the status: a conflict would lose it.
+		if s.ended {
+			r.Runner.Forget(s.key)
+		}
+	}()
+	switch {
+	case !config.DeletionTimestamp.IsZero():
+		return r.finish(ctx, s)
+	case s.machine == nil || s.cluster == nil:
+		return ctrl.Result{}, nil // Cluster API will own it, and then we are told
+	case !s.machine.DeletionTimestamp.IsZero():
+		return r.giveBack(ctx, s)
+	}
+	return r.flow(ctx, s)
+}
+
+// phase does one part of the work. It reports whether the next may go on.
+type phase struct {
+	name string
+	do   func(ctx context.Context, s *scope) (goOn bool, result ctrl.Result, err error)
+}
+
+// flow is what becomes of a KubexmConfig, in order.
+func (r *Config) flow(ctx context.Context, s *scope) (ctrl.Result, error) {
+	for _, p := range []phase{
+		{"publish the bootstrap data", r.publishes}, // at once: the infrastructure waits for it
+		{"take in what a job came to", r.takesIn},   // before anything is decided
+		{"find the host", r.finds},
+		{"wait for the cluster", r.awaits}, // for what a plan cannot do without; all else is for its gates
+		{"hold the Machine", r.holds},      // before the host is touched: it must be reset once it was
+		{"converge the host", r.converges},
+	} {
+		goOn, result, err := p.do(ctx, s)
+		if err != nil {
+			return ctrl.Result{}, fmt.Errorf("%s: %w", p.name, err)
+		}
+		if !goOn {
+			return result, nil
+		}
+	}
+	return ctrl.Result{}, nil
+}
+
+func (r *Config) publishes(ctx context.Context, s *scope) (bool, ctrl.Result, error) {
+	err := r.publish(ctx, s)
+	return err == nil, ctrl.Result{}, err
+}
+
+// takesIn shows how far the job is, or what it came to.
+func (r *Config) takesIn(ctx context.Context, s *scope) (bool, ctrl.Result, error) {
+	if s.job == nil {
+		return true, ctrl.Result{}, nil
+	}
+	if s.job.Running() {
+		if s.job.What == converging {
+			showProgress(s.config, s.job)
+		}
+		return true, ctrl.Result{}, nil
+	}
+	m, out := r.recall(s.config.UID), &s.job.Result
+	before := m
+	m.learn(out, s.job.Ended)
+	var err error
+	switch s.job.What {
+	case converging:
+		err = showRun(s.config, s.job, m.failures, backoff(max(1, m.failures)))
+		r.announce(s, out, before)
+	case looking:
+		var same bool
+		if same, err = showLook(s.config, s.job); !same && err == nil {
+			m.drifted = true
+			r.Events.Eventf(s.config, nil, corev1.EventTypeWarning, bootstrapv1.DriftedReason, looking, "%s",
+				short(conditions.GetMessage(s.config, bootstrapv1.HostConvergedCondition)))
+		}
+	}
+	if err != nil {
+		return false, ctrl.Result{}, err
+	}
+	r.remember(s.config.UID, m)
+	if contact := contactOf(out); contact != nil && !interrupted(out.err) {
+		if err := r.met(ctx, s, contact); err != nil {
+			return false, ctrl.Result{}, err
+		}
+	}
+	s.ended = true
+	// The next is decided by a reconcile of its own, when the result is written.
+	return false, ctrl.Result{RequeueAfter: time.Millisecond}, nil
+}
+
+func (r *Config) announce(s *scope, out *outcome, before memory) {
+	switch {
+	case interrupted(out.err):
+	case out.err != nil:
+		message := textOf(out.err)
+		if errors.Is(out.err, errPreflight) {
+			message = listOf(out.problems)
+		}
+		r.Events.Eventf(s.config, nil, corev1.EventTypeWarning, "RunFailed", converging, "%s", short(message))
+	case !before.converged || before.drifted || out.report.Total().Changed > 0:
+		r.Events.Eventf(s.config, nil, corev1.EventTypeNormal, bootstrapv1.HostConvergedReason, converging,
+			"%d steps changed, %d were so already", out.report.Total().Changed, out.report.Total().Skipped)
+	}
+}
+
+// finds asks the infrastructure for the host.
+func (r *Config) finds(ctx context.Context, s *scope) (bool, ctrl.Result, error) {
+	if err := r.locate(ctx, s); err != nil {
+		return false, ctrl.Result{}, err
+	}
+	if s.host != nil {
+		return true, ctrl.Result{}, nil
+	}
+	r.Runner.Cancel(s.key, errChanged)
+	setFalse(s.config, bootstrapv1.HostReachableCondition, bootstrapv1.WaitingForHostReason, s.waiting)
+	return false, ctrl.Result{RequeueAfter: askAgain}, nil
+}
+
+// awaits waits for what plans are made from: what hosts share, the endpoint, and the certificate authorities.
+func (r *Config) awaits(ctx context.Context, s *scope) (bool, ctrl.Result, error) {
+	waiting, err := r.waitsFor(ctx, s)
+	if err != nil {
+		return false, ctrl.Result{}, err
+	}
+	if waiting == "" {
+		return true, ctrl.Result{}, nil
+	}
+	setFalse(s.config, bootstrapv1.HostConvergedCondition, bootstrapv1.WaitingForClusterReason, waiting)
+	return false, ctrl.Result{RequeueAfter: askAgain}, nil
+}
+
+func (r *Config) waitsFor(ctx context.Context, s *scope) (string, error) {
+	if s.controlPlane == nil {
+		if ref := s.cluster.Spec.ControlPlaneRef; ref.IsDefined() && ref.Kind != "KubexmControlPlane" {
+			return fmt.Sprintf("the Cluster's control plane is a %s: KubexmConfigs are for Clusters with a KubexmControlPlane, which says what hosts share", ref.Kind), nil
+		}
+		return "the Cluster's KubexmControlPlane does not exist yet", nil
+	}
+	shared := SharedOf(s.cluster, s.controlPlane)
+	if shared.ControlPlaneEndpoint.Host() == "" {
+		return "it is not known yet where the API server will be reached (the Cluster's spec.controlPlaneEndpoint)", nil
+	}
+	needed := []capisecret.Purpose{capisecret.ClusterCA}
+	if s.isControlPlane() {
+		needed = []capisecret.Purpose{capisecret.ClusterCA, capisecret.EtcdCA, capisecret.FrontProxyCA, capisecret.ServiceAccount}
+	}
+	name, err := r.missing(ctx, client.ObjectKeyFromObject(s.cluster), needed...)
+	if name != "" {
+		return fmt.Sprintf("the Secret %s with a certificate authority does not exist yet", name), err
+	}
+	return "", err
+}
+
+// converges decides what is done with the host, and starts it.
+func (r *Config) converges(ctx context.Context, s *scope) (bool, ctrl.Result, error) {
+	j, err := r.jobFor(ctx, s)
+	if err != nil {
+		setFalse(s.config, bootstrapv1.HostConvergedCondition, bootstrapv1.PlanFailedReason, err.Error())
+		return false, ctrl.Result{RequeueAfter: lastBackoff}, nil
+	}
+	m := r.recall(s.config.UID)
+	if m.input == "" {
+		m = recall(&s.config.Status, j.input)
+	}
+	if s.job != nil {
+		if s.job.What == converging && m.wants != j.input {
+			r.Runner.Cancel(s.key, errChanged)
+		}
+		return false, ctrl.Result{}, nil
+	}
+	d := m.decide(j.input, time.Now(), r.lookEvery(s.config.UID))
+	j.remembered = m.system
+	switch d.act {
+	case rest:
+		return false, ctrl.Result{RequeueAfter: d.after}, nil
+	case look:
+		r.Runner.Start(s.key, hostrun.Job[outcome]{What: looking, Do: j.look, Lost: lost(j.input)})
+		return false, ctrl.Result{}, nil
+	}
+	j.preflight = !conditions.IsTrue(s.config, bootstrapv1.PreflightPassedCondition)
+	m.wants = j.input
+	r.remember(s.config.UID, m)
+	r.Runner.Start(s.key, hostrun.Job[outcome]{What: converging, Urgent: s.isControlPlane(), Do: j.converge, Lost: lost(j.input)})
+	if job, found := r.Runner.Observe(s.key); found && job.Running() {
+		showProgress(s.config, &job)
+	}
+	ctrl.LoggerFrom(ctx).Info("Converging a host", "host", s.host.Name, "address", s.host.Address)
+	return false, ctrl.Result{}, nil
+}
+
+// jobFor is all that a run on the host needs.
+func (r *Config) jobFor(ctx context.Context, s *scope) (*job, error) {
+	target, err := targetOf(s)
+	if err != nil {
+		return nil, err
+	}
+	versions, err := r.versions(ctx, s.config.Namespace, secretsOf(s.config))
+	if err != nil {
+		return nil, err
+	}
+	input, err := inputOf(target, s.host, versions)
+	if err != nil {
+		return nil, err
+	}
+	return &job{
+		input: input, target: target, options: r.optionsFor(s),
+		bundle: func(ctx context.Context) (*artifact.Bundle, error) {
+			return r.Artifacts(ctx, target.Cluster.Artifacts, target.KubernetesVersion)
+		},
+	}, nil
+}
+
+// optionsFor are the engine's options for the scope's host. The engine's own contexts are those of the job.
+func (r *Config) optionsFor(s *scope) engine.Options {
+	cluster, address := client.ObjectKeyFromObject(s.cluster), s.host.Address
+	o := engine.Options{
+		Dial:    r.dialer(s.config.Namespace, *s.host),
+		Secrets: r.secrets(context.Background(), cluster),
+		Cluster: r.api(cluster),
+		Holder:  r.Holder,
+		Address: func(string) string { return address },
+		Reader:  r.Reads,
+	}
+	if o.Reader == nil {
+		o.Reader = event.ReaderFunc(func(event.Event) {})
+	}
+	return o
+}
+
+// met tells the infrastructure what came of dialling the host.
+func (r *Config) met(ctx context.Context, s *scope, c *infra.Contact) error {
+	err := s.adapter.Met(ctx, s.subject(), *c)
+	if isGone(err) {
+		return nil // there is nobody to tell
+	}
+	return err
+}
+
+// finish lets a KubexmConfig go. Its host stays as it is: giving hosts back is for Machines.
+func (r *Config) finish(ctx context.Context, s *scope) (ctrl.Result, error) {
+	if r.Runner.Cancel(s.key, errDeleting) {
+		return ctrl.Result{}, nil
+	}
+	if err := r.unpublish(ctx, s); err != nil {
+		return ctrl.Result{}, err
+	}
+	s.ended = true
+	r.forget(s.config.UID)
+	controllerutil.RemoveFinalizer(s.config, bootstrapv1.ConfigFinalizer)
+	ctrl.LoggerFrom(ctx).V(4).Info("Let a KubexmConfig go", "KubexmConfig", klog.KObj(s.config))
+	return ctrl.Result{}, nil
+}
+
+// lookEvery is the time between looks at one host, spread over a fifth to keep hosts apart.
+func (r *Config) lookEvery(id types.UID) time.Duration {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(id)) // never fails
+	return time.Duration(float64(r.LookEvery) * (0.9 + 0.2*float64(h.Sum32())/(1<<32)))
+}
+
+func (r *Config) recall(id types.UID) memory {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.memories[id]
+}
+
+func (r *Config) remember(id types.UID, m memory) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.memories == nil {
+		r.memories = make(map[types.UID]memory)
+	}
+	r.memories[id] = m
+}
+
+func (r *Config) forget(id types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.memories, id)
+}
+
+// lost is the result of a job that panicked.
+func lost(input string) func(error) outcome {
+	return func(err error) outcome { return outcome{input: input, err: err} }
+}
+
+// short is a message that fits an Event.
+func short(message string) string {
+	const most = 1000
+	if len(message) > most {
+		return message[:most] + "…"
+	}
+	return message
+}

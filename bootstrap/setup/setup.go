@@ -1,0 +1,161 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package setup puts the bootstrap provider into a manager.
+package setup
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/reconcilers"
+	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/webhooks"
+	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
+)
+
+// Options is how the reconciler runs. Artifacts is required.
+type Options struct {
+	// WatchFilter is the value of the label cluster.x-k8s.io/watch-filter that objects must have. Empty means all objects.
+	WatchFilter string
+	// Concurrency is how many objects are reconciled at once, 10 if 0. No reconcile waits for a host.
+	Concurrency int
+	// HostsAtOnce is how many workers are worked on at once, 50 if 0. Control plane hosts do not count.
+	HostsAtOnce int
+	// LookEvery is how often a converged host is looked at, 10 minutes if 0.
+	LookEvery time.Duration
+	// Progress is how often the progress of one host is written to its KubexmConfig, every 2 seconds if 0.
+	Progress time.Duration
+
+	// Artifacts opens bundles; see Bundles.
+	Artifacts reconcilers.Artifacts
+	// Dial connects to hosts, over SSH if nil.
+	Dial reconcilers.Dial
+	// Reader is told everything that happens on hosts, one event at a time. May be nil.
+	Reader event.Reader
+	// Holder names this process to who finds a host locked. If empty, "manager" and the name of this machine.
+	Holder string
+}
+
+func (o Options) withDefaults() (Options, error) {
+	if o.Artifacts == nil {
+		return o, errors.New("Artifacts: say where binaries and images come from")
+	}
+	o.Concurrency = cmp.Or(o.Concurrency, 10)
+	o.HostsAtOnce = cmp.Or(o.HostsAtOnce, 50)
+	o.LookEvery = cmp.Or(o.LookEvery, 10*time.Minute)
+	o.Progress = cmp.Or(o.Progress, 2*time.Second)
+	if o.Dial == nil {
+		o.Dial = reconcilers.DialSSH
+	}
+	if o.Holder == "" {
+		name, err := os.Hostname()
+		if err != nil {
+			return o, fmt.Errorf("name of this machine: %w", err)
+		}
+		o.Holder = "manager " + name
+	}
+	if o.Reader != nil {
+		o.Reader = serial(o.Reader)
+	}
+	return o, nil
+}
+
+// serial keeps apart what runs on different hosts tell at the same time.
+func serial(r event.Reader) event.Reader {
+	var mu sync.Mutex
+	return event.ReaderFunc(func(e event.Event) {
+		mu.Lock()
+		defer mu.Unlock()
+		r.Read(e)
+	})
+}
+
+// AddToScheme adds the kinds that the provider reads and writes.
+func AddToScheme(scheme *runtime.Scheme) error {
+	return errors.Join(
+		clientgoscheme.AddToScheme(scheme), clusterv1.AddToScheme(scheme),
+		bootstrapv1.AddToScheme(scheme), controlplanev1.AddToScheme(scheme), infrav1.AddToScheme(scheme),
+	)
+}
+
+// Webhooks serves the provider's webhooks.
+func Webhooks(mgr ctrl.Manager) error { return webhooks.SetupWithManager(mgr) }
+
+// Reconcilers adds the provider's reconciler. The manager's scheme must have what AddToScheme adds. ctx carries the
+// logger of what runs on hosts.
+func Reconcilers(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	o, err := o.withDefaults()
+	if err != nil {
+		return fmt.Errorf("bootstrap provider: %w", err)
+	}
+	runner := reconcilers.NewRunner(ctx, o.HostsAtOnce, o.Progress)
+	if err := mgr.Add(runner.Runnable()); err != nil {
+		return err
+	}
+	reader := mgr.GetClient()
+	ofCluster, err := util.ClusterToTypedObjectsMapper(reader, &bootstrapv1.KubexmConfigList{}, mgr.GetScheme())
+	if err != nil {
+		return fmt.Errorf("map Clusters to KubexmConfigs: %w", err)
+	}
+	b := ctrl.NewControllerManagedBy(mgr).
+		For(&bootstrapv1.KubexmConfig{}).
+		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(ofMachine)).
+		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(ofCluster), builder.WithPredicates(clusterChanged())).
+		Watches(&controlplanev1.KubexmControlPlane{}, handler.EnqueueRequestsFromMapFunc(ofControlPlane(reader)),
+			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(ofSecret(reader))).
+		WatchesRawSource(runner.Source()).
+		WithOptions(controller.Options{MaxConcurrentReconciles: o.Concurrency})
+	installed, err := hostPool(mgr)
+	if err != nil {
+		return err
+	}
+	if installed {
+		b = b.
+			Watches(&infrav1.KubexmMachine{}, handler.EnqueueRequestsFromMapFunc(ofInfraMachine(reader))).
+			Watches(&infrav1.KubexmHost{}, handler.EnqueueRequestsFromMapFunc(ofHost(reader)),
+				builder.WithPredicates(predicate.GenerationChangedPredicate{}))
+	}
+	if err := b.Complete(&reconcilers.Config{
+		Client: reader, Reader: mgr.GetAPIReader(), WatchFilter: o.WatchFilter,
+		Events: mgr.GetEventRecorder("kubexmconfig"), Runner: runner, Dial: o.Dial, Artifacts: o.Artifacts, Reads: o.Reader,
+		Holder: o.Holder, LookEvery: o.LookEvery,
+	}); err != nil {
+		return fmt.Errorf("set up the controller of KubexmConfigs: %w", err)
+	}
+	return nil
+}
+
+// hostPool reports whether the kinds of our own infrastructure provider are installed. Other infrastructure does not
+// need them, and a watch of a kind that is not there keeps a manager from starting.
+func hostPool(mgr ctrl.Manager) (bool, error) {
+	kind := infrav1.GroupVersion.WithKind("KubexmHost")
+	_, err := mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+	if meta.IsNoMatchError(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look for the kind %s: %w", kind.Kind, err)
+	}
+	return true, nil
+}

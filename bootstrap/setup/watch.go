@@ -1,0 +1,118 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package setup
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+)
+
+// ofMachine is a Machine's KubexmConfig.
+func ofMachine(_ context.Context, object client.Object) []ctrl.Request {
+	machine, ok := object.(*clusterv1.Machine)
+	if !ok || machine.Spec.Bootstrap.ConfigRef.GroupKind() != bootstrapv1.GroupVersion.WithKind("KubexmConfig").GroupKind() {
+		return nil
+	}
+	return []ctrl.Request{{NamespacedName: client.ObjectKey{Namespace: machine.Namespace, Name: machine.Spec.Bootstrap.ConfigRef.Name}}}
+}
+
+// ofControlPlane are the KubexmConfigs of a KubexmControlPlane's Cluster: it says what all of its hosts share.
+func ofControlPlane(reader client.Client) handler.MapFunc {
+	return func(ctx context.Context, object client.Object) []ctrl.Request {
+		controlPlane, ok := object.(*controlplanev1.KubexmControlPlane)
+		if !ok {
+			return nil
+		}
+		cluster, err := util.GetOwnerCluster(ctx, reader, controlPlane.ObjectMeta)
+		if err != nil || cluster == nil {
+			return nil // who waits for it asks again
+		}
+		return configs(ctx, reader, cluster.Namespace, cluster.Name)
+	}
+}
+
+// ofSecret are the KubexmConfigs of the Cluster that a Secret belongs to: some wait for its certificate authorities.
+func ofSecret(reader client.Reader) handler.MapFunc {
+	return func(ctx context.Context, object client.Object) []ctrl.Request {
+		cluster := object.GetLabels()[clusterv1.ClusterNameLabel]
+		if cluster == "" {
+			return nil
+		}
+		return configs(ctx, reader, object.GetNamespace(), cluster)
+	}
+}
+
+func configs(ctx context.Context, reader client.Reader, namespace, cluster string) []ctrl.Request {
+	list := &bootstrapv1.KubexmConfigList{}
+	if err := reader.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: cluster}); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot list the KubexmConfigs of a Cluster", "Cluster", cluster)
+		return nil
+	}
+	var requests []ctrl.Request
+	for i := range list.Items {
+		requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+	}
+	return requests
+}
+
+// ofInfraMachine is the KubexmConfig of the Machine that a KubexmMachine belongs to.
+func ofInfraMachine(reader client.Reader) handler.MapFunc {
+	return func(ctx context.Context, object client.Object) []ctrl.Request {
+		for _, owner := range object.GetOwnerReferences() {
+			if owner.Kind != "Machine" {
+				continue
+			}
+			machine := &clusterv1.Machine{}
+			if err := reader.Get(ctx, client.ObjectKey{Namespace: object.GetNamespace(), Name: owner.Name}, machine); err != nil {
+				if client.IgnoreNotFound(err) != nil {
+					ctrl.LoggerFrom(ctx).Error(err, "Cannot get the Machine of a KubexmMachine", "Machine", owner.Name)
+				}
+				return nil
+			}
+			return ofMachine(ctx, machine)
+		}
+		return nil
+	}
+}
+
+// ofHost is the KubexmConfig of the Machine that has a KubexmHost.
+func ofHost(reader client.Reader) handler.MapFunc {
+	through := ofInfraMachine(reader)
+	return func(ctx context.Context, object client.Object) []ctrl.Request {
+		host, ok := object.(*infrav1.KubexmHost)
+		if !ok || host.Spec.ClaimRef.Name == "" {
+			return nil
+		}
+		machine := &infrav1.KubexmMachine{}
+		if err := reader.Get(ctx, client.ObjectKey{Namespace: host.Namespace, Name: host.Spec.ClaimRef.Name}, machine); err != nil {
+			if client.IgnoreNotFound(err) != nil {
+				ctrl.LoggerFrom(ctx).Error(err, "Cannot get the KubexmMachine of a KubexmHost", "KubexmMachine", host.Spec.ClaimRef.Name)
+			}
+			return nil
+		}
+		return through(ctx, machine)
+	}
+}
+
+// clusterChanged passes over what nothing here looks at: most updates of a Cluster are of its status.
+func clusterChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		old, isOld := e.ObjectOld.(*clusterv1.Cluster)
+		updated, isNew := e.ObjectNew.(*clusterv1.Cluster)
+		return !isOld || !isNew || old.Generation != updated.Generation ||
+			!equality.Semantic.DeepEqual(old.Status.Initialization, updated.Status.Initialization)
+	}}
+}

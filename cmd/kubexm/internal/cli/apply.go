@@ -1,0 +1,162 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/access"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/direct"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec/config"
+)
+
+// kubeconfigValidity is how long the kubeconfig that is left for the user is good.
+const kubeconfigValidity = 365 * 24 * time.Hour
+
+func (a *app) apply() *cobra.Command {
+	s := &source{}
+	cmd := &cobra.Command{
+		Use:   "apply PLAN",
+		Short: "Do exactly what a plan says",
+		Long: `Runs a plan that "kubexm plan -o" wrote, on the hosts that it names. What is so already is left alone.
+
+How hosts are reached is remembered from "kubexm plan"; hosts that need a password need their config file too (-f).`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.applyPlan(cmd.Context(), s, args[0]) },
+	}
+	s.addFlags(cmd)
+	return cmd
+}
+
+func (a *app) applyPlan(ctx context.Context, s *source, path string) (err error) {
+	p, err := readPlan(path)
+	if err != nil {
+		return err
+	}
+	dir, err := state.Of(a.stateRoot, p.Cluster)
+	if err != nil {
+		return usageError{err}
+	}
+	unlock, err := dir.Lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	known, hosts, err := a.reach(s, dir)
+	if err != nil {
+		return err
+	}
+	bundlePath := known.Bundle
+	if s.bundle != "" {
+		bundlePath = s.bundle
+	}
+	bundle, err := openBundle(ctx, bundlePath, known.KubernetesVersion)
+	if err != nil {
+		return err
+	}
+	trust := &direct.Trust{Cluster: p.Cluster, Server: known.Server}
+	if trust.Authorities, err = dir.Authorities(); err != nil {
+		return err
+	}
+	reader, end, err := a.show(known.about)
+	if err != nil {
+		return err
+	}
+	report, err := direct.Tools{Hosts: hosts, Bundle: bundle, Trust: trust, Reader: reader}.Engine().Run(ctx, p)
+	if ended := end(); err == nil {
+		err = ended
+	}
+	if err != nil {
+		return err
+	}
+	kubeconfig, err := trust.Kubeconfig(kubeconfigValidity)
+	if err != nil {
+		return err
+	}
+	if err := dir.Write(kubeconfig.Reveal(), "kubeconfig"); err != nil {
+		return err
+	}
+	if t := report.Total(); t.Changed > 0 {
+		fmt.Fprintf(a.Out, "%s is ready in %s: %s, %s.   export KUBECONFIG=%s\n", p.Cluster, seconds(report.Duration),
+			count(t.Changed, "change"), count(len(p.Hosts), "host"), dir.Kubeconfig())
+		return nil
+	}
+	fmt.Fprintf(a.Out, "%s is as planned: %s checked in %s, 0 changes.\n", p.Cluster, count(len(p.Hosts), "host"), seconds(report.Duration))
+	return nil
+}
+
+func readPlan(path string) (*plan.Plan, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	defer f.Close()
+	p, err := plan.Read(f)
+	if err != nil {
+		return nil, usageError{fmt.Errorf("%s: %w", path, err)}
+	}
+	return p, nil
+}
+
+// inventory is a cluster's inventory with what commands ask of it.
+type inventory struct{ *state.Inventory }
+
+func (i inventory) about(name string) string {
+	for _, h := range i.Hosts {
+		if h.Name == name {
+			return roleName(h.Role)
+		}
+	}
+	return ""
+}
+
+// reach is how the hosts of a cluster are reached: as a config file says if one is given, else as it is remembered.
+func (a *app) reach(s *source, dir state.Dir) (inventory, *access.Hosts, error) {
+	known, err := dir.Inventory()
+	if err != nil {
+		return inventory{}, nil, err
+	}
+	if known == nil {
+		return inventory{}, nil, usage("nothing is known of cluster %s in %s", dir.Cluster, a.stateRoot)
+	}
+	hosts, err := a.remembered(s, known)
+	if err != nil {
+		return inventory{}, nil, err
+	}
+	reached, err := access.New(hosts, a.trusting(s, dir))
+	return inventory{known}, reached, err
+}
+
+func (a *app) remembered(s *source, known *state.Inventory) ([]config.Host, error) {
+	if s.file != "" {
+		c, warnings, err := config.Load(s.file)
+		for _, w := range warnings {
+			a.note("Warning: " + w.String())
+		}
+		if err != nil {
+			return nil, usageError{err}
+		}
+		if c.Name != known.Cluster {
+			return nil, usage("%s declares cluster %s, not %s", s.file, c.Name, known.Cluster)
+		}
+		return c.Hosts, nil
+	}
+	hosts := make([]config.Host, 0, len(known.Hosts))
+	for _, h := range known.Hosts {
+		if h.NeedsPassword {
+			return nil, usage("host %s needs a password, which is not remembered: give the config file (-f)", h.Name)
+		}
+		hosts = append(hosts, config.Host{
+			Name: h.Name, Address: h.Address, Port: h.Port, User: h.User, PrivateKeyPath: h.PrivateKeyPath, HostKey: h.HostKey,
+		})
+	}
+	return hosts, nil
+}

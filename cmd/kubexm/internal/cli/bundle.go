@@ -1,0 +1,135 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
+)
+
+func (a *app) bundleCreate() *cobra.Command {
+	o := artifact.CreateOptions{}
+	var prefer string
+	cmd := &cobra.Command{
+		Use:   "create VERSION",
+		Short: "Make the bundle of a version of Kubernetes: programs, images and charts",
+		Long: `Makes a bundle with all that a cluster of this version of Kubernetes needs. Programs are built from source, verified by
+the Go checksum database, or downloaded and verified by their publisher's digest. What was made once is kept in a store
+(KUBEXM_CACHE, or kubexm in the user's cache directory) and not made again.`,
+		Example: "  kubexm bundle create v1.36.3\n  kubexm bundle create v1.36.3 --out bundle-v1.36.3.tar.zst --arch amd64,arm64",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.KubernetesVersion, o.Prefer = args[0], artifact.Preference(prefer)
+			return a.createBundle(cmd.Context(), o)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.Out, "out", "", "directory, or file that ends in .tar, .tar.gz or .tar.zst (default .kubexm/bundles/VERSION)")
+	flags.StringSliceVar(&o.Architectures, "arch", nil, "architectures: amd64, arm64 (default this machine's)")
+	flags.StringVar(&prefer, "prefer", string(artifact.FromSource), "where programs come from when there is a choice: "+string(artifact.FromSource)+" or "+string(artifact.FromUpstream))
+	flags.StringVar(&o.Zone, "zone", "", "mirrors to download from, by their name in the catalogue (cn)")
+	flags.IntVar(&o.Jobs, "jobs", 0, "how many components are made at once (default 2)")
+	return cmd
+}
+
+func (a *app) createBundle(ctx context.Context, o artifact.CreateOptions) error {
+	store, err := artifact.OpenStore("")
+	if err != nil {
+		return err
+	}
+	if o.Out == "" {
+		o.Out = a.defaultBundle(o.KubernetesVersion)
+		if err := os.MkdirAll(filepath.Dir(o.Out), 0o755); err != nil {
+			return err
+		}
+	}
+	started := time.Now()
+	o.Store, o.CreatedBy, o.Progress = store, "kubexm "+ownVersion(), a.bundleProgress(started)
+	b, err := artifact.Create(ctx, o)
+	var unknown *artifact.UnknownVersionError
+	if errors.As(err, &unknown) {
+		return usageError{err}
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(a.Out, "%s  Kubernetes %s  %s  in %s\n", o.Out, b.Manifest().KubernetesVersion, b.Digest(), seconds(time.Since(started)))
+	return nil
+}
+
+// bundleProgress tells of the beginning of each phase of each component, and of their ends.
+func (a *app) bundleProgress(started time.Time) func(artifact.Event) {
+	last := map[string]artifact.Phase{}
+	return func(e artifact.Event) {
+		name := e.Component + " " + e.Version + " " + e.Arch
+		if last[name] == e.Phase {
+			return
+		}
+		last[name] = e.Phase
+		line := fmt.Sprintf("%7s  %2d/%d  %-34s %s", seconds(time.Since(started)), e.Finished, e.Total, name, e.Phase)
+		if e.Elapsed > 0 {
+			line += " in " + seconds(e.Elapsed)
+		}
+		a.note(line)
+	}
+}
+
+func (a *app) bundleVerify() *cobra.Command {
+	return &cobra.Command{
+		Use:   "verify PATH",
+		Short: "Read all of a bundle and compare every file with the manifest",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			b, err := openBundle(cmd.Context(), args[0], "")
+			if err != nil {
+				return err
+			}
+			if err := verify(cmd.Context(), b); err != nil {
+				return err
+			}
+			fmt.Fprintln(a.Out, describeBundle(b), b.Digest())
+			return nil
+		},
+	}
+}
+
+func (a *app) bundleList() *cobra.Command {
+	format := newFormat()
+	cmd := &cobra.Command{
+		Use:   "list PATH",
+		Short: "List what is in a bundle",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			b, err := openBundle(cmd.Context(), args[0], "")
+			if err != nil {
+				return err
+			}
+			return list(a.Out, format, b.Manifest().Items, bundleTable())
+		},
+	}
+	format.addFlag(cmd)
+	return cmd
+}
+
+func bundleTable() table[artifact.Item] {
+	return table[artifact.Item]{
+		{name: "KIND", value: func(i artifact.Item) string { return string(i.Kind) }},
+		{name: "COMPONENT", value: func(i artifact.Item) string { return i.Component }},
+		{name: "NAME", value: func(i artifact.Item) string { return i.Name }},
+		{name: "VERSION", value: func(i artifact.Item) string { return i.Version }},
+		{name: "ARCH", value: func(i artifact.Item) string { return i.Arch }},
+		{name: "SIZE", value: func(i artifact.Item) string { return fmt.Sprintf("%.1f MiB", float64(i.ContentSize())/(1<<20)) }},
+		{name: "PATH", wide: true, value: func(i artifact.Item) string { return i.Path }},
+		{name: "SHA256", wide: true, value: func(i artifact.Item) string { return i.SHA256 }},
+		{name: "SOURCE", wide: true, value: func(i artifact.Item) string { return i.Source }},
+	}
+}

@@ -1,0 +1,208 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/access"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/direct"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/preflight"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec/config"
+)
+
+// source are the flags of commands that read a config file.
+type source struct {
+	file          string
+	bundle        string
+	knownHosts    []string
+	acceptNewKeys bool
+}
+
+func (s *source) addFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVarP(&s.file, "file", "f", "", "the config file that declares the cluster")
+	flags.StringVar(&s.bundle, "bundle", "", "bundle with the artifacts: a directory, or a .tar, .tar.gz or .tar.zst (default: that of the config file, or what \"kubexm bundle create\" made)")
+	s.addKeyFlags(cmd)
+	_ = cmd.MarkFlagFilename("file", "yaml", "yml") // the flag is there
+}
+
+func (s *source) addKeyFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringSliceVar(&s.knownHosts, "known-hosts", access.DefaultKnownHosts(), "files with the keys of hosts whose hostKey is not in the config file")
+	flags.BoolVar(&s.acceptNewKeys, "accept-new-host-keys", false, "trust the key that an unknown host shows, and remember it; a known host that shows another is refused all the same")
+}
+
+// declared is a cluster as a config file declares it, with what is at hand to make it.
+type declared struct {
+	*config.Cluster
+	dir     state.Dir
+	managed bool
+	hosts   *access.Hosts
+	bundle  *artifact.Bundle
+	targets []spec.Target
+}
+
+// declare reads the config file, and opens what it names. Nothing is touched but this machine.
+func (a *app) declare(ctx context.Context, s *source) (*declared, error) {
+	if s.file == "" {
+		return nil, usage("give the config file that declares the cluster: -f config.yaml")
+	}
+	c, warnings, err := config.Load(s.file)
+	for _, w := range warnings {
+		a.note("Warning: " + w.String())
+	}
+	if err != nil {
+		return nil, usageError{err}
+	}
+	d := &declared{Cluster: c}
+	if d.dir, err = state.Of(a.stateRoot, c.Name); err != nil {
+		return nil, usageError{err}
+	}
+	d.managed = managed(d.dir)
+	if d.hosts, err = access.New(c.Hosts, a.trusting(s, d.dir)); err != nil {
+		return nil, err
+	}
+	if d.bundle, err = a.bundleFor(ctx, s.bundle, c); err != nil {
+		return nil, err
+	}
+	d.targets = direct.Targets(c, d.managed)
+	return d, nil
+}
+
+// trusting says which host keys are trusted.
+func (a *app) trusting(s *source, dir state.Dir) access.Options {
+	o := access.Options{KnownHosts: append([]string{dir.KnownHosts()}, s.knownHosts...)}
+	if s.acceptNewKeys {
+		o.AcceptNew = dir.KnownHosts()
+	}
+	return o
+}
+
+// about says what a host is.
+func (d *declared) about(name string) string {
+	for _, t := range d.targets {
+		if t.Host.Name == name {
+			return roleName(t.Host.Role)
+		}
+	}
+	return ""
+}
+
+func roleName(r spec.Role) string { return strings.ReplaceAll(string(r), "-", " ") }
+
+// summary is what is declared, in one line.
+func (d *declared) summary() string {
+	counts := map[spec.Role]int{}
+	for _, t := range d.targets {
+		counts[t.Host.Role]++
+	}
+	parts := []string{count(counts[spec.RoleControlPlane], "control plane")}
+	if n := counts[spec.RoleWorker]; n > 0 {
+		parts = append(parts, count(n, "worker"))
+	}
+	parts = append(parts, string(d.Spec.ContainerRuntime.Type), string(d.Spec.Etcd.Type)+" etcd")
+	return fmt.Sprintf("%s  %s  %s", d.Name, d.KubernetesVersion, strings.Join(parts, " · "))
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// examine reads the whole bundle and looks at all hosts, both at once, and stops at what preflight refuses.
+func (a *app) examine(ctx context.Context, d *declared, tools direct.Tools) (map[string]*host.Facts, error) {
+	var facts map[string]*host.Facts
+	var unverified, unreached error
+	var both errgroup.Group
+	both.Go(func() error { unverified = verify(ctx, d.bundle); return nil })
+	both.Go(func() error { facts, unreached = tools.Observe(ctx, d.targets); return nil })
+	_ = both.Wait() // both errors are wanted
+	if unverified != nil {
+		return nil, unverified
+	}
+	a.note(d.summary() + "   " + describeBundle(d.bundle))
+	problems := direct.Preflight(d.targets, facts)
+	a.showPreflight(problems, len(facts), len(d.targets))
+	if unreached != nil {
+		if preflight.Failed(problems) {
+			a.note((&unfit{problems}).Error())
+		}
+		return nil, unreached
+	}
+	if preflight.Failed(problems) {
+		return nil, &unfit{problems}
+	}
+	return facts, nil
+}
+
+// showPreflight tells how many hosts are fit, and of the warnings.
+func (a *app) showPreflight(problems []preflight.Problem, reached, hosts int) {
+	var bad []string
+	var warnings []preflight.Problem
+	for _, p := range problems {
+		if p.Severity == preflight.Warning {
+			warnings = append(warnings, p)
+		} else if !slices.Contains(bad, p.Host) {
+			bad = append(bad, p.Host)
+		}
+	}
+	line := fmt.Sprintf(" preflight   %d/%d hosts ok", reached-len(bad), hosts)
+	if len(warnings) > 0 {
+		line += "   " + count(len(warnings), "warning") + ":"
+	}
+	a.note(line)
+	for _, w := range warnings {
+		a.note(fmt.Sprintf("   %s: %s: %s (%s)", w.Host, w.Check, w.Cause, w.Remedy))
+	}
+}
+
+// trust is what the cluster's trust rests on. What is missing is made and, if keep, kept.
+func (d *declared) trust(keep bool) (*direct.Trust, error) {
+	t := &direct.Trust{Cluster: d.Name, Server: direct.Server(d.Cluster)}
+	var err error
+	if keep || d.dir.HasAuthorities() {
+		t.Authorities, err = d.dir.Authorities()
+	} else {
+		t.Authorities, err = pki.NewAuthorities(pki.CARequest{})
+	}
+	return t, err
+}
+
+// inventory is what other commands need to know of the cluster.
+func (d *declared) inventory() *state.Inventory {
+	i := &state.Inventory{
+		Cluster: d.Name, KubernetesVersion: d.KubernetesVersion, Server: direct.Server(d.Cluster), Bundle: d.bundle.Dir(),
+	}
+	for n := range d.Hosts {
+		h := &d.Hosts[n]
+		i.Hosts = append(i.Hosts, state.Host{
+			Name: h.Name, Role: h.Spec().Role, Address: h.Address, Port: h.Port, User: h.User, PrivateKeyPath: h.PrivateKeyPath,
+			NeedsPassword: !h.Password.IsZero(), HostKey: d.hosts.HostKey(h.Name),
+		})
+	}
+	return i
+}
+
+// seconds is a duration as people read it.
+func seconds(d time.Duration) string {
+	if d < time.Minute {
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	}
+	return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
+}

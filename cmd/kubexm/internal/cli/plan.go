@@ -1,0 +1,99 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/direct"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
+)
+
+func (a *app) plan() *cobra.Command {
+	s := &source{}
+	var out string
+	var all bool
+	cmd := &cobra.Command{
+		Use:   "plan -f config.yaml [-o plan.json]",
+		Short: "Show what would be changed on which host, and write it down",
+		Long: `Looks at all hosts, shows what differs from what the config file declares, and changes nothing.
+
+With -o the plan is written to a file, with secrets as references. "kubexm apply" does exactly what it says.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			d, p, err := a.showPlan(cmd.Context(), s, all)
+			if err != nil || out == "" {
+				return err
+			}
+			if err := errors.Join(d.keepInventory(), writePlan(p, out)); err != nil {
+				return err
+			}
+			fmt.Fprintf(a.Out, "Apply exactly this: kubexm apply %s\n", out)
+			return nil
+		},
+	}
+	s.addFlags(cmd)
+	cmd.Flags().StringVarP(&out, "output", "o", "", "file to write the plan to")
+	cmd.Flags().BoolVar(&all, "all", false, "show every step of the plan, not only what differs")
+	return cmd
+}
+
+// showPlan makes the plan of what a config file declares and shows what differs. Nothing is changed.
+func (a *app) showPlan(ctx context.Context, s *source, all bool) (*declared, *plan.Plan, error) {
+	d, err := a.declare(ctx, s)
+	if err != nil {
+		return nil, nil, err
+	}
+	tools := direct.Tools{Hosts: d.hosts, Bundle: d.bundle}
+	facts, err := a.examine(ctx, d, tools)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := direct.Plan(d.targets, facts, d.bundle)
+	if err != nil {
+		return nil, nil, err
+	}
+	if all {
+		return d, p, p.Text(a.Out)
+	}
+	if tools.Trust, err = d.trust(false); err != nil {
+		return nil, nil, err
+	}
+	report, err := tools.Engine().Check(ctx, p)
+	if err != nil {
+		return nil, nil, err
+	}
+	return d, p, p.Render(a.Out, report.Checks)
+}
+
+// keepInventory keeps, for "apply", how the hosts of a plan are reached.
+func (d *declared) keepInventory() error {
+	if err := d.dir.Make(); err != nil {
+		return err
+	}
+	i := d.inventory()
+	if known, err := d.dir.Inventory(); err != nil {
+		return err
+	} else if known != nil {
+		i.Ready, i.ReadyTime = known.Ready, known.ReadyTime
+	}
+	return d.dir.WriteInventory(i)
+}
+
+func writePlan(p *plan.Plan, path string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := p.Write(f); err != nil {
+		_ = f.Close()
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return f.Close()
+}

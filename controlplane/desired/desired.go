@@ -1,0 +1,114 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package desired builds the objects that a control plane Machine consists of. Nothing here connects to anything.
+package desired
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
+)
+
+// Machine is a new Machine. Its KubexmConfig and its infrastructure machine have its name.
+func Machine(c *state.ControlPlane, name string, infrastructure clusterv1.ContractVersionedObjectReference) *clusterv1.Machine {
+	m := &clusterv1.Machine{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: c.Object.Namespace, Name: name,
+			OwnerReferences: []metav1.OwnerReference{Owner(c.Object)},
+		},
+		Spec: clusterv1.MachineSpec{
+			ClusterName: c.Cluster.Name,
+			Version:     c.Object.Spec.Version,
+			Bootstrap: clusterv1.Bootstrap{ConfigRef: clusterv1.ContractVersionedObjectReference{
+				APIGroup: bootstrapv1.GroupVersion.Group, Kind: "KubexmConfig", Name: name,
+			}},
+			InfrastructureRef: infrastructure,
+			FailureDomain:     c.NextFailureDomain(),
+		},
+	}
+	Propagate(c, m)
+	return m
+}
+
+// Propagate brings what may be changed in place from the control plane to a Machine.
+func Propagate(c *state.ControlPlane, m *clusterv1.Machine) {
+	m.Labels, m.Annotations = merged(m.Labels, Labels(c)), merged(m.Annotations, Annotations(c))
+	t := c.Object.Spec.MachineTemplate.Spec
+	m.Spec.ReadinessGates = append(slices.Clone(ownGates), t.ReadinessGates...)
+	m.Spec.Taints = t.Taints
+	m.Spec.Deletion = clusterv1.MachineDeletionSpec{
+		NodeDrainTimeoutSeconds:        t.Deletion.NodeDrainTimeoutSeconds,
+		NodeVolumeDetachTimeoutSeconds: t.Deletion.NodeVolumeDetachTimeoutSeconds,
+		NodeDeletionTimeoutSeconds:     t.Deletion.NodeDeletionTimeoutSeconds,
+	}
+}
+
+// ownGates are what a Machine of ours needs beside its Node to be Ready.
+var ownGates = []clusterv1.MachineReadinessGate{
+	{ConditionType: state.APIServerPodHealthy},
+	{ConditionType: state.ControllerManagerPodHealthy},
+	{ConditionType: state.SchedulerPodHealthy},
+	{ConditionType: state.EtcdPodHealthy},
+}
+
+// Config is a new KubexmConfig. Its owner is the control plane until Cluster API makes it the Machine.
+func Config(c *state.ControlPlane, name string) *bootstrapv1.KubexmConfig {
+	owner := Owner(c.Object)
+	owner.Controller, owner.BlockOwnerDeletion = nil, nil
+	config := &bootstrapv1.KubexmConfig{ObjectMeta: metav1.ObjectMeta{
+		Namespace: c.Object.Namespace, Name: name, OwnerReferences: []metav1.OwnerReference{owner},
+	}}
+	PropagateConfig(c, config)
+	return config
+}
+
+// PropagateConfig brings the control plane's own part of its hosts to a KubexmConfig: the host follows.
+func PropagateConfig(c *state.ControlPlane, config *bootstrapv1.KubexmConfig) {
+	config.Labels, config.Annotations = merged(config.Labels, Labels(c)), merged(config.Annotations, Annotations(c))
+	config.Spec.Node = *c.Object.Spec.Node.DeepCopy()
+}
+
+// Owner is the reference to the control plane that its Machines have.
+func Owner(object *controlplanev1.KubexmControlPlane) metav1.OwnerReference {
+	return *metav1.NewControllerRef(object, controlplanev1.GroupVersion.WithKind("KubexmControlPlane"))
+}
+
+// Labels of all objects that a Machine consists of. Those of the contract come before the user's.
+func Labels(c *state.ControlPlane) map[string]string {
+	return merged(c.Object.Spec.MachineTemplate.ObjectMeta.Labels, map[string]string{
+		clusterv1.ClusterNameLabel:             c.Cluster.Name,
+		clusterv1.MachineControlPlaneLabel:     "",
+		clusterv1.MachineControlPlaneNameLabel: labelValue(c.Object.Name),
+	})
+}
+
+// Annotations of all objects that a Machine consists of.
+func Annotations(c *state.ControlPlane) map[string]string {
+	return maps.Clone(c.Object.Spec.MachineTemplate.ObjectMeta.Annotations)
+}
+
+// labelValue is the name, or its digest where it is too long for a label.
+func labelValue(name string) string {
+	if len(validation.IsValidLabelValue(name)) == 0 {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	return "hash-" + hex.EncodeToString(sum[:8])
+}
+
+func merged(a, b map[string]string) map[string]string {
+	all := make(map[string]string, len(a)+len(b))
+	maps.Copy(all, a)
+	maps.Copy(all, b)
+	return all
+}

@@ -1,0 +1,183 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package state is a control plane at one time, and the decisions that follow from it alone. Nothing here connects to
+// anything.
+package state
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+
+	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
+)
+
+// ControlPlane is all that one reconcile knows.
+type ControlPlane struct {
+	Object  *controlplanev1.KubexmControlPlane
+	Cluster *clusterv1.Cluster
+	// Machines are all of the Cluster's.
+	Machines []clusterv1.Machine
+	// Certificates is what is known of the Secrets with the certificate authorities: nil if all is well.
+	Certificates error
+	// Workload is what was seen through the cluster's own API, nil if it was not looked at.
+	Workload *Workload
+}
+
+// Workload is the cluster as seen through its own API.
+type Workload struct {
+	// Err is why it could not be looked at.
+	Err error
+	// Initialized is whether kubeadm has finished its first control plane host.
+	Initialized bool
+	// Components are those of the control plane, by the names of their Machines.
+	Components map[string][]Component
+}
+
+// Component is one part of the control plane on one host.
+type Component struct {
+	// Condition is the type of the Machine's condition.
+	Condition string
+	// Problem is what is wrong with it, "" if it is healthy.
+	Problem string
+}
+
+// Conditions of control plane Machines. The names are those that Cluster API's own control plane uses, so that its tools
+// group them.
+const (
+	APIServerPodHealthy         = "APIServerPodHealthy"
+	ControllerManagerPodHealthy = "ControllerManagerPodHealthy"
+	SchedulerPodHealthy         = "SchedulerPodHealthy"
+	EtcdPodHealthy              = "EtcdPodHealthy"
+)
+
+// Own are the control plane's Machines, the oldest first.
+func (c *ControlPlane) Own() []clusterv1.Machine {
+	own := slices.DeleteFunc(slices.Clone(c.Machines), func(m clusterv1.Machine) bool {
+		return !IsControlPlane(&m) || !metav1.IsControlledBy(&m, c.Object)
+	})
+	slices.SortFunc(own, func(a, b clusterv1.Machine) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	return own
+}
+
+// Workers are the Cluster's other Machines.
+func (c *ControlPlane) Workers() []clusterv1.Machine {
+	return slices.DeleteFunc(slices.Clone(c.Machines), func(m clusterv1.Machine) bool { return IsControlPlane(&m) })
+}
+
+// IsControlPlane reports whether a Machine is part of a control plane.
+func IsControlPlane(m *clusterv1.Machine) bool {
+	_, yes := m.Labels[clusterv1.MachineControlPlaneLabel]
+	return yes
+}
+
+// InfrastructureProvisioned reports whether Machines may be made.
+func (c *ControlPlane) InfrastructureProvisioned() bool {
+	return ptr.Deref(c.Cluster.Status.Initialization.InfrastructureProvisioned, false)
+}
+
+// Initialized reports whether the API server has ever taken requests.
+func (c *ControlPlane) Initialized() bool {
+	return ptr.Deref(c.Object.Status.Initialization.ControlPlaneInitialized, false)
+}
+
+// Replicas is how many Machines there must be.
+func (c *ControlPlane) Replicas() int {
+	if !c.Object.DeletionTimestamp.IsZero() {
+		return 0
+	}
+	return int(ptr.Deref(c.Object.Spec.Replicas, 1))
+}
+
+// NeedsMachine reports whether a Machine is to be made. A control plane that was initialized has its data on its hosts:
+// when the last of them is gone, another one would be another cluster under the same name.
+func (c *ControlPlane) NeedsMachine() bool {
+	return len(c.Own()) < c.Replicas() && !c.Lost()
+}
+
+// Lost reports whether the control plane was initialized and has no Machine any more.
+func (c *ControlPlane) Lost() bool {
+	return c.Initialized() && len(c.Own()) == 0 && c.Object.DeletionTimestamp.IsZero()
+}
+
+// NextFailureDomain is that of the next Machine: of those for control planes the one with the fewest, or "" where the
+// infrastructure offers none.
+func (c *ControlPlane) NextFailureDomain() string {
+	count := map[string]int{}
+	for _, m := range c.Own() {
+		count[m.Spec.FailureDomain]++
+	}
+	var offered []string
+	for _, d := range c.Cluster.Status.FailureDomains {
+		if ptr.Deref(d.ControlPlane, false) {
+			offered = append(offered, d.Name)
+		}
+	}
+	if len(offered) == 0 {
+		return ""
+	}
+	return slices.MinFunc(offered, func(a, b string) int {
+		return cmp.Or(cmp.Compare(count[a], count[b]), cmp.Compare(a, b))
+	})
+}
+
+// Versions are the versions of Kubernetes that Machines have, the oldest first. What a kubelet says counts before what its
+// Machine asks for.
+func Versions(machines []clusterv1.Machine) []clusterv1.StatusVersion {
+	count := map[string]int32{}
+	for i := range machines {
+		v := machines[i].Spec.Version
+		if info := machines[i].Status.NodeInfo; info != nil {
+			v = cmp.Or(info.KubeletVersion, v)
+		}
+		if v != "" {
+			count[v]++
+		}
+	}
+	var versions []clusterv1.StatusVersion
+	for v, n := range count {
+		versions = append(versions, clusterv1.StatusVersion{Version: v, Replicas: n})
+	}
+	slices.SortFunc(versions, func(a, b clusterv1.StatusVersion) int { return compareVersions(a.Version, b.Version) })
+	return versions
+}
+
+func compareVersions(a, b string) int {
+	if parsed, err := version.ParseSemantic(a); err == nil {
+		if order, err := parsed.Compare(b); err == nil && order != 0 {
+			return order
+		}
+	}
+	return cmp.Compare(a, b)
+}
+
+// Count is how many Machines have a condition.
+func Count(machines []clusterv1.Machine, condition string) int32 {
+	var n int32
+	for i := range machines {
+		if conditions.IsTrue(&machines[i], condition) {
+			n++
+		}
+	}
+	return n
+}
+
+// Next is when to look at the cluster again: soon while something is on its way.
+func (c *ControlPlane) Next() time.Duration {
+	switch {
+	case len(c.Own()) == 0:
+		return 0
+	case !conditions.IsTrue(c.Object, controlplanev1.AvailableCondition):
+		return 5 * time.Second
+	}
+	return time.Minute
+}
