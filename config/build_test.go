@@ -91,10 +91,17 @@ func TestComponents(t *testing.T) {
 			if got, want := each[object](t, all, "Certificate")[0].Spec.DNSNames[0], service+"."+namespace+".svc"; got != want {
 				t.Errorf("the certificate is for %s, and the Service is %s", got, want)
 			}
-			binding := each[object](t, all, "ClusterRoleBinding")[0]
-			if role := each[object](t, all, "ClusterRole")[0]; binding.RoleRef.Name != role.Metadata.Name ||
-				binding.Subjects[0].Name != pod.ServiceAccountName || binding.Subjects[0].Namespace != namespace {
-				t.Errorf("the role %s is bound as %s to %v, and the manager is %s", role.Metadata.Name, binding.RoleRef.Name, binding.Subjects, pod.ServiceAccountName)
+			bound := []string{}
+			for _, binding := range each[object](t, all, "ClusterRoleBinding") {
+				bound = append(bound, binding.RoleRef.Name)
+				if to := binding.Subjects[0]; to.Name != pod.ServiceAccountName || to.Namespace != namespace {
+					t.Errorf("%s is bound to %v, and the manager is %s", binding.RoleRef.Name, to, pod.ServiceAccountName)
+				}
+			}
+			for _, role := range each[object](t, all, "ClusterRole") {
+				if !slices.Contains(bound, role.Metadata.Name) {
+					t.Errorf("nobody has the role %s", role.Metadata.Name)
+				}
 			}
 
 			hooks := each[admissionregistrationv1.ValidatingWebhookConfiguration](t, all, "ValidatingWebhookConfiguration")[0]

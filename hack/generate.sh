@@ -18,3 +18,6 @@ for provider in bootstrap controlplane infrastructure; do
 	$generator webhook paths=$source/webhooks/... output:webhook:artifacts:config=config/webhook/$provider
 	$generator rbac:roleName=manager-role paths=$source/... output:rbac:artifacts:config=config/$provider
 done
+${CRD_REF_DOCS:-go run github.com/elastic/crd-ref-docs@v0.3.0} --source-path=. --config=hack/crd-ref-docs.yaml --renderer=markdown \
+	--output-path=docs/reference/api.md --log-level=ERROR
+(cd exp/embedded/crds && ./copy.sh)

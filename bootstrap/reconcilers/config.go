@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"strings"
 	"sync"
 	"time"
 
@@ -68,6 +69,8 @@ type Config struct {
 	Runner    *Runner
 	Dial      Dial
 	Artifacts Artifacts
+	// Plan plans a host: Pipelines, but in tests.
+	Plan Planner
 	// Reads is told everything that happens in runs. May be nil.
 	Reads event.Reader
 	// Holder names this process to who finds a host locked.
@@ -274,14 +277,14 @@ func (r *Config) converges(ctx context.Context, s *scope) (bool, ctrl.Result, er
 		return false, ctrl.Result{RequeueAfter: lastBackoff}, nil
 	}
 	m := r.recall(s.config.UID)
-	if m.input == "" {
-		m = recall(&s.config.Status, j.input)
-	}
 	if s.job != nil {
 		if s.job.What == converging && m.wants != j.input {
 			r.Runner.Cancel(s.key, errChanged)
 		}
-		return false, ctrl.Result{}, nil
+		return false, ctrl.Result{}, nil // we are told when it has ended
+	}
+	if m == (memory{}) {
+		m = recall(&s.config.Status, j.input)
 	}
 	d := m.decide(j.input, time.Now(), r.lookEvery(s.config.UID))
 	j.remembered = m.system
@@ -318,7 +321,7 @@ func (r *Config) jobFor(ctx context.Context, s *scope) (*job, error) {
 		return nil, err
 	}
 	return &job{
-		input: input, target: target, options: r.optionsFor(s),
+		input: input, target: target, options: r.optionsFor(s), planner: r.Plan,
 		bundle: func(ctx context.Context) (*artifact.Bundle, error) {
 			return r.Artifacts(ctx, target.Cluster.Artifacts, target.KubernetesVersion)
 		},
@@ -403,7 +406,7 @@ func lost(input string) func(error) outcome {
 func short(message string) string {
 	const most = 1000
 	if len(message) > most {
-		return message[:most] + "…"
+		return strings.ToValidUTF8(message[:most], "") + "…"
 	}
 	return message
 }

@@ -54,9 +54,10 @@ var errPreflight = errors.New("the host cannot become a Node as it is")
 
 // job is all that a host's run needs; it outlives the reconcile that made it.
 type job struct {
-	input  string
-	target spec.Target
-	bundle func(context.Context) (*artifact.Bundle, error)
+	input   string
+	target  spec.Target
+	bundle  func(context.Context) (*artifact.Bundle, error)
+	planner Planner
 	// options are the engine's, but for Artifacts and Reader.
 	options engine.Options
 	// remembered is what was last seen of the host, nil if nothing was.
@@ -93,7 +94,7 @@ func (j *job) do(ctx context.Context, tell event.Reader, act func(*engine.Engine
 	}
 	for range 2 {
 		planned := *out.system
-		if out.plan, out.err = j.plan(planned, bundle); out.err != nil {
+		if out.plan, out.err = j.planner(pipeline.Node{Target: j.target, System: planned}, bundle); out.err != nil {
 			out.planFailed = true
 			return out
 		}
@@ -129,9 +130,12 @@ func (j *job) examine(ctx context.Context, e *engine.Engine, out *outcome) {
 	}
 }
 
-func (j *job) plan(system host.System, bundle *artifact.Bundle) (*plan.Plan, error) {
-	node := pipeline.Node{Target: j.target, System: system}
-	if j.target.Host.Role == spec.RoleControlPlane {
+// Planner plans what a host must be.
+type Planner func(pipeline.Node, *artifact.Bundle) (*plan.Plan, error)
+
+// Pipelines plans by the host's role.
+func Pipelines(node pipeline.Node, bundle *artifact.Bundle) (*plan.Plan, error) {
+	if node.Target.Host.Role == spec.RoleControlPlane {
 		return pipeline.CreateControlPlane(node, bundle)
 	}
 	return pipeline.JoinWorker(node, bundle)

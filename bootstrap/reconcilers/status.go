@@ -11,6 +11,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
@@ -68,7 +69,7 @@ func summarise(c *bootstrapv1.KubexmConfig) {
 		}
 	}
 	if first == nil {
-		setTrue(c, bootstrapv1.ReadyCondition, bootstrapv1.ReadyCondition, "")
+		setTrue(c, bootstrapv1.ReadyCondition, clusterv1.ReadyReason, "")
 		return
 	}
 	message := first.Type

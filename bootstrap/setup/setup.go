@@ -50,6 +50,8 @@ type Options struct {
 	Artifacts reconcilers.Artifacts
 	// Dial connects to hosts, over SSH if nil.
 	Dial reconcilers.Dial
+	// Plan plans hosts, by the pipelines if nil.
+	Plan reconcilers.Planner
 	// Reader is told everything that happens on hosts, one event at a time. May be nil.
 	Reader event.Reader
 	// Holder names this process to who finds a host locked. If empty, "manager" and the name of this machine.
@@ -66,6 +68,9 @@ func (o Options) withDefaults() (Options, error) {
 	o.Progress = cmp.Or(o.Progress, 2*time.Second)
 	if o.Dial == nil {
 		o.Dial = reconcilers.DialSSH
+	}
+	if o.Plan == nil {
+		o.Plan = reconcilers.Pipelines
 	}
 	if o.Holder == "" {
 		name, err := os.Hostname()
@@ -138,7 +143,7 @@ func Reconcilers(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}
 	if err := b.Complete(&reconcilers.Config{
 		Client: reader, Reader: mgr.GetAPIReader(), WatchFilter: o.WatchFilter,
-		Events: mgr.GetEventRecorder("kubexmconfig"), Runner: runner, Dial: o.Dial, Artifacts: o.Artifacts, Reads: o.Reader,
+		Events: mgr.GetEventRecorder("kubexmconfig"), Runner: runner, Dial: o.Dial, Artifacts: o.Artifacts, Plan: o.Plan, Reads: o.Reader,
 		Holder: o.Holder, LookEvery: o.LookEvery,
 	}); err != nil {
 		return fmt.Errorf("set up the controller of KubexmConfigs: %w", err)

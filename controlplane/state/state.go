@@ -58,6 +58,9 @@ const (
 	EtcdPodHealthy              = "EtcdPodHealthy"
 )
 
+// ComponentConditions are all of them.
+var ComponentConditions = []string{APIServerPodHealthy, ControllerManagerPodHealthy, SchedulerPodHealthy, EtcdPodHealthy}
+
 // Own are the control plane's Machines, the oldest first.
 func (c *ControlPlane) Own() []clusterv1.Machine {
 	own := slices.DeleteFunc(slices.Clone(c.Machines), func(m clusterv1.Machine) bool {

@@ -25,8 +25,8 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// shutdownTimeout is how long reconciles have to end when the plane stops.
-const shutdownTimeout = 10 * time.Second
+// shutdownTimeout is how long reconciles, and what they do on hosts, have to end when the plane stops.
+const shutdownTimeout = 30 * time.Second
 
 // manager is the controller-runtime manager with all reconcilers and webhooks, while it runs.
 type manager struct {
@@ -54,7 +54,9 @@ func startManager(ctx context.Context, o Options, c *rest.Config, scheme *runtim
 	c = rest.CopyConfig(c)
 	c.UserAgent = remote.DefaultClusterAPIUserAgent(coreName)
 	c.WarningHandler = apiwarnings.DefaultHandler(log.WithName("API Server Warning"))
-	life, cancel := context.WithCancel(ctrl.LoggerInto(context.WithoutCancel(ctx), log))
+	// The manager ends its parts in an order of its own, reconcilers before the webhooks that they call, when life ends.
+	base := ctrl.LoggerInto(context.WithoutCancel(ctx), log)
+	life, cancel := context.WithCancel(base)
 	// A name of informers may be used once in a process; metrics alone show it.
 	informers := coreName + "-" + string(uuid.NewUUID())
 	mgr, err := ctrl.NewManager(c, ctrl.Options{
@@ -68,7 +70,7 @@ func startManager(ctx context.Context, o Options, c *rest.Config, scheme *runtim
 		Client:                  coresetup.ManagerClientOptions(),
 		WebhookServer:           server,
 		Metrics:                 metricsserver.Options{BindAddress: "0"},
-		BaseContext:             func() context.Context { return life },
+		BaseContext:             func() context.Context { return base },
 		GracefulShutdownTimeout: ptr.To(shutdownTimeout),
 		// Names of controllers are unique within a process, to keep apart their metrics, which nobody serves here.
 		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
@@ -103,7 +105,7 @@ func startManager(ctx context.Context, o Options, c *rest.Config, scheme *runtim
 		}
 	}()
 	if err := m.wait(ctx, mgr); err != nil {
-		return nil, errors.Join(err, m.stop())
+		return nil, errors.Join(err, m.stop(context.WithoutCancel(ctx)))
 	}
 	return m, nil
 }
@@ -131,11 +133,15 @@ func (m *manager) wait(ctx context.Context, mgr ctrl.Manager) error {
 	return nil
 }
 
-// stop returns when all reconciles have ended or the shutdownTimeout is over.
-func (m *manager) stop() error {
+// stop returns when all reconciles have ended, or the shutdownTimeout or ctx is over.
+func (m *manager) stop(ctx context.Context) error {
 	m.cancel()
-	<-m.done
-	return m.err
+	select {
+	case <-m.done:
+		return m.err
+	case <-ctx.Done():
+		return fmt.Errorf("%w before all reconciles had ended", context.Cause(ctx))
+	}
 }
 
 // endingCache counts as filled when the plane ends. A manager that is stopped while it fills its cache would otherwise
@@ -146,5 +152,8 @@ type endingCache struct {
 }
 
 func (c endingCache) WaitForCacheSync(ctx context.Context) bool {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(c.life, cancel)()
 	return c.Cache.WaitForCacheSync(ctx) || c.life.Err() != nil
 }

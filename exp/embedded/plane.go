@@ -44,19 +44,25 @@ type Plane struct {
 //
 // ctx limits the starting alone: the plane runs until Stop. The error is an *InUseError if another process has the
 // directory. If a child failed, the error names it and ends with the last lines of its log.
-func Start(ctx context.Context, o Options) (_ *Plane, err error) {
-	o, err = o.complete()
+func Start(ctx context.Context, o Options) (*Plane, error) {
+	o, err := o.complete()
 	if err != nil {
 		return nil, fmt.Errorf("management plane: %w", err)
 	}
 	p := &Plane{done: make(chan struct{}), stopping: make(chan struct{})}
-	if err := p.start(ctx, o); err != nil {
+	starting, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if err := p.start(starting, cancel, o); err != nil {
+		// The end of a child is why whatever else has failed.
+		if exit := new(child.ExitError); errors.As(context.Cause(starting), &exit) {
+			err = exit
+		}
 		return nil, fmt.Errorf("management plane: %w", errors.Join(err, p.unwind(context.WithoutCancel(ctx))))
 	}
 	return p, nil
 }
 
-func (p *Plane) start(ctx context.Context, o Options) error {
+func (p *Plane) start(ctx context.Context, cancel context.CancelCauseFunc, o Options) error {
 	begin := time.Now()
 	// The mode of a directory that was there already is not left to chance: it keeps others from keys and from etcd.
 	if err := errors.Join(os.MkdirAll(o.Dir, 0o700), os.Chmod(o.Dir, 0o700)); err != nil {
@@ -93,15 +99,15 @@ func (p *Plane) start(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	p.later(etcd.Stop)
+	p.run(ctx, cancel, etcd)
 	if err := waitEtcd(ctx, etcd, o.Dir); err != nil {
-		return fmt.Errorf("etcd: %w", err)
+		return err
 	}
 	apiServer, err := startAPIServer(ctx, o, port)
 	if err != nil {
 		return err
 	}
-	p.later(apiServer.Stop)
+	p.run(ctx, cancel, apiServer)
 
 	// While the API server starts.
 	wanted, err := definitions(o.CRDs)
@@ -114,13 +120,13 @@ func (p *Plane) start(ctx context.Context, o Options) error {
 	}
 
 	if err := waitAPIServer(ctx, apiServer, p.config); err != nil {
-		return fmt.Errorf("kube-apiserver: %w", err)
+		return err
 	}
 	controllerManager, err := startControllerManager(ctx, o)
 	if err != nil {
 		return err
 	}
-	p.later(controllerManager.Stop)
+	p.run(ctx, cancel, controllerManager)
 	if err := installDefinitions(ctx, p.config, wanted); err != nil {
 		return err
 	}
@@ -134,7 +140,7 @@ func (p *Plane) start(ctx context.Context, o Options) error {
 	if err != nil {
 		return fmt.Errorf("manager: %w%s", err, child.Tail(filepath.Join(o.Dir, "plane.log")))
 	}
-	p.later(func(context.Context) error { return m.stop() })
+	p.later(m.stop)
 
 	go p.watch(m, etcd, apiServer, controllerManager)
 	o.Log.Info("Management plane is ready", "dir", o.Dir, "server", p.config.Host, "after", time.Since(begin).Round(time.Millisecond).String())
@@ -142,6 +148,18 @@ func (p *Plane) start(ctx context.Context, o Options) error {
 }
 
 func (p *Plane) later(undo func(context.Context) error) { p.undo = append(p.undo, undo) }
+
+// run sees to it that process is stopped with the plane, and that the start, of which ctx is, does not go on without it.
+func (p *Plane) run(ctx context.Context, cancel context.CancelCauseFunc, process *child.Process) {
+	p.later(process.Stop)
+	go func() {
+		select {
+		case <-process.Done():
+			cancel(process.Err())
+		case <-ctx.Done():
+		}
+	}()
+}
 
 func (p *Plane) createNamespace(ctx context.Context, name string) error {
 	if name == "" {
@@ -195,8 +213,8 @@ func (p *Plane) Client() client.WithWatch { return p.client }
 // directory as well.
 func (p *Plane) Kubeconfig() []byte { return slices.Clone(p.kubeconfig) }
 
-// Stop ends the reconcilers, then the children, and frees the directory. When ctx is over, it no longer waits for a
-// child to end by itself. A second call returns what the first one did.
+// Stop ends the reconcilers, then the children, and frees the directory. When ctx is over, it no longer waits for
+// anything to end by itself. A second call returns what the first one did.
 func (p *Plane) Stop(ctx context.Context) error {
 	p.stop.Do(func() {
 		close(p.stopping)

@@ -37,7 +37,7 @@ func waitReady(ctx context.Context, p *child.Process, client *http.Client, url s
 		case <-p.Done():
 			return p.Err()
 		case <-ctx.Done():
-			return fmt.Errorf("%w before it was ready: %w%s", context.Cause(ctx), err, child.Tail(p.LogPath()))
+			return fmt.Errorf("%s: %w before it was ready: %w%s", p.Name(), context.Cause(ctx), err, child.Tail(p.LogPath()))
 		case <-ticker.C:
 		}
 	}

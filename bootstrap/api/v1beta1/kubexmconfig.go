@@ -15,8 +15,8 @@ type KubexmConfigSpec struct {
 	// The host's own kubelet, labels, taints, system, files and commands.
 	spec.Node `json:",inline"`
 
-	// ssh is how the host is reached. It is for infrastructure that does not say so itself: with KubexmMachines it must
-	// not be set, because their KubexmHosts say it.
+	// ssh is how the host is reached. It is for infrastructure that does not say so itself; with KubexmMachines it has no
+	// use, because their KubexmHosts say it.
 	// +optional
 	SSH SSH `json:"ssh,omitempty,omitzero"`
 }

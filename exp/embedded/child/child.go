@@ -106,6 +106,9 @@ func (p *Process) run(cmd *exec.Cmd, started chan<- error) {
 	close(p.done)
 }
 
+// Name is that of its Spec.
+func (p *Process) Name() string { return p.spec.Name }
+
 // PID is the child's process id.
 func (p *Process) PID() int { return p.pid }
 

@@ -55,7 +55,10 @@ func takeOver(ctx context.Context, spec Spec) (*os.File, error) {
 		}
 		if lock != nil {
 			// An id of the past must not be taken for that of the next holder.
-			return lock, lock.Truncate(0)
+			if err := lock.Truncate(0); err != nil {
+				return nil, errors.Join(fmt.Errorf("%s: %w", spec.Name, err), lock.Close())
+			}
+			return lock, nil
 		}
 		pid := readPID(path)
 		// 0: the holder is dying with a parent that was killed before it wrote the id.

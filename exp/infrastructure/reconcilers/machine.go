@@ -117,7 +117,7 @@ func (r *Machine) provide(ctx context.Context, s *machineScope) (ctrl.Result, er
 	}
 
 	candidate, err := r.snapshot(ctx, s)
-	if err != nil {
+	if err != nil || candidate == nil {
 		return ctrl.Result{}, err
 	}
 	chosen := candidate.choose(r.now())
@@ -142,7 +142,9 @@ func (r *Machine) provide(ctx context.Context, s *machineScope) (ctrl.Result, er
 	return ctrl.Result{}, nil
 }
 
-// snapshot reads the hosts that the choice is among. A machine that has its host looks at that one alone.
+// snapshot reads the hosts that the choice is among. A machine that has its host looks at that one alone. It is nil when
+// the cache does not show yet that the machine has its host: an event of that is on its way, and until then the host
+// would be marked as in use again, which it may not be any more.
 func (r *Machine) snapshot(ctx context.Context, s *machineScope) (*claimant, error) {
 	c := &claimant{machine: s.machine, owner: s.owner}
 	if name := s.machine.Status.HostRef.Name; name != "" {
@@ -153,6 +155,10 @@ func (r *Machine) snapshot(ctx context.Context, s *machineScope) (*claimant, err
 			c.hosts = []infrav1.KubexmHost{host}
 		}
 		return c, nil
+	}
+	live := &infrav1.KubexmMachine{}
+	if err := r.Reader.Get(ctx, client.ObjectKeyFromObject(s.machine), live); err != nil || live.Status.HostRef.Name != "" {
+		return nil, client.IgnoreNotFound(err)
 	}
 	hosts := &infrav1.KubexmHostList{}
 	if err := r.Reader.List(ctx, hosts, client.InNamespace(s.machine.Namespace)); err != nil {

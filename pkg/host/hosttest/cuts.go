@@ -17,6 +17,7 @@ const maxBoundaries = 100
 func testCuts(t *testing.T, fixture func(t *testing.T) Fixture) {
 	for _, k := range kinds(fixture(t)) {
 		t.Run(k.name, func(t *testing.T) {
+			parallel(t, fixture)
 			for n := 1; n <= maxBoundaries; n++ {
 				whole := false
 				t.Run(fmt.Sprintf("Do%d", n), func(t *testing.T) { whole = k.cutDo(newRig(t, fixture(t)), n) })

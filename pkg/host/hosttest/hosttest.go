@@ -39,6 +39,8 @@ type Fixture struct {
 	Sysctl string
 	// FilesOnly says that units, sysctls and swap are not to be touched: the host is a directory of somebody's machine.
 	FilesOnly bool
+	// Parallel says that the fixtures of two tests have nothing to do with each other.
+	Parallel bool
 	// Machine says that commands run: a real kernel, process list and file systems.
 	Machine bool
 }
@@ -53,6 +55,12 @@ func Run(t *testing.T, fixture func(t *testing.T) Fixture) {
 	t.Run("Refusals", func(t *testing.T) { testRefusals(t, fixture(t)) })
 	if fixture(t).Machine {
 		t.Run("Machine", func(t *testing.T) { testMachine(t, fixture) })
+	}
+}
+
+func parallel(t *testing.T, fixture func(t *testing.T) Fixture) {
+	if fixture(t).Parallel {
+		t.Parallel()
 	}
 }
 

@@ -364,6 +364,7 @@ func (k kind) setUp(r *rig) {
 func testKinds(t *testing.T, fixture func(t *testing.T) Fixture) {
 	for _, k := range kinds(fixture(t)) {
 		t.Run(k.name, func(t *testing.T) {
+			parallel(t, fixture)
 			r := newRig(t, fixture(t))
 			k.setUp(r)
 			changes := k.changes(r)

@@ -54,7 +54,7 @@ func config(user string) Config {
 
 func connect(t *testing.T, c Config) *Host {
 	t.Helper()
-	h, err := Dial(t.Context(), c)
+	h, err := Dial(context.WithoutCancel(t.Context()), c) // cleanups dial, too
 	if err != nil {
 		t.Fatalf("dial: %v", err)
 	}

@@ -78,8 +78,12 @@ It keeps what it must know of a cluster in ./.kubexm/<cluster>.
 		return nil
 	}
 	root.AddCommand(
-		a.plan(), a.apply(),
+		group("create", "Create what is declared", a.createCluster()),
+		group("delete", "Delete a cluster", a.deleteCluster()),
+		a.kubeconfig(), a.plan(), a.apply(),
 		group("bundle", "Make and check bundles of artifacts", a.bundleCreate(), a.bundleVerify(), a.bundleList()),
+		group("run", "Run something on hosts", a.runCommand()),
+		group("reset", "Give hosts back as they were", a.resetHost()),
 		a.version(),
 	)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })

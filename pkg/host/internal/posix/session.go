@@ -272,7 +272,7 @@ func (s *session) Do(ctx context.Context, a host.Act) (*host.Facts, error) {
 	now := time.Now().UTC()
 	journaled := host.JournalEntry{Run: s.run.ID, Digest: a.Digest, Time: now}
 	sc.line("I=-1; s_boundary")
-	sc.line(`printf '\n%s\n'`, quote(journalLine(a.Node, journaled)), `>>"$S/journal" || c_fail 1`)
+	sc.line(`printf '\n%s\n'`, quote(journalLine(a.Node, journaled)), `>>"$S/journal" || c_unwritten "$S"`)
 
 	r := &actReader{session: s, act: a, answer: newAnswer(o)}
 	sent := time.Now()

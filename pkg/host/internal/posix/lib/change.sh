@@ -16,13 +16,20 @@ c_fail() {
 	exit 1
 }
 
+# The shell could not write below directory $1. dash says "I/O error" whatever the reason; the one that matters is found here.
+c_unwritten() {
+	set -- "$1" $(stat -f -c '%f %d' -- "$1")
+	[ "${2:-9}" -gt 8 ] && [ "${3:-9}" -gt 0 ] || echo "$1: No space left on device" >&2
+	c_fail 1
+}
+
 # Run, or fail with the command's code.
 c_try() { "$@" || c_fail $?; }
 
 # Record what was there: kind, word, target as a field, more fields.
 c_record() {
 	line="$Q $R $* ;"
-	printf '\n+ %s\n' "$line" >>"$S/undo.log" || c_fail 1
+	printf '\n+ %s\n' "$line" >>"$S/undo.log" || c_unwritten "$S"
 	k_say record "$line"
 	Q=$((Q + 1))
 }
@@ -112,7 +119,7 @@ c_file() {
 	c_parents "$1" "$2"
 	c_save file "$1" "$2"
 	c_exists "$new" && c_try rm -rf -- "$new"
-	(umask "$5"; set -C; c_put >"$new") || c_fail 1
+	(umask "$5"; set -C; c_put >"$new") || { (c_unwritten "${1%/*}"); rm -f -- "$new"; exit 1; }
 	c_own "$new" "$4" "$6"
 	c_try sync "$S/undo.log" "$new"
 	s_boundary
@@ -254,7 +261,7 @@ c_rewrite() {
 	new=${1%/*}/.${1##*/}.kubexm
 	c_exists "$new" && c_try rm -rf -- "$new"
 	c_try cp -a -- "$1" "$new"
-	cat "$3" >"$new" || c_fail 1
+	cat "$3" >"$new" || { rm -f -- "$new"; c_fail 1; }
 	c_try sync "$S/undo.log" "$new"
 	s_boundary
 	mv -fT -- "$new" "$1" 2>"$T/mv" && return 0
@@ -284,7 +291,7 @@ c_sysctl() {
 	c_words "$3"
 	[ "$before" = "$words" ] && return 0
 	if [ "$W" -eq 0 ]; then
-		printf '%s\n' "$old" >"$S/undo/$Q" || c_fail 1
+		printf '%s\n' "$old" >"$S/undo/$Q" || c_unwritten "$S"
 		c_try sync "$S/undo/$Q"
 		c_record sysctl sysctl "$1"
 		c_try sync "$S/undo.log"
@@ -322,7 +329,7 @@ c_swapoff() {
 	[ -f /etc/fstab ] && lines=$(grep -E '^[[:space:]]*[^#[:space:]]+[[:space:]]+[^[:space:]]+[[:space:]]+swap([[:space:]]|$)' /etc/fstab)
 	[ -n "$devices$lines" ] || return 0
 	if [ "$W" -eq 0 ]; then
-		printf '%s\n' "$devices" >"$S/undo/$Q" || c_fail 1
+		printf '%s\n' "$devices" >"$S/undo/$Q" || c_unwritten "$S"
 		c_try sync "$S/undo/$Q"
 		c_record swap swap -
 		c_try sync "$S/undo.log"

@@ -24,7 +24,7 @@ u_entry() {
 
 # Entry $1 counts no more.
 u_done() {
-	printf '\n- %s ;\n' "$1" >>"$S/undo.log" || c_fail 1
+	printf '\n- %s ;\n' "$1" >>"$S/undo.log" || c_unwritten "$S"
 	c_try sync "$S/undo.log"
 	rm -rf "$S/undo/$1" "$S/undo/$1".*
 }
@@ -75,6 +75,7 @@ u_meta() {
 u_block() {
 	[ -f "$3" ] && [ -f "$S/undo/$1" ] || return 0
 	c_inplace "$3" "$5"
+	cmp -s "$S/undo/$1" "$3" && return 0
 	if cmp -s "$S/undo/$1.new" "$3"; then
 		u_kept "$1" "$3"
 		return
@@ -196,10 +197,11 @@ u_claimed_kept() {
 u_clear() {
 	mounts=
 	while read -r id parent device root point rest; do
+		# mountinfo writes blanks in octal.
+		case $point in *\\*) point=$(printf %b "$point") ;; esac
 		case $point in "$1" | "$1"/*) mounts="$point$NL$mounts" ;; esac
 	done </proc/self/mountinfo
 	printf %s "$mounts" | while read -r point; do
-		point=$(printf %b "$point")
 		umount -- "$point" 2>/dev/null || umount -l -- "$point" || exit 1
 	done || c_fail 1
 	c_exists "$1" || return 0

@@ -1,0 +1,107 @@
+# Everything that this repository does for a person is a target here: `make help`.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+GO ?= go
+BUNDLE ?= build/bundle
+KUBERNETES_VERSION ?= v1.36.3
+QUICKSTART := .kubexm/quickstart
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+
+# Tools, pinned here and nowhere else.
+CONTROLLER_GEN := $(GO) run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.21.0
+CRD_REF_DOCS := $(GO) run github.com/elastic/crd-ref-docs@v0.3.0
+GOLANGCI_LINT_VERSION := v2.15.0
+GOTESTSUM_VERSION := v1.13.0
+TOOLS := $(abspath build/tools)
+GOLANGCI_LINT := $(TOOLS)/golangci-lint-$(GOLANGCI_LINT_VERSION)
+GOTESTSUM := $(TOOLS)/gotestsum-$(GOTESTSUM_VERSION)
+ASSETS := $(abspath build/assets)
+
+export KUBEBUILDER_ASSETS := $(ASSETS)
+export KUBEXM_BUNDLE := $(abspath $(BUNDLE))
+
+##@ The two that matter
+
+.PHONY: quickstart
+quickstart: build artifacts ## Two real hosts become a Kubernetes cluster, and prove that it works
+	hack/quickstart.sh
+
+.PHONY: test
+test: test-unit test-envtest test-hosts ## Unit tests, golden plans, API server tests, steps on a real host
+
+##@ Run
+
+.PHONY: quickstart-clean
+quickstart-clean: ## Give the quickstart's hosts back and remove all of it
+	hack/quickstart.sh clean
+
+.PHONY: build
+build: ## Compile bin/kubexm and bin/manager
+	$(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/ ./cmd/kubexm ./cmd/manager
+
+.PHONY: artifacts
+artifacts: deps build ## Build or reuse Kubernetes and all else that a cluster needs, as a verified bundle
+	bin/kubexm bundle create --kubernetes-version $(KUBERNETES_VERSION) --output $(BUNDLE)
+	@mkdir -p $(ASSETS)
+	@ln -sf $(abspath $(BUNDLE))/kubernetes/$(KUBERNETES_VERSION)/*/kube-apiserver $(abspath $(BUNDLE))/kubernetes/$(KUBERNETES_VERSION)/*/kube-controller-manager $(abspath $(BUNDLE))/kubernetes/$(KUBERNETES_VERSION)/*/kubectl $(abspath $(BUNDLE))/etcd/*/*/etcd $(ASSETS)/
+
+.PHONY: deps
+deps: ## Install the distribution packages that building and testing need
+	hack/deps.sh
+
+##@ Test
+
+.PHONY: test-unit
+test-unit: $(GOTESTSUM) ## Unit tests and golden plans; no Docker, no artifacts
+	$(GOTESTSUM) --format pkgname-and-test-fails -- ./...
+
+.PHONY: test-envtest
+test-envtest: $(GOTESTSUM) artifacts ## Reconcilers, webhooks and the embedded plane against a real API server
+	$(GOTESTSUM) --format pkgname-and-test-fails -- -tags envtest -p 1 -timeout 20m $$(hack/tagged.sh envtest)
+
+.PHONY: test-hosts
+test-hosts: $(GOTESTSUM) artifacts ## Steps and the SSH host on real hosts (containers with systemd and sshd)
+	$(GOTESTSUM) --format pkgname-and-test-fails -- -tags hosts -p 1 -timeout 30m $$(hack/tagged.sh hosts)
+
+.PHONY: e2e
+e2e: $(GOTESTSUM) artifacts ## A real cluster by objects: create, scale 1 → 3 → 1, delete a Machine, delete the Cluster
+	$(GOTESTSUM) --format standard-verbose -- -tags e2e -timeout 40m -count=1 ./test/e2e/...
+
+.PHONY: faults
+faults: $(GOTESTSUM) artifacts ## Kill, cut, pause, fill and corrupt, at every step boundary (FAULTS_BUDGET=10m for a sample)
+	$(GOTESTSUM) --format standard-verbose -- -tags faults -timeout 120m -count=1 ./test/faults/...
+
+.PHONY: bench
+bench: artifacts ## Speed and memory side by side with a plain shell; writes build/bench.json
+	$(GO) run ./test/bench
+
+##@ Keep
+
+.PHONY: generate
+generate: ## Regenerate deepcopy, CRDs, RBAC and the API reference
+	CONTROLLER_GEN="$(CONTROLLER_GEN)" CRD_REF_DOCS="$(CRD_REF_DOCS)" hack/generate.sh
+
+.PHONY: lint
+lint: $(GOLANGCI_LINT) ## Lint
+	$(GOLANGCI_LINT) run --timeout 15m ./...
+
+.PHONY: verify
+verify: generate lint ## Regenerate, tidy, vet, lint, architecture; fails if anything changes
+	$(GO) mod tidy
+	$(GO) vet -tags 'envtest hosts e2e faults' ./...
+	$(GO) test ./internal/architecture/...
+	hack/clean-tree.sh
+
+$(GOLANGCI_LINT):
+	GOBIN=$(TOOLS) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
+	mv $(TOOLS)/golangci-lint $@
+
+$(GOTESTSUM):
+	GOBIN=$(TOOLS) $(GO) install gotest.tools/gotestsum@$(GOTESTSUM_VERSION)
+	mv $(TOOLS)/gotestsum $@
+
+.PHONY: help
+help: ## This list
+	@awk 'BEGIN {FS = ":.*##"} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*##/ {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -1,0 +1,328 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build envtest
+
+package setup_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/setup"
+	"github.com/mensylisir/cluster-api-provider-kubexm/config/crd"
+	"github.com/mensylisir/cluster-api-provider-kubexm/config/webhook"
+	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
+	controlplane "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/setup"
+	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/exp/embedded"
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+	infrastructure "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/setup"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/fake"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/ssh"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pipeline"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
+)
+
+const (
+	namespace   = "fleet"
+	version     = "v1.36.3"
+	fingerprint = "SHA256:uNiVztksCsDhcc0u9e8BrWfPrQmMlQWbZ+Yb9Jgkl3c"
+	patience    = time.Minute
+	// made is the file that the test's plan has on each host, and that shows that the host is a Node.
+	made = "/etc/kubexm-test"
+)
+
+// fleet is a management plane with Cluster API's own reconcilers and ours, and hosts in memory.
+type fleet struct {
+	*WithT
+	t   *testing.T
+	api client.Client
+
+	mu       sync.Mutex
+	machines map[string]*fake.Machine
+	down     map[string]bool
+}
+
+func newFleet(t *testing.T, hosts int) *fleet {
+	t.Helper()
+	f := &fleet{WithT: NewWithT(t), t: t, machines: map[string]*fake.Machine{}, down: map[string]bool{}}
+	for i := range hosts {
+		address := fmt.Sprintf("10.1.0.%d", i+1)
+		m := fake.New(fmt.Sprintf("host%d", i+1))
+		m.System.Addresses = []string{address + "/24"}
+		m.System.HostnameAddresses = []string{address}
+		f.machines[address] = m
+	}
+	definitions, err := crd.CRDs()
+	f.Expect(err).NotTo(HaveOccurred())
+	hooks, err := webhook.All()
+	f.Expect(err).NotTo(HaveOccurred())
+	assets := os.Getenv("KUBEBUILDER_ASSETS")
+	plane, err := embedded.Start(t.Context(), embedded.Options{
+		Dir: t.TempDir(), Namespace: namespace,
+		Etcd: filepath.Join(assets, "etcd"), APIServer: filepath.Join(assets, "kube-apiserver"),
+		ControllerManager:  filepath.Join(assets, "kube-controller-manager"),
+		AddToScheme:        []func(*runtime.Scheme) error{setup.AddToScheme, controlplane.AddToScheme, infrastructure.AddToScheme},
+		CRDs:               definitions,
+		MutatingWebhooks:   hooks.Mutating,
+		ValidatingWebhooks: hooks.Validating,
+		Setup:              []func(context.Context, ctrl.Manager) error{f.providers},
+	})
+	f.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(func() {
+		if err := plane.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	f.api = plane.Client()
+	return f
+}
+
+func (f *fleet) providers(ctx context.Context, mgr ctrl.Manager) error {
+	return errors.Join(
+		infrastructure.Webhooks(mgr), infrastructure.Reconcilers(mgr, infrastructure.Options{}),
+		controlplane.Webhooks(mgr), controlplane.Reconcilers(ctx, mgr, controlplane.Options{Workload: f.workload}),
+		setup.Webhooks(mgr), setup.Reconcilers(ctx, mgr, setup.Options{
+			Dial: f.dial, Plan: plans, LookEvery: time.Second, Progress: 50 * time.Millisecond,
+			Artifacts: func(context.Context, spec.Artifacts, string) (*artifact.Bundle, error) { return nil, nil },
+		}),
+	)
+}
+
+// plans makes a host have one file with what it was told.
+func plans(n pipeline.Node, _ *artifact.Bundle) (*plan.Plan, error) {
+	b := plan.New("Test", n.Target.ClusterName)
+	b.Host(n.Target.Host.Name, plan.Module{Name: "test", Tasks: []plan.Task{{Name: "file", Steps: []step.Step{
+		step.File{Path: made, Mode: 0o644, Content: step.Literal(fmt.Sprintf("%s %s %s\n",
+			n.Target.Host.Role, n.Target.Cluster.ControlPlaneEndpoint.HostPort(), n.Target.Node.NodeLabels["pool"]))},
+	}}}})
+	return b.Plan()
+}
+
+func (f *fleet) dial(_ context.Context, c ssh.Config) (host.Host, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	m, found := f.machines[c.Address]
+	if !found || f.down[c.Address] {
+		return nil, &host.Error{Kind: host.KindUnreachable, Host: c.Name, Message: "cannot connect to " + c.Address}
+	}
+	return m.Connect(), nil
+}
+
+// workload says that the cluster is up as soon as its host is what it must be.
+func (f *fleet) workload(_ context.Context, _ secret.Value, machines []clusterv1.Machine) *state.Workload {
+	w := &state.Workload{Components: map[string][]state.Component{}}
+	for _, m := range machines {
+		for _, a := range m.Status.Addresses {
+			if a.Type == clusterv1.MachineExternalIP && f.content(a.Address) != "" {
+				w.Initialized = true
+				for _, kind := range state.ComponentConditions {
+					w.Components[m.Name] = append(w.Components[m.Name], state.Component{Condition: kind})
+				}
+			}
+		}
+	}
+	return w
+}
+
+// content is what the file of the test's plan has on a host, "" if it is not there.
+func (f *fleet) content(address string) string {
+	connection := f.machines[address].Connect()
+	defer connection.Close()
+	facts, err := connection.Observe(context.Background(), host.Query{Paths: []host.PathQuery{{Path: made, Content: true}}})
+	if err != nil {
+		return ""
+	}
+	return string(facts.Paths[made].Content)
+}
+
+// used are the addresses of the hosts that have the file.
+func (f *fleet) used() []string {
+	var used []string
+	for address := range f.machines {
+		if f.content(address) != "" {
+			used = append(used, address)
+		}
+	}
+	return used
+}
+
+func (f *fleet) setDown(address string, down bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.down[address] = down
+}
+
+func (f *fleet) create(objects ...client.Object) {
+	f.t.Helper()
+	for _, o := range objects {
+		o.SetNamespace(namespace)
+		f.Expect(f.api.Create(f.t.Context(), o)).To(Succeed(), "%T", o)
+	}
+}
+
+// declare creates a cluster of one control plane Machine and so many workers.
+func (f *fleet) declare(workers int32) {
+	f.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "ssh"}, Data: map[string][]byte{"password": []byte("secret")}})
+	for address, m := range f.machines {
+		f.create(&infrav1.KubexmHost{
+			ObjectMeta: metav1.ObjectMeta{Name: m.System.Hostname},
+			Spec: infrav1.KubexmHostSpec{Address: address, SSH: infrav1.SSH{
+				User: "root", CredentialsRef: infrav1.CredentialsReference{Name: "ssh"}, HostKey: fingerprint,
+			}},
+		})
+	}
+	template := clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: "KubexmMachineTemplate", Name: "any"}
+	labels := map[string]string{clusterv1.ClusterNameLabel: "prod", "pool": "a"}
+	f.create(
+		&infrav1.KubexmMachineTemplate{ObjectMeta: metav1.ObjectMeta{Name: "any"}},
+		&infrav1.KubexmCluster{ObjectMeta: metav1.ObjectMeta{Name: "prod"}},
+		&controlplanev1.KubexmControlPlane{ObjectMeta: metav1.ObjectMeta{Name: "prod"}, Spec: controlplanev1.KubexmControlPlaneSpec{
+			Version:         version,
+			MachineTemplate: controlplanev1.MachineTemplate{Spec: controlplanev1.MachineTemplateSpec{InfrastructureRef: template}},
+		}},
+		&bootstrapv1.KubexmConfigTemplate{ObjectMeta: metav1.ObjectMeta{Name: "workers"}},
+		&clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "prod"}, Spec: clusterv1.ClusterSpec{
+			InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: "KubexmCluster", Name: "prod"},
+			ControlPlaneRef:   clusterv1.ContractVersionedObjectReference{APIGroup: controlplanev1.GroupVersion.Group, Kind: "KubexmControlPlane", Name: "prod"},
+		}},
+		&clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "workers"}, Spec: clusterv1.MachineDeploymentSpec{
+			ClusterName: "prod", Replicas: ptr.To(workers), Selector: metav1.LabelSelector{MatchLabels: labels},
+			Template: clusterv1.MachineTemplateSpec{ObjectMeta: clusterv1.ObjectMeta{Labels: labels}, Spec: clusterv1.MachineSpec{
+				ClusterName: "prod", Version: version, InfrastructureRef: template,
+				Bootstrap: clusterv1.Bootstrap{ConfigRef: clusterv1.ContractVersionedObjectReference{
+					APIGroup: bootstrapv1.GroupVersion.Group, Kind: "KubexmConfigTemplate", Name: "workers",
+				}},
+			}},
+		}},
+	)
+}
+
+func (f *fleet) configs() []bootstrapv1.KubexmConfig {
+	list := &bootstrapv1.KubexmConfigList{}
+	f.Expect(f.api.List(f.t.Context(), list, client.InNamespace(namespace))).To(Succeed())
+	return list.Items
+}
+
+// readyConfigs are the KubexmConfigs that are Ready; if not all, why the others are not is logged when the test fails.
+func (f *fleet) readyConfigs() int {
+	n := 0
+	for _, c := range f.configs() {
+		if conditions.IsTrue(&c, bootstrapv1.ReadyCondition) {
+			n++
+		}
+	}
+	return n
+}
+
+func (f *fleet) explain() {
+	if !f.t.Failed() {
+		return
+	}
+	for _, c := range f.configs() {
+		for _, condition := range c.Status.Conditions {
+			f.t.Logf("KubexmConfig %s: %s %s %s: %s", c.Name, condition.Type, condition.Status, condition.Reason, condition.Message)
+		}
+	}
+	cp := &controlplanev1.KubexmControlPlane{}
+	_ = f.api.Get(context.Background(), client.ObjectKey{Namespace: namespace, Name: "prod"}, cp)
+	for _, condition := range cp.Status.Conditions {
+		f.t.Logf("KubexmControlPlane: %s %s %s: %s", condition.Type, condition.Status, condition.Reason, condition.Message)
+	}
+}
+
+func (f *fleet) scale(workers int32) {
+	md := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "workers"}}
+	patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, workers))
+	f.Expect(f.api.Patch(f.t.Context(), md, patch)).To(Succeed())
+}
+
+func TestLifecycle(t *testing.T) {
+	f := newFleet(t, 4)
+	defer f.explain()
+	f.declare(1)
+
+	t.Log("a cluster comes up by plain objects")
+	f.Eventually(f.readyConfigs, patience, 50*time.Millisecond).Should(Equal(2))
+	f.Expect(f.used()).To(HaveLen(2))
+	cp := &controlplanev1.KubexmControlPlane{}
+	f.Eventually(func(g Gomega) {
+		g.Expect(f.api.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "prod"}, cp)).To(Succeed())
+		g.Expect(conditions.IsTrue(cp, controlplanev1.AvailableCondition)).To(BeTrue())
+		g.Expect(cp.Status.Versions).To(Equal([]clusterv1.StatusVersion{{Version: version, Replicas: 1}}))
+	}, patience, 50*time.Millisecond).Should(Succeed())
+
+	t.Log("it scales up")
+	f.scale(3)
+	f.Eventually(f.readyConfigs, patience, 50*time.Millisecond).Should(Equal(4))
+
+	t.Log("what somebody changed on a host is shown and repaired")
+	drifted := f.used()[0]
+	before := f.content(drifted)
+	f.machines[drifted].Put(made, "changed by somebody\n", 0o644)
+	f.Eventually(func() string { return f.content(drifted) }, patience, 50*time.Millisecond).Should(Equal(before))
+
+	t.Log("a change of what all hosts share reaches them")
+	patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"node":{"nodeLabels":{"pool":"masters"}}}}`))
+	f.Expect(f.api.Patch(t.Context(), cp, patch)).To(Succeed())
+	f.Eventually(func() int {
+		n := 0
+		for _, address := range f.used() {
+			if f.content(address) == "control-plane 10.1.0.1:6443 masters\n" {
+				n++
+			}
+		}
+		return n
+	}, patience, 50*time.Millisecond).Should(Equal(1))
+
+	t.Log("scaling down gives hosts back clean")
+	f.scale(1)
+	f.Eventually(f.used, patience, 50*time.Millisecond).Should(HaveLen(2))
+	f.Eventually(f.free, patience, 50*time.Millisecond).Should(Equal(2))
+
+	t.Log("deleting the Cluster gives all of them back")
+	f.Expect(f.api.Delete(t.Context(), &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "prod"}})).To(Succeed())
+	f.Eventually(func() bool {
+		err := f.api.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "prod"}, &clusterv1.Cluster{})
+		return apierrors.IsNotFound(err)
+	}, patience, 100*time.Millisecond).Should(BeTrue())
+	f.Expect(f.used()).To(BeEmpty())
+	f.Eventually(f.free, patience, 50*time.Millisecond).Should(Equal(4))
+}
+
+// free counts the hosts that the next Machine may have.
+func (f *fleet) free() int {
+	list := &infrav1.KubexmHostList{}
+	f.Expect(f.api.List(f.t.Context(), list, client.InNamespace(namespace))).To(Succeed())
+	n := 0
+	for _, h := range list.Items {
+		if h.Spec.ClaimRef.Name == "" && conditions.IsTrue(&h, infrav1.AvailableCondition) {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,278 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/direct"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/follow"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/objects"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/plane"
+	"github.com/mensylisir/cluster-api-provider-kubexm/exp/embedded"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
+)
+
+// stopTimeout is how long the management plane may take to end.
+const stopTimeout = 30 * time.Second
+
+// createOptions are the flags of "create cluster".
+type createOptions struct {
+	source
+	dryRun bool
+	yes    bool
+	wait   time.Duration
+}
+
+func (a *app) createCluster() *cobra.Command {
+	o := &createOptions{}
+	cmd := &cobra.Command{
+		Use:   "cluster -f config.yaml",
+		Short: "Make a cluster what its config file declares",
+		Long: `Checks the config file, the artifacts and all hosts, and stops before anything is changed if one of them is not fit. Then
+it starts a management plane on this machine (state in .kubexm/<cluster>), declares the cluster to it, and shows how its
+hosts become Nodes.
+
+Run again, it looks at all hosts and changes what is not as declared. Interrupted, it takes up where it stopped.`,
+		Example: "  kubexm create cluster -f config.yaml --dry-run\n  kubexm create cluster -f config.yaml",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.dryRun {
+				_, _, err := a.showPlan(cmd.Context(), &o.source, false)
+				return err
+			}
+			return a.create(cmd.Context(), o)
+		},
+	}
+	o.addFlags(cmd)
+	flags := cmd.Flags()
+	flags.BoolVar(&o.dryRun, "dry-run", false, "show what would be changed, from what the hosts are now, and change nothing")
+	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask before hosts are taken out of the cluster")
+	flags.DurationVar(&o.wait, "wait-timeout", 30*time.Minute, "how long the cluster may take to become ready; failures are tried again until then")
+	return cmd
+}
+
+func (a *app) create(ctx context.Context, o *createOptions) (err error) {
+	began := time.Now()
+	d, err := a.declare(ctx, &o.source)
+	if err != nil {
+		return err
+	}
+	unlock, err := d.dir.Lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	reader, end, err := a.show(d.about)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, end()) }()
+
+	same, err := a.unchanged(ctx, d)
+	if err != nil || same {
+		return err
+	}
+	if _, err := a.examine(ctx, d, direct.Tools{Hosts: d.hosts, Bundle: d.bundle}); err != nil {
+		return err
+	}
+	if err := d.keepInventory(); err != nil {
+		return err
+	}
+	d.adopt()
+	counted := &counter{next: reader}
+	if err := a.converge(ctx, d, o, counted); err != nil {
+		return err
+	}
+	if n := counted.changes.Load(); n == 0 {
+		fmt.Fprintf(a.Out, "%s is as declared: %s checked in %s, 0 changes.\n", d.Name, count(len(d.targets), "host"), seconds(time.Since(began)))
+		return nil
+	}
+	fmt.Fprintf(a.Out, "%s is ready in %s.   export KUBECONFIG=%s\n", d.Name, seconds(time.Since(began)), d.dir.Kubeconfig())
+	return nil
+}
+
+// adopt says that from now on a management plane has the cluster.
+func (d *declared) adopt() { d.managed, d.targets = true, direct.Targets(d.Cluster, true) }
+
+// unchanged looks whether a cluster that was made of this very config is still so, and says so. That needs no management
+// plane: an exchange with each host and a few questions to the cluster's API.
+func (a *app) unchanged(ctx context.Context, d *declared) (bool, error) {
+	known, err := d.dir.Inventory()
+	if err != nil || known == nil || known.Ready != d.digest() {
+		return false, err
+	}
+	began := time.Now()
+	same, err := a.asDeclared(ctx, d)
+	if err != nil || !same {
+		return false, nil //nolint:nilerr // the management plane finds out what is the matter, and tells
+	}
+	fmt.Fprintf(a.Out, "%s is as declared: %s checked in %s, 0 changes.\n", d.Name, count(len(d.targets), "host"), seconds(time.Since(began)))
+	return true, nil
+}
+
+// asDeclared compares every host, and the cluster, with what is declared.
+func (a *app) asDeclared(ctx context.Context, d *declared) (bool, error) {
+	trust, err := d.trust(true)
+	if err != nil {
+		return false, err
+	}
+	tools := direct.Tools{Hosts: d.hosts, Bundle: d.bundle, Trust: trust}
+	facts, err := tools.Observe(ctx, d.targets)
+	if err != nil {
+		return false, err
+	}
+	p, err := direct.Plan(d.targets, facts, d.bundle)
+	if err != nil {
+		return false, err
+	}
+	report, err := tools.Engine().Check(ctx, p)
+	return err == nil && report.Converged(), err
+}
+
+// digest is of all that makes the cluster what it is.
+func (d *declared) digest() string {
+	h := sha256.New()
+	// Targets are plain data.
+	_ = json.NewEncoder(h).Encode(direct.Targets(d.Cluster, true))
+	for i := range d.Hosts {
+		host := &d.Hosts[i]
+		fmt.Fprintln(h, host.Name, host.User, host.Port, host.PrivateKeyPath, d.hosts.HostKey(host.Name))
+	}
+	fmt.Fprintln(h, d.bundle.Digest())
+	return "sha256:" + hex.EncodeToString(h.Sum(nil))
+}
+
+// counter counts what is changed on hosts.
+type counter struct {
+	next    event.Reader
+	changes atomic.Int64
+}
+
+func (c *counter) Read(e event.Event) {
+	if e.Type == event.Changed {
+		c.changes.Add(1)
+	}
+	c.next.Read(e)
+}
+
+// converge declares the cluster to a management plane, and waits until it is so.
+func (a *app) converge(ctx context.Context, d *declared, o *createOptions, reader event.Reader) (err error) {
+	trust, err := d.trust(true)
+	if err != nil {
+		return err
+	}
+	for i := range d.Hosts {
+		if h := &d.Hosts[i]; h.Password.IsZero() && h.PrivateKeyPath == "" {
+			return usage("spec.hosts[%d]: the management plane cannot use an SSH agent: give host %s a privateKeyPath or a password", i, h.Name)
+		}
+	}
+	p, err := plane.Start(ctx, plane.Options{
+		Dir: d.dir.Plane(), Namespace: direct.Namespace, Bundle: d.bundle, Reader: reader, Holder: direct.Holder(),
+	})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+		defer cancel()
+		err = errors.Join(err, p.Stop(stopping))
+	}()
+	ctx, cancel := context.WithTimeoutCause(ctx, o.wait, errNotReady)
+	defer cancel()
+	all := objects.Of(d.Cluster, objects.Inputs{
+		Namespace: direct.Namespace, Endpoint: direct.EndpointAddress(d.Cluster), Authorities: trust.Authorities,
+		HostKey: d.hosts.HostKey, PrivateKey: d.hosts.PrivateKey,
+	})
+	before, err := a.retire(ctx, p.Client(), d, o.yes)
+	if err != nil {
+		return err
+	}
+	if _, err := follow.Apply(ctx, p.Client(), all); err != nil {
+		return err
+	}
+	if err := before.Prune(ctx, p.Client(), all); err != nil {
+		return err
+	}
+	after, err := a.awaitReady(ctx, d, p)
+	if err != nil {
+		return err
+	}
+	if err := after.PruneHosts(ctx, p.Client(), d.pools()); err != nil {
+		return err
+	}
+	return d.finish(trust)
+}
+
+// finish leaves what the user, and later commands, need.
+func (d *declared) finish(trust *direct.Trust) error {
+	kubeconfig, err := trust.Kubeconfig(kubeconfigValidity)
+	if err != nil {
+		return err
+	}
+	if err := d.dir.Write(kubeconfig.Reveal(), "kubeconfig"); err != nil {
+		return err
+	}
+	i := d.inventory()
+	i.Ready, i.ReadyTime = d.digest(), time.Now().UTC()
+	return d.dir.WriteInventory(i)
+}
+
+// errNotReady is why waiting ends.
+var errNotReady = errors.New("it took longer than --wait-timeout")
+
+const (
+	// pollObjects is how often the plane, which is on this machine, is asked.
+	pollObjects = 500 * time.Millisecond
+	// pollHosts is how often hosts are looked at once all objects say that they are ready.
+	pollHosts = 3 * time.Second
+)
+
+// awaitReady waits until all objects say that the cluster is ready, and a look at every host agrees.
+func (a *app) awaitReady(ctx context.Context, d *declared, p *embedded.Plane) (*follow.Snapshot, error) {
+	var waits []follow.Wait
+	for {
+		s, err := follow.Read(ctx, p.Client(), client.ObjectKey{Namespace: direct.Namespace, Name: d.Name})
+		if err == nil {
+			waits = s.Waits(len(d.Hosts))
+		}
+		pause := pollObjects
+		if err == nil && len(waits) == 0 {
+			if same, err := a.asDeclared(ctx, d); err == nil && same {
+				return s, nil
+			}
+			pause = pollHosts
+		}
+		select {
+		case <-p.Done():
+			return nil, p.Err()
+		case <-ctx.Done():
+			if !errors.Is(context.Cause(ctx), errNotReady) {
+				return nil, context.Cause(ctx)
+			}
+			return nil, notReady(d.Name, waits)
+		case <-time.After(pause):
+		}
+	}
+}
+
+// notReady says what a cluster still waits for.
+func notReady(name string, waits []follow.Wait) error {
+	lines := []string{fmt.Sprintf("%s is not ready: %v", name, errNotReady)}
+	for _, w := range waits {
+		lines = append(lines, fmt.Sprintf("  %s  %s\n    %s", w.On, w.Reason, strings.ReplaceAll(strings.TrimSpace(w.Message), "\n", "\n    ")))
+	}
+	return errors.New(strings.Join(append(lines, "What is done stays; the next run takes up there."), "\n"))
+}

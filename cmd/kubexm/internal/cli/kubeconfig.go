@@ -1,0 +1,67 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/direct"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/state"
+)
+
+func (a *app) kubeconfig() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "kubeconfig NAME",
+		Short:   "Print a new kubeconfig for a cluster's administrator, good for a year",
+		Example: "  kubexm kubeconfig prod > ~/.kube/config",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			dir, known, err := a.known(args[0])
+			if err != nil {
+				return err
+			}
+			if !dir.HasAuthorities() {
+				return usage("cluster %s was not made yet", args[0])
+			}
+			trust := &direct.Trust{Cluster: known.Cluster, Server: known.Server}
+			if trust.Authorities, err = dir.Authorities(); err != nil {
+				return err
+			}
+			kubeconfig, err := trust.Kubeconfig(kubeconfigValidity)
+			if err != nil {
+				return err
+			}
+			_, err = a.Out.Write(kubeconfig.Reveal())
+			return err
+		},
+	}
+	cmd.ValidArgsFunction = a.completeClusters
+	return cmd
+}
+
+// known is what is kept of a cluster.
+func (a *app) known(name string) (state.Dir, *state.Inventory, error) {
+	dir, err := state.Of(a.stateRoot, name)
+	if err != nil {
+		return dir, nil, usageError{err}
+	}
+	known, err := dir.Inventory()
+	if err == nil && known == nil {
+		err = usage("there is no cluster %s in %s", name, a.stateRoot)
+	}
+	return dir, known, err
+}
+
+// completeClusters completes names of clusters.
+func (a *app) completeClusters(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	dirs, err := state.List(a.stateRoot)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	names := make([]string, 0, len(dirs))
+	for _, d := range dirs {
+		names = append(names, d.Cluster)
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}

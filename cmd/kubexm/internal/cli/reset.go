@@ -1,0 +1,78 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+func (a *app) resetHost() *cobra.Command {
+	s := &source{}
+	var cluster string
+	var yes bool
+	cmd := &cobra.Command{
+		Use:   "host NAME... --cluster CLUSTER",
+		Short: "Put hosts back to what they were before kubexm first changed them",
+		Long: `Puts back on each host all that kubexm changed there, last in first out. The host leaves its cluster without being
+drained; use it for hosts that are to be repaired or that failed on the way.`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, names []string) error {
+			return a.reset(cmd.Context(), s, cluster, names, yes)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&s.file, "file", "f", "", "the config file, for hosts that need a password")
+	s.addKeyFlags(cmd)
+	flags.StringVar(&cluster, "cluster", "", "the cluster that the hosts belong to (default the only one there is)")
+	flags.BoolVarP(&yes, "yes", "y", false, "do not ask")
+	return cmd
+}
+
+func (a *app) reset(ctx context.Context, s *source, cluster string, names []string, yes bool) (err error) {
+	began := time.Now()
+	cluster, err = a.onlyCluster(cluster)
+	if err != nil {
+		return err
+	}
+	dir, known, err := a.known(cluster)
+	if err != nil {
+		return err
+	}
+	var all []string
+	for _, h := range known.Hosts {
+		all = append(all, h.Name)
+	}
+	for _, name := range names {
+		if !slices.Contains(all, name) {
+			return usage("cluster %s has no host %s; it has %s", cluster, name, strings.Join(all, ", "))
+		}
+	}
+	if !yes {
+		if err := a.confirm(fmt.Sprintf("%s will be put back as before kubexm, whatever runs there.", strings.Join(names, ", "))); err != nil {
+			return err
+		}
+	}
+	unlock, err := dir.Lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	reader, end, err := a.show(inventory{known}.about)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(a.undo(ctx, s, dir, names, reader), end())
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(a.Out, "%s put back in %s.\n", count(len(names), "host"), seconds(time.Since(began)))
+	return nil
+}

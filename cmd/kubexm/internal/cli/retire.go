@@ -1,0 +1,66 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/direct"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/follow"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/objects"
+)
+
+// pools are the pools of declared hosts.
+func (d *declared) pools() map[string]string {
+	pools := make(map[string]string, len(d.Hosts))
+	for i := range d.Hosts {
+		pools[d.Hosts[i].Name] = objects.PoolOf(&d.Hosts[i])
+	}
+	return pools
+}
+
+// retire prepares that hosts which the config file has no more, or has elsewhere, leave the cluster. The user is asked. It
+// returns what there was before.
+func (a *app) retire(ctx context.Context, c client.Client, d *declared, yes bool) (*follow.Snapshot, error) {
+	s, err := follow.Read(ctx, c, client.ObjectKey{Namespace: direct.Namespace, Name: d.Name})
+	if err != nil {
+		return nil, err
+	}
+	leaving := s.Leaving(d.pools())
+	var names []string
+	for i := range leaving {
+		if objects.IsControlPlane(leaving[i].Labels[objects.PoolLabel]) {
+			return nil, usage("spec.roleGroups.master: %s is the control plane host, and this version cannot replace it: name it again, or delete the cluster first", leaving[i].Name)
+		}
+		names = append(names, leaving[i].Name)
+	}
+	if len(names) > 0 && !yes {
+		if err := a.confirm(fmt.Sprintf("%s: %s will be drained, leave the cluster and be given back as before.", d.Name, strings.Join(names, ", "))); err != nil {
+			return nil, err
+		}
+	}
+	return s, s.Release(ctx, c, leaving)
+}
+
+// confirm asks the user, and refuses where nobody can be asked.
+func (a *app) confirm(what string) error {
+	if !a.Interactive {
+		return usage("%s Give --yes to say that this is meant", what)
+	}
+	fmt.Fprint(a.Err, what+" Go on? [y/N] ")
+	answer, err := bufio.NewReader(a.In).ReadString('\n')
+	if err != nil {
+		return usage("no answer: %w", err)
+	}
+	switch strings.ToLower(strings.TrimSpace(answer)) {
+	case "y", "yes":
+		return nil
+	}
+	return usage("not confirmed: nothing was changed")
+}

@@ -1,0 +1,92 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package follow
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/objects"
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+)
+
+// Leaving are the hosts of the cluster that are in use and that pools does not have in the same pool: pools is the pool of
+// each declared host.
+func (s *Snapshot) Leaving(pools map[string]string) []infrav1.KubexmHost {
+	var leaving []infrav1.KubexmHost
+	for i := range s.Hosts {
+		if h := &s.Hosts[i]; h.Spec.ClaimRef.Name != "" && pools[h.Name] != h.Labels[objects.PoolLabel] {
+			leaving = append(leaving, *h)
+		}
+	}
+	return leaving
+}
+
+// Release sees to it that, when there are to be fewer Machines, those on these hosts go.
+func (s *Snapshot) Release(ctx context.Context, c client.Client, hosts []infrav1.KubexmHost) error {
+	for i := range hosts {
+		machine := s.machineOn(&hosts[i])
+		if machine == nil {
+			continue
+		}
+		patch := client.MergeFrom(machine.DeepCopy())
+		metav1.SetMetaDataAnnotation(&machine.ObjectMeta, clusterv1.DeleteMachineAnnotation, "")
+		if err := c.Patch(ctx, machine, patch); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("Machine %s: %w", machine.Name, err)
+		}
+	}
+	return nil
+}
+
+// machineOn is the Machine that has a host, or nil.
+func (s *Snapshot) machineOn(host *infrav1.KubexmHost) *clusterv1.Machine {
+	at := slices.IndexFunc(s.Machines, func(m clusterv1.Machine) bool {
+		return m.Spec.InfrastructureRef.Name == host.Spec.ClaimRef.Name
+	})
+	if at < 0 {
+		return nil
+	}
+	return &s.Machines[at]
+}
+
+// Prune removes MachineDeployments that are not among the declared objects; their Machines go with them.
+func (s *Snapshot) Prune(ctx context.Context, c client.Client, declared []client.Object) error {
+	for i := range s.Deployments {
+		d := &s.Deployments[i]
+		if slices.ContainsFunc(declared, func(o client.Object) bool {
+			_, same := o.(*clusterv1.MachineDeployment)
+			return same && o.GetName() == d.Name
+		}) {
+			continue
+		}
+		if err := c.Delete(ctx, d); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("MachineDeployment %s: %w", d.Name, err)
+		}
+	}
+	return nil
+}
+
+// PruneHosts removes hosts that are not declared any more, with their credentials, once no Machine has them.
+func (s *Snapshot) PruneHosts(ctx context.Context, c client.Client, pools map[string]string) error {
+	for i := range s.Hosts {
+		h := &s.Hosts[i]
+		if _, declared := pools[h.Name]; declared || h.Spec.ClaimRef.Name != "" {
+			continue
+		}
+		if err := c.Delete(ctx, h); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("KubexmHost %s: %w", h.Name, err)
+		}
+		credentials := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: h.Spec.SSH.CredentialsRef.Name}}
+		if err := c.Delete(ctx, credentials); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("Secret %s: %w", credentials.Name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,293 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package objects turns a config file into the objects that a user of a management cluster would write: pure, so that what
+// a config means in objects can be read in a golden file.
+//
+//	hosts        KubexmHost and a Secret with its credentials, for each
+//	roleGroups   KubexmControlPlane with its KubexmMachineTemplate; a pool of workers, those with the same labels, is a
+//	             MachineDeployment with its KubexmMachineTemplate and KubexmConfigTemplate
+//	the rest     Cluster, KubexmCluster, KubexmControlPlane.spec.cluster, Secrets with the certificate authorities
+package objects
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec/config"
+)
+
+// Labels of KubexmHosts, by which the templates select them. PoolLabel is "control-plane", "workers" or, for workers with
+// labels of their own, "workers-" and a digest of these.
+const (
+	ClusterLabel = "kubexm.mensylisir.io/cluster"
+	PoolLabel    = "kubexm.mensylisir.io/pool"
+
+	controlPlanePool = "control-plane"
+	workerPool       = "workers"
+)
+
+// Inputs are what a config file does not say itself.
+type Inputs struct {
+	Namespace string
+	// Endpoint is the address of the API server.
+	Endpoint string
+	// Authorities become the cluster's Secrets of Cluster API.
+	Authorities pki.Authorities
+	// HostKey and PrivateKey are those of a host. A host without a private key has a password.
+	HostKey    func(host string) string
+	PrivateKey func(host string) secret.Value
+}
+
+// Of are the objects for a config, in the order in which they are to be applied. The config is valid and has its defaults.
+func Of(c *config.Cluster, in Inputs) []client.Object {
+	m := &maker{Cluster: c, Inputs: in}
+	all := m.authorities()
+	for i := range c.Hosts {
+		all = append(all, m.credentials(&c.Hosts[i]), m.host(&c.Hosts[i]))
+	}
+	all = append(all, m.infraCluster(), m.cluster(), m.machineTemplate(controlPlanePool), m.controlPlane())
+	for _, p := range pools(c) {
+		all = append(all, m.machineTemplate(p.name), m.configTemplate(p), m.machineDeployment(p))
+	}
+	return all
+}
+
+type maker struct {
+	*config.Cluster
+	Inputs
+}
+
+func (m *maker) meta(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: m.Namespace, Name: name}
+}
+
+// ofCluster is the metadata of an object that belongs to the cluster, and moves with it.
+func (m *maker) ofCluster(name string) metav1.ObjectMeta {
+	meta := m.meta(name)
+	meta.Labels = map[string]string{clusterv1.ClusterNameLabel: m.Name}
+	return meta
+}
+
+// scoped is the name of one of the cluster's objects.
+func (m *maker) scoped(name string) string { return m.Name + "-" + name }
+
+// authorities are the Secrets that Cluster API knows a cluster's certificate authorities by: see the contract of control
+// plane providers, "Cluster certificates".
+func (m *maker) authorities() []client.Object {
+	var all []client.Object
+	for _, name := range []string{pki.ClusterName, pki.EtcdName, pki.FrontProxyName, pki.ServiceAccountName} {
+		pair, _ := m.Authorities.Get(name)
+		all = append(all, &corev1.Secret{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+			ObjectMeta: m.ofCluster(m.scoped(name)),
+			Type:       clusterv1.ClusterSecretType,
+			Data:       map[string][]byte{corev1.TLSCertKey: pair.Cert, corev1.TLSPrivateKeyKey: pair.Key.Reveal()},
+		})
+	}
+	return all
+}
+
+func credentialsOf(h *config.Host) string { return h.Name + "-ssh" }
+
+// credentials are how a host's user is known.
+func (m *maker) credentials(h *config.Host) client.Object {
+	s := &corev1.Secret{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: m.meta(credentialsOf(h)),
+		Type: corev1.SecretTypeOpaque, Data: map[string][]byte{},
+	}
+	if key := m.PrivateKey(h.Name); !key.IsZero() {
+		s.Data[corev1.SSHAuthPrivateKey] = key.Reveal()
+	}
+	if !h.Password.IsZero() {
+		s.Data["password"] = h.Password.Reveal()
+		s.Data["sudo-password"] = h.Password.Reveal()
+	}
+	return s
+}
+
+func (m *maker) host(h *config.Host) client.Object {
+	meta := m.meta(h.Name)
+	meta.Labels = map[string]string{ClusterLabel: m.Name, PoolLabel: poolOf(h)}
+	return &infrav1.KubexmHost{
+		TypeMeta: infraType("KubexmHost"), ObjectMeta: meta,
+		Spec: infrav1.KubexmHostSpec{
+			Address: h.Address, InternalAddresses: h.InternalAddresses, Arch: h.Arch,
+			SSH: infrav1.SSH{
+				User: h.User, Port: h.Port, HostKey: m.HostKey(h.Name),
+				CredentialsRef: infrav1.CredentialsReference{Name: credentialsOf(h)},
+			},
+		},
+	}
+}
+
+func (m *maker) infraCluster() client.Object {
+	return &infrav1.KubexmCluster{
+		TypeMeta: infraType("KubexmCluster"), ObjectMeta: m.meta(m.Name),
+		Spec: infrav1.KubexmClusterSpec{
+			ControlPlaneEndpoint: clusterv1.APIEndpoint{Host: m.Endpoint, Port: m.Spec.ControlPlaneEndpoint.Port},
+		},
+	}
+}
+
+func (m *maker) cluster() client.Object {
+	return &clusterv1.Cluster{
+		TypeMeta: coreType("Cluster"), ObjectMeta: m.meta(m.Name),
+		Spec: clusterv1.ClusterSpec{
+			ClusterNetwork: clusterv1.ClusterNetwork{
+				Pods:          clusterv1.NetworkRanges{CIDRBlocks: m.Spec.Network.PodCIDRs},
+				Services:      clusterv1.NetworkRanges{CIDRBlocks: m.Spec.Network.ServiceCIDRs},
+				ServiceDomain: m.Spec.DNS.ClusterDomain,
+			},
+			ControlPlaneRef: clusterv1.ContractVersionedObjectReference{
+				APIGroup: controlplanev1.GroupVersion.Group, Kind: "KubexmControlPlane", Name: m.Name,
+			},
+			InfrastructureRef: clusterv1.ContractVersionedObjectReference{
+				APIGroup: infrav1.GroupVersion.Group, Kind: "KubexmCluster", Name: m.Name,
+			},
+		},
+	}
+}
+
+func (m *maker) machineTemplate(pool string) client.Object {
+	return &infrav1.KubexmMachineTemplate{
+		TypeMeta: infraType("KubexmMachineTemplate"), ObjectMeta: m.meta(m.scoped(pool)),
+		Spec: infrav1.KubexmMachineTemplateSpec{Template: infrav1.KubexmMachineTemplateResource{Spec: infrav1.KubexmMachineSpec{
+			HostSelector: &metav1.LabelSelector{MatchLabels: map[string]string{ClusterLabel: m.Name, PoolLabel: pool}},
+		}}},
+	}
+}
+
+func (m *maker) templateRef(pool string) clusterv1.ContractVersionedObjectReference {
+	return clusterv1.ContractVersionedObjectReference{
+		APIGroup: infrav1.GroupVersion.Group, Kind: "KubexmMachineTemplate", Name: m.scoped(pool),
+	}
+}
+
+func (m *maker) controlPlane() client.Object {
+	replicas := int32(0)
+	var labels map[string]string
+	for i := range m.Hosts {
+		if poolOf(&m.Hosts[i]) == controlPlanePool {
+			replicas++
+			labels = m.Hosts[i].Labels
+		}
+	}
+	return &controlplanev1.KubexmControlPlane{
+		TypeMeta:   metav1.TypeMeta{APIVersion: controlplanev1.GroupVersion.String(), Kind: "KubexmControlPlane"},
+		ObjectMeta: m.meta(m.Name),
+		Spec: controlplanev1.KubexmControlPlaneSpec{
+			Replicas: ptr.To(replicas), Version: m.KubernetesVersion, Cluster: *m.Spec.DeepCopy(),
+			Node: spec.Node{NodeLabels: labels},
+			MachineTemplate: controlplanev1.MachineTemplate{
+				Spec: controlplanev1.MachineTemplateSpec{InfrastructureRef: m.templateRef(controlPlanePool)},
+			},
+		},
+	}
+}
+
+func (m *maker) configTemplate(p pool) client.Object {
+	return &bootstrapv1.KubexmConfigTemplate{
+		TypeMeta:   metav1.TypeMeta{APIVersion: bootstrapv1.GroupVersion.String(), Kind: "KubexmConfigTemplate"},
+		ObjectMeta: m.meta(m.scoped(p.name)),
+		Spec: bootstrapv1.KubexmConfigTemplateSpec{Template: bootstrapv1.KubexmConfigTemplateResource{
+			Spec: bootstrapv1.KubexmConfigSpec{Node: spec.Node{NodeLabels: p.labels}},
+		}},
+	}
+}
+
+func (m *maker) machineDeployment(p pool) client.Object {
+	name := m.scoped(p.name)
+	return &clusterv1.MachineDeployment{
+		TypeMeta: coreType("MachineDeployment"), ObjectMeta: m.meta(name),
+		Spec: clusterv1.MachineDeploymentSpec{
+			ClusterName: m.Name, Replicas: ptr.To(p.replicas),
+			// There is no spare host to surge to.
+			Rollout: clusterv1.MachineDeploymentRolloutSpec{Strategy: clusterv1.MachineDeploymentRolloutStrategy{
+				Type: clusterv1.RollingUpdateMachineDeploymentStrategyType,
+				RollingUpdate: clusterv1.MachineDeploymentRolloutStrategyRollingUpdate{
+					MaxSurge: ptr.To(intstr.FromInt32(0)), MaxUnavailable: ptr.To(intstr.FromInt32(1)),
+				},
+			}},
+			Template: clusterv1.MachineTemplateSpec{Spec: clusterv1.MachineSpec{
+				ClusterName: m.Name, Version: m.KubernetesVersion,
+				Bootstrap: clusterv1.Bootstrap{ConfigRef: clusterv1.ContractVersionedObjectReference{
+					APIGroup: bootstrapv1.GroupVersion.Group, Kind: "KubexmConfigTemplate", Name: name,
+				}},
+				InfrastructureRef: m.templateRef(p.name),
+			}},
+		},
+	}
+}
+
+func infraType(kind string) metav1.TypeMeta {
+	return metav1.TypeMeta{APIVersion: infrav1.GroupVersion.String(), Kind: kind}
+}
+
+func coreType(kind string) metav1.TypeMeta {
+	return metav1.TypeMeta{APIVersion: clusterv1.GroupVersion.String(), Kind: kind}
+}
+
+// pool are workers with the same labels.
+type pool struct {
+	name     string
+	labels   map[string]string
+	replicas int32
+}
+
+// pools are the config's, in the order of their first hosts.
+func pools(c *config.Cluster) []pool {
+	var all []pool
+	for i := range c.Hosts {
+		name := poolOf(&c.Hosts[i])
+		if name == controlPlanePool {
+			continue
+		}
+		at := slices.IndexFunc(all, func(p pool) bool { return p.name == name })
+		if at < 0 {
+			at = len(all)
+			all = append(all, pool{name: name, labels: c.Hosts[i].Labels})
+		}
+		all[at].replicas++
+	}
+	return all
+}
+
+// poolOf is the pool that a host is in. Templates cannot be changed, so workers whose labels change go to another pool.
+func poolOf(h *config.Host) string {
+	if slices.Contains(h.Roles, spec.RoleControlPlane) {
+		return controlPlanePool
+	}
+	if len(h.Labels) == 0 {
+		return workerPool
+	}
+	var text strings.Builder
+	for _, key := range slices.Sorted(maps.Keys(h.Labels)) {
+		fmt.Fprintf(&text, "%s=%s\n", key, h.Labels[key])
+	}
+	sum := sha256.Sum256([]byte(text.String()))
+	return workerPool + "-" + hex.EncodeToString(sum[:4])
+}
+
+// PoolOf is the pool that a host is in: the value of its PoolLabel.
+func PoolOf(h *config.Host) string { return poolOf(h) }
+
+// IsControlPlane reports whether a pool is the control plane's.
+func IsControlPlane(pool string) bool { return pool == controlPlanePool }

@@ -1,0 +1,108 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package plane starts the embedded management plane with all three providers, from the programs of a bundle.
+package plane
+
+import (
+	"context"
+	"runtime"
+
+	"github.com/go-logr/logr"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	bootstrapsetup "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/setup"
+	"github.com/mensylisir/cluster-api-provider-kubexm/config/crd"
+	"github.com/mensylisir/cluster-api-provider-kubexm/config/webhook"
+	controlplanesetup "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/setup"
+	"github.com/mensylisir/cluster-api-provider-kubexm/exp/embedded"
+	infrasetup "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/setup"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+)
+
+// Options say what a plane works with.
+type Options struct {
+	// Dir is the plane's directory; Namespace is that of the cluster's objects.
+	Dir, Namespace string
+	// Bundle has the plane's own programs, and all that goes to hosts.
+	Bundle *artifact.Bundle
+	// Reader is told everything that happens on hosts.
+	Reader event.Reader
+	// Holder names this process to whoever finds a host locked.
+	Holder string
+	Log    logr.Logger
+}
+
+// Start starts the plane, or goes on with the one that an earlier command left. See embedded.Start for its errors.
+func Start(ctx context.Context, o Options) (*embedded.Plane, error) {
+	settings, err := o.settings()
+	if err != nil {
+		return nil, err
+	}
+	return embedded.Start(ctx, settings)
+}
+
+func (o Options) settings() (embedded.Options, error) {
+	e := embedded.Options{
+		Dir: o.Dir, Namespace: o.Namespace, Log: o.Log,
+		AddToScheme: []func(*apiruntime.Scheme) error{
+			bootstrapsetup.AddToScheme, controlplanesetup.AddToScheme, infrasetup.AddToScheme,
+		},
+		Setup: []func(context.Context, ctrl.Manager) error{o.bootstrap, o.controlPlane, o.infrastructure},
+	}
+	for _, program := range []struct {
+		component, name string
+		path            *string
+	}{
+		{"etcd", "etcd", &e.Etcd},
+		{artifact.Kubernetes, "kube-apiserver", &e.APIServer},
+		{artifact.Kubernetes, "kube-controller-manager", &e.ControllerManager},
+	} {
+		f, err := o.Bundle.Binary(program.component, "", runtime.GOARCH, program.name)
+		if err != nil {
+			return e, err
+		}
+		*program.path = f.Path
+	}
+	var err error
+	if e.CRDs, err = crd.CRDs(); err != nil {
+		return e, err
+	}
+	hooks, err := webhook.All()
+	if err != nil {
+		return e, err
+	}
+	e.MutatingWebhooks, e.ValidatingWebhooks = hooks.Mutating, hooks.Validating
+	return e, nil
+}
+
+func (o Options) bootstrap(ctx context.Context, mgr ctrl.Manager) error {
+	if err := bootstrapsetup.Webhooks(mgr); err != nil {
+		return err
+	}
+	return bootstrapsetup.Reconcilers(ctx, mgr, bootstrapsetup.Options{
+		Artifacts: o.artifacts, Reader: o.Reader, Holder: o.Holder,
+	})
+}
+
+// artifacts are the bundle's, whatever the objects say: they are made from the config file that names this bundle.
+func (o Options) artifacts(context.Context, spec.Artifacts, string) (*artifact.Bundle, error) {
+	return o.Bundle, nil
+}
+
+func (o Options) controlPlane(ctx context.Context, mgr ctrl.Manager) error {
+	if err := controlplanesetup.Webhooks(mgr); err != nil {
+		return err
+	}
+	return controlplanesetup.Reconcilers(ctx, mgr, controlplanesetup.Options{})
+}
+
+func (o Options) infrastructure(_ context.Context, mgr ctrl.Manager) error {
+	if err := infrasetup.Webhooks(mgr); err != nil {
+		return err
+	}
+	return infrasetup.Reconcilers(mgr, infrasetup.Options{})
+}

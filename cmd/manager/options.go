@@ -1,0 +1,136 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	goflag "flag"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	cliflag "k8s.io/component-base/cli/flag"
+	"k8s.io/component-base/logs"
+	logsv1 "k8s.io/component-base/logs/api/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/feature"
+	"sigs.k8s.io/cluster-api/util/flags"
+	"sigs.k8s.io/controller-runtime/pkg/client/config"
+)
+
+// The providers, by the names that clusterctl has for their kinds.
+const (
+	bootstrap      = "bootstrap"
+	controlPlane   = "control-plane"
+	infrastructure = "infrastructure"
+)
+
+var known = []string{bootstrap, controlPlane, infrastructure}
+
+// options are the flags. Those that Cluster API's own managers have are called as there.
+type options struct {
+	providers []string
+
+	namespace, watchFilter string
+	concurrency            int
+	hostsAtOnce            int
+	lookEvery              time.Duration
+	bundle                 string
+
+	leaderElect                              bool
+	leaderElectNamespace                     string
+	leaseDuration, renewDeadline, retryEvery time.Duration
+
+	qps        float32
+	burst      int
+	syncPeriod time.Duration
+
+	webhookPort    int
+	webhookCertDir string
+	healthAddress  string
+	profiler       string
+	serving        flags.ManagerOptions
+	logs           *logs.Options
+}
+
+// parse reads the command line. The error is pflag.ErrHelp when the flags were asked for, and printed.
+func parse(args []string) (*options, error) {
+	o := &options{logs: logs.NewOptions()}
+	fs := pflag.NewFlagSet("manager", pflag.ContinueOnError)
+	fs.SetNormalizeFunc(cliflag.WordSepNormalizeFunc)
+	o.addFlags(fs)
+	if err := fs.Set("v", "2"); err != nil { // as Cluster API's managers
+		return nil, err
+	}
+	if err := fs.Parse(args); err != nil {
+		return nil, err
+	}
+	if fs.NArg() > 0 {
+		return nil, fmt.Errorf("unexpected argument %q", fs.Arg(0))
+	}
+	return o, o.validate()
+}
+
+func (o *options) addFlags(fs *pflag.FlagSet) {
+	fs.StringSliceVar(&o.providers, "providers", known, "providers to run, of: "+strings.Join(known, ", "))
+
+	fs.StringVar(&o.namespace, "namespace", "", "reconcile objects of this namespace alone; empty means all namespaces")
+	fs.StringVar(&o.watchFilter, "watch-filter", "", "reconcile objects with this value of the label "+clusterv1.WatchLabel+" alone; empty means all objects")
+	fs.IntVar(&o.concurrency, "concurrency", 10, "how many objects of one kind are reconciled at once; no reconcile waits for a host")
+	fs.IntVar(&o.hostsAtOnce, "hosts-at-once", 50, "how many workers' hosts are worked on at once; control plane hosts do not count")
+	fs.DurationVar(&o.lookEvery, "look-every", 10*time.Minute, "how often a host is looked at that was as declared when last seen")
+	fs.StringVar(&o.bundle, "bundle", "", "directory or archive with the artifacts for clusters that name none; kubexm bundle create makes it")
+
+	fs.BoolVar(&o.leaderElect, "leader-elect", false, "have one active manager at a time")
+	fs.StringVar(&o.leaderElectNamespace, "leader-elect-namespace", "", "namespace of the lease; empty means the one that the manager runs in")
+	fs.DurationVar(&o.leaseDuration, "leader-elect-lease-duration", 15*time.Second, "how long others wait for a leader that does not renew its lease")
+	fs.DurationVar(&o.renewDeadline, "leader-elect-renew-deadline", 10*time.Second, "how long the leader tries to renew its lease before it gives up")
+	fs.DurationVar(&o.retryEvery, "leader-elect-retry-period", 2*time.Second, "how often the lease is tried for")
+
+	fs.Float32Var(&o.qps, "kube-api-qps", 100, "requests per second to the management cluster's API server")
+	fs.IntVar(&o.burst, "kube-api-burst", 200, "requests to the management cluster's API server in one burst")
+	fs.DurationVar(&o.syncPeriod, "sync-period", 10*time.Minute, "how often all objects are reconciled, whether or not they have changed")
+
+	fs.IntVar(&o.webhookPort, "webhook-port", 9443, "port of the webhook server")
+	fs.StringVar(&o.webhookCertDir, "webhook-cert-dir", "/tmp/k8s-webhook-server/serving-certs", "directory with the webhook server's tls.crt and tls.key")
+	fs.StringVar(&o.healthAddress, "health-addr", ":9440", "address of /healthz and /readyz")
+	fs.StringVar(&o.profiler, "profiler-address", "", "address of Go's profiler; empty means none")
+	flags.AddManagerOptions(fs, &o.serving)
+	logsv1.AddFlags(o.logs, fs)
+	feature.MutableGates.AddFlag(fs)
+
+	kubeconfig := goflag.NewFlagSet("", goflag.ContinueOnError)
+	config.RegisterFlags(kubeconfig)
+	fs.AddGoFlagSet(kubeconfig)
+}
+
+// validate refuses what cannot work, each with its flag.
+func (o *options) validate() error {
+	var errs []error
+	if len(o.providers) == 0 {
+		errs = append(errs, errors.New("--providers: name at least one"))
+	}
+	for i, name := range o.providers {
+		if !slices.Contains(known, name) {
+			errs = append(errs, fmt.Errorf("--providers: %q is none of %s", name, strings.Join(known, ", ")))
+		}
+		if slices.Contains(o.providers[:i], name) {
+			errs = append(errs, fmt.Errorf("--providers: %s is named twice", name))
+		}
+	}
+	for flag, value := range map[string]int{"concurrency": o.concurrency, "hosts-at-once": o.hostsAtOnce} {
+		if value < 1 {
+			errs = append(errs, fmt.Errorf("--%s: %d: want 1 or more", flag, value))
+		}
+	}
+	if o.lookEvery <= 0 {
+		errs = append(errs, fmt.Errorf("--look-every: %s: want more than 0", o.lookEvery))
+	}
+	return errors.Join(errs...)
+}
+
+// has reports whether a provider is to be run.
+func (o *options) has(provider string) bool { return slices.Contains(o.providers, provider) }

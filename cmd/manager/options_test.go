@@ -1,0 +1,43 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestParse(t *testing.T) {
+	for name, test := range map[string]struct {
+		args      []string
+		providers []string
+		refused   []string
+	}{
+		"nothing":                   {providers: []string{bootstrap, controlPlane, infrastructure}},
+		"what our manifests say":    {args: []string{"--leader-elect", "--providers=control-plane"}, providers: []string{controlPlane}},
+		"two":                       {args: []string{"--providers=bootstrap,infrastructure"}, providers: []string{bootstrap, infrastructure}},
+		"what the contract demands": {args: []string{"--namespace=fleet", "--watch-filter=blue"}, providers: known},
+		"an unknown provider":       {args: []string{"--providers=core"}, refused: []string{"--providers", "core"}},
+		"a provider twice":          {args: []string{"--providers=bootstrap,bootstrap"}, refused: []string{"--providers", "twice"}},
+		"all that is wrong":         {args: []string{"--concurrency=0", "--hosts-at-once=-1", "--look-every=0s"}, refused: []string{"--concurrency", "--hosts-at-once", "--look-every"}},
+		"an argument":               {args: []string{"start"}, refused: []string{"start"}},
+		"an unknown flag":           {args: []string{"--provider=bootstrap"}, refused: []string{"--provider"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, err := parse(test.args)
+			if (err != nil) != (test.refused != nil) {
+				t.Fatal(err)
+			}
+			for _, part := range test.refused {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("no %q in: %v", part, err)
+				}
+			}
+			if err == nil && !slices.Equal(o.providers, test.providers) {
+				t.Errorf("runs %v, not %v", o.providers, test.providers)
+			}
+		})
+	}
+}

@@ -1,0 +1,149 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	kerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util"
+	"sigs.k8s.io/cluster-api/util/finalizers"
+	"sigs.k8s.io/cluster-api/util/labels"
+	"sigs.k8s.io/cluster-api/util/patch"
+	"sigs.k8s.io/cluster-api/util/paused"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
+)
+
+// Workload looks at a cluster through its own API.
+type Workload func(ctx context.Context, kubeconfig secret.Value, machines []clusterv1.Machine) *state.Workload
+
+// ControlPlane brings KubexmControlPlanes about. All fields but WatchFilter are required.
+type ControlPlane struct {
+	// Client reads from a cache, but Secrets; Reader reads from the API server.
+	Client client.Client
+	Reader client.Reader
+	// WatchFilter is the value of the label cluster.x-k8s.io/watch-filter that objects must have. Empty means all objects.
+	WatchFilter string
+	Events      events.EventRecorder
+	Workload    Workload
+}
+
+// scope is one reconcile's snapshot, and what is to be said of it in the end.
+type scope struct {
+	*state.ControlPlane
+	// blocked is why no Machine is made though one is missing, "" if nothing stands in the way.
+	blocked string
+	// deleting is what the deletion waits for, and its reason.
+	deleting, deletingReason string
+	// kubeconfig is the administrator's, if there is one.
+	kubeconfig secret.Value
+}
+
+// Reconcile brings one KubexmControlPlane closer to what it must be.
+func (r *ControlPlane) Reconcile(ctx context.Context, request ctrl.Request) (_ ctrl.Result, reterr error) {
+	object := &controlplanev1.KubexmControlPlane{}
+	if err := r.Client.Get(ctx, request.NamespacedName, object); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if r.WatchFilter != "" && !labels.HasWatchLabel(object, r.WatchFilter) {
+		return ctrl.Result{}, nil
+	}
+	cluster, err := util.GetOwnerCluster(ctx, r.Client, object.ObjectMeta)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return ctrl.Result{}, fmt.Errorf("get the Cluster of the KubexmControlPlane %s: %w", klog.KObj(object), err)
+	}
+	if isPaused, requeue, err := paused.EnsurePausedCondition(ctx, r.Client, cluster, object); err != nil || isPaused || requeue {
+		return ctrl.Result{}, err
+	}
+	if cluster == nil {
+		return ctrl.Result{}, nil // Cluster API will own it, and then we are told
+	}
+	if added, err := finalizers.EnsureFinalizer(ctx, r.Client, object, controlplanev1.ControlPlaneFinalizer); err != nil || added {
+		return ctrl.Result{}, err
+	}
+	s, err := r.fetch(ctx, object, cluster)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+
+	helper, err := patch.NewHelper(object, r.Client)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	defer func() {
+		s.describe()
+		if err := helper.Patch(ctx, object, patch.WithStatusObservedGeneration{}, patch.WithOwnedConditions{Conditions: owned}); err != nil {
+			reterr = kerrors.NewAggregate([]error{reterr, err})
+		}
+	}()
+	if !object.DeletionTimestamp.IsZero() {
+		return r.delete(ctx, s)
+	}
+	if err := r.flow(ctx, s); err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: s.next()}, nil
+}
+
+// fetch reads all of the Cluster's Machines.
+func (r *ControlPlane) fetch(ctx context.Context, object *controlplanev1.KubexmControlPlane, cluster *clusterv1.Cluster) (*scope, error) {
+	s := &scope{ControlPlane: &state.ControlPlane{Object: object, Cluster: cluster}}
+	machines, err := machinesOf(ctx, r.Client, cluster)
+	s.Machines = machines
+	return s, err
+}
+
+func machinesOf(ctx context.Context, reader client.Reader, cluster *clusterv1.Cluster) ([]clusterv1.Machine, error) {
+	list := &clusterv1.MachineList{}
+	if err := reader.List(ctx, list, client.InNamespace(cluster.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: cluster.Name}); err != nil {
+		return nil, fmt.Errorf("list the Machines of the Cluster %s: %w", klog.KObj(cluster), err)
+	}
+	return list.Items, nil
+}
+
+// flow is what becomes of a KubexmControlPlane, in order.
+func (r *ControlPlane) flow(ctx context.Context, s *scope) error {
+	for _, phase := range []struct {
+		name string
+		do   func(context.Context, *scope) error
+	}{
+		{"certificate authorities", r.certificates}, // before any host needs them
+		{"Machines", r.scale},                       // before the endpoint is known: it may be that of the first host
+		{"what reaches Machines in place", r.sync},
+		{"kubeconfig", r.writeKubeconfig},
+		{"cluster's API", r.look},
+		{"conditions of Machines", r.tellMachines},
+	} {
+		if err := phase.do(ctx, s); err != nil {
+			return fmt.Errorf("%s: %w", phase.name, err)
+		}
+	}
+	return nil
+}
+
+// look sees the cluster through its own API, once there is one.
+func (r *ControlPlane) look(ctx context.Context, s *scope) error {
+	own := s.Own()
+	if len(own) == 0 || s.kubeconfig.IsZero() {
+		return nil
+	}
+	s.ControlPlane.Workload = r.Workload(ctx, s.kubeconfig, own)
+	return nil
+}
+
+func (s *scope) next() time.Duration {
+	s.describe()
+	return s.Next()
+}

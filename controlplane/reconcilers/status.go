@@ -1,0 +1,202 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	klabels "k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+
+	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
+)
+
+// owned are the conditions that this reconciler alone writes.
+var owned = []string{
+	controlplanev1.AvailableCondition, controlplanev1.InitializedCondition, controlplanev1.CertificatesAvailableCondition,
+	controlplanev1.ControlPlaneComponentsHealthyCondition, controlplanev1.EtcdClusterHealthyCondition,
+	controlplanev1.MachinesReadyCondition, controlplanev1.MachinesUpToDateCondition, controlplanev1.RollingOutCondition,
+	controlplanev1.ScalingUpCondition, controlplanev1.ScalingDownCondition, controlplanev1.RemediatingCondition,
+	controlplanev1.DeletingCondition,
+}
+
+// describe writes the status. It may be called more than once.
+func (s *scope) describe() {
+	o, own := s.Object, s.Own()
+	o.Status.Selector = klabels.Set{
+		clusterv1.ClusterNameLabel: s.Cluster.Name, clusterv1.MachineControlPlaneLabel: "",
+	}.String()
+	o.Status.Replicas = ptr.To(int32(len(own)))
+	o.Status.ReadyReplicas = ptr.To(state.Count(own, clusterv1.MachineReadyCondition))
+	o.Status.AvailableReplicas = ptr.To(state.Count(own, clusterv1.MachineAvailableCondition))
+	o.Status.UpToDateReplicas = ptr.To(state.Count(own, clusterv1.MachineUpToDateCondition))
+	if versions := state.Versions(own); len(versions) > 0 {
+		o.Status.Versions, o.Status.Version = versions, versions[0].Version
+	}
+	if w := s.ControlPlane.Workload; w != nil && w.Initialized {
+		o.Status.Initialization.ControlPlaneInitialized = ptr.To(true)
+	}
+	s.setDeleting()
+	if o.DeletionTimestamp.IsZero() {
+		s.setCertificates()
+		s.setInitialized()
+		s.setHealth()
+	}
+	s.setAvailable()
+	s.setScaling(len(own))
+	s.setMachines(own)
+	s.set(controlplanev1.RollingOutCondition, metav1.ConditionFalse, clusterv1.NotRollingOutReason, "")
+	s.set(controlplanev1.RemediatingCondition, metav1.ConditionFalse, clusterv1.NotRemediatingReason, "")
+}
+
+func (s *scope) set(kind string, status metav1.ConditionStatus, reason, message string) {
+	conditions.Set(s.Object, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message})
+}
+
+func (s *scope) setDeleting() {
+	if s.Object.DeletionTimestamp.IsZero() {
+		s.set(controlplanev1.DeletingCondition, metav1.ConditionFalse, controlplanev1.NotDeletingReason, "")
+		return
+	}
+	if s.deletingReason != "" {
+		s.set(controlplanev1.DeletingCondition, metav1.ConditionTrue, s.deletingReason, s.deleting)
+	}
+}
+
+func (s *scope) setCertificates() {
+	if s.Certificates != nil {
+		s.set(controlplanev1.CertificatesAvailableCondition, metav1.ConditionFalse, controlplanev1.NotAvailableReason, s.Certificates.Error())
+		return
+	}
+	s.set(controlplanev1.CertificatesAvailableCondition, metav1.ConditionTrue, controlplanev1.AvailableReason, "")
+}
+
+func (s *scope) setInitialized() {
+	reason, message := controlplanev1.NotInitializedReason, ""
+	switch w := s.ControlPlane.Workload; {
+	case s.Initialized():
+		s.set(controlplanev1.InitializedCondition, metav1.ConditionTrue, controlplanev1.InitializedReason, "")
+		return
+	case !s.InfrastructureProvisioned():
+		reason = controlplanev1.WaitingForInfrastructureReason
+	case !s.Cluster.Spec.ControlPlaneEndpoint.IsValid():
+		reason, message = controlplanev1.WaitingForEndpointReason, "the Cluster's spec.controlPlaneEndpoint is not set yet"
+	case w != nil && w.Err != nil:
+		message = "the API server does not answer yet: " + w.Err.Error()
+	}
+	s.set(controlplanev1.InitializedCondition, metav1.ConditionFalse, reason, message)
+}
+
+// setHealth sums up the Machines' components.
+func (s *scope) setHealth() {
+	components := []string{state.APIServerPodHealthy, state.ControllerManagerPodHealthy, state.SchedulerPodHealthy}
+	for kind, of := range map[string][]string{
+		controlplanev1.ControlPlaneComponentsHealthyCondition: components,
+		controlplanev1.EtcdClusterHealthyCondition:            {state.EtcdPodHealthy},
+	} {
+		status, reason, message := s.health(of)
+		s.set(kind, status, reason, message)
+	}
+}
+
+func (s *scope) health(of []string) (metav1.ConditionStatus, string, string) {
+	w := s.ControlPlane.Workload
+	switch {
+	case w == nil, !w.Initialized && w.Err == nil:
+		return metav1.ConditionUnknown, controlplanev1.HealthUnknownReason, ""
+	case w.Err != nil:
+		return metav1.ConditionUnknown, controlplanev1.ConnectionDownReason, w.Err.Error()
+	}
+	var problems []string
+	known := 0
+	for _, machine := range slices.Sorted(maps.Keys(w.Components)) {
+		for _, c := range w.Components[machine] {
+			if !slices.Contains(of, c.Condition) {
+				continue
+			}
+			if known++; c.Problem != "" {
+				problems = append(problems, machine+": "+c.Problem)
+			}
+		}
+	}
+	switch {
+	case len(problems) > 0:
+		return metav1.ConditionFalse, controlplanev1.NotHealthyReason, strings.Join(problems, "\n")
+	case known == 0:
+		return metav1.ConditionUnknown, controlplanev1.HealthUnknownReason, "no control plane Machine has a Node yet"
+	}
+	return metav1.ConditionTrue, controlplanev1.HealthyReason, ""
+}
+
+// setAvailable sums up what the control plane needs to take requests.
+func (s *scope) setAvailable() {
+	if !s.Object.DeletionTimestamp.IsZero() {
+		s.set(controlplanev1.AvailableCondition, metav1.ConditionFalse, clusterv1.DeletingReason, s.deleting)
+		return
+	}
+	for _, needed := range []string{
+		controlplanev1.CertificatesAvailableCondition, controlplanev1.InitializedCondition,
+		controlplanev1.ControlPlaneComponentsHealthyCondition, controlplanev1.EtcdClusterHealthyCondition,
+	} {
+		if now := conditions.Get(s.Object, needed); now == nil || now.Status != metav1.ConditionTrue {
+			message := needed
+			if now != nil && now.Message != "" {
+				message += ": " + now.Message
+			}
+			s.set(controlplanev1.AvailableCondition, metav1.ConditionFalse, controlplanev1.NotAvailableReason, message)
+			return
+		}
+	}
+	s.set(controlplanev1.AvailableCondition, metav1.ConditionTrue, controlplanev1.AvailableReason, "")
+}
+
+func (s *scope) setScaling(have int) {
+	want := s.Replicas()
+	up, down := metav1.ConditionFalse, metav1.ConditionFalse
+	upReason, downReason, message := clusterv1.NotScalingUpReason, clusterv1.NotScalingDownReason, ""
+	if have < want {
+		up, upReason = metav1.ConditionTrue, clusterv1.ScalingUpReason
+		message = fmt.Sprintf("%d of %d Machines exist", have, want)
+		if s.blocked != "" {
+			message += "; " + s.blocked
+		}
+	}
+	s.set(controlplanev1.ScalingUpCondition, up, upReason, message)
+	message = ""
+	if have > want {
+		down, downReason = metav1.ConditionTrue, clusterv1.ScalingDownReason
+		message = fmt.Sprintf("%d Machines exist, %d are wanted", have, want)
+	}
+	s.set(controlplanev1.ScalingDownCondition, down, downReason, message)
+}
+
+// setMachines sums up the Machines' own conditions.
+func (s *scope) setMachines(own []clusterv1.Machine) {
+	for kind, source := range map[string]string{
+		controlplanev1.MachinesReadyCondition:    clusterv1.MachineReadyCondition,
+		controlplanev1.MachinesUpToDateCondition: clusterv1.MachineUpToDateCondition,
+	} {
+		if len(own) == 0 {
+			s.set(kind, metav1.ConditionTrue, clusterv1.NoReplicasReason, "")
+			continue
+		}
+		var machines []*clusterv1.Machine
+		for i := range own {
+			machines = append(machines, &own[i])
+		}
+		summed, err := conditions.NewAggregateCondition(machines, source, conditions.TargetConditionType(kind))
+		if err != nil {
+			s.set(kind, metav1.ConditionUnknown, controlplanev1.InternalErrorReason, "see the manager's log")
+			continue
+		}
+		conditions.Set(s.Object, *summed)
+	}
+}

@@ -1,0 +1,157 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/controllers/external"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/cluster-api/util/patch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/desired"
+	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
+)
+
+// sync brings changes to the Machines that exist: labels and annotations, timeouts, taints, readiness gates, and what
+// the KubexmConfig's host follows.
+func (r *ControlPlane) sync(ctx context.Context, s *scope) error {
+	for _, m := range s.Own() {
+		if !m.DeletionTimestamp.IsZero() {
+			continue
+		}
+		before := m.DeepCopy()
+		desired.Propagate(s.ControlPlane, &m)
+		if err := r.patch(ctx, before, &m); err != nil {
+			return fmt.Errorf("update the Machine %s: %w", m.Name, err)
+		}
+		if err := r.syncConfig(ctx, s, m.Spec.Bootstrap.ConfigRef.Name); err != nil {
+			return err
+		}
+		if err := r.syncInfrastructure(ctx, s, m.Spec.InfrastructureRef); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *ControlPlane) syncConfig(ctx context.Context, s *scope, name string) error {
+	config := &bootstrapv1.KubexmConfig{}
+	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: s.Object.Namespace, Name: name}, config); err != nil {
+		return client.IgnoreNotFound(err) // the cache may not show it yet
+	}
+	before := config.DeepCopy()
+	desired.PropagateConfig(s.ControlPlane, config)
+	if err := r.patch(ctx, before, config); err != nil {
+		return fmt.Errorf("update the KubexmConfig %s: %w", name, err)
+	}
+	return nil
+}
+
+func (r *ControlPlane) syncInfrastructure(ctx context.Context, s *scope, ref clusterv1.ContractVersionedObjectReference) error {
+	machine, err := external.GetObjectFromContractVersionedRef(ctx, r.Client, ref, s.Object.Namespace)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("get the %s %s: %w", ref.Kind, ref.Name, err)
+	}
+	before := machine.DeepCopy()
+	machine.SetLabels(with(machine.GetLabels(), desired.Labels(s.ControlPlane)))
+	machine.SetAnnotations(with(machine.GetAnnotations(), desired.Annotations(s.ControlPlane)))
+	if err := r.patch(ctx, before, machine); err != nil {
+		return fmt.Errorf("update the %s %s: %w", ref.Kind, ref.Name, err)
+	}
+	return nil
+}
+
+// patch writes what differs, if anything does.
+func (r *ControlPlane) patch(ctx context.Context, before, after client.Object) error {
+	if equality.Semantic.DeepEqual(before, after) {
+		return nil
+	}
+	return client.IgnoreNotFound(r.Client.Patch(ctx, after, client.MergeFrom(before)))
+}
+
+// tellMachines writes what was seen of each Machine's part of the control plane.
+func (r *ControlPlane) tellMachines(ctx context.Context, s *scope) error {
+	for _, m := range s.Own() {
+		helper, err := patch.NewHelper(&m, r.Client)
+		if err != nil {
+			return err
+		}
+		told := s.tell(&m)
+		if err := helper.Patch(ctx, &m, patch.WithOwnedConditions{Conditions: told}); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("write the conditions of the Machine %s: %w", m.Name, err)
+		}
+		// What is said of the control plane is summed up from them.
+		if i := slices.IndexFunc(s.Machines, func(other clusterv1.Machine) bool { return other.UID == m.UID }); i >= 0 {
+			s.Machines[i] = m
+		}
+	}
+	return nil
+}
+
+// tell sets a Machine's conditions, and returns their types.
+func (s *scope) tell(m *clusterv1.Machine) []string {
+	// Nothing that would need another Machine can be changed yet: see ValidateControlPlaneUpdate of the webhooks.
+	conditions.Set(m, metav1.Condition{
+		Type: clusterv1.MachineUpToDateCondition, Status: metav1.ConditionTrue, Reason: clusterv1.MachineUpToDateReason,
+	})
+	told := []string{clusterv1.MachineUpToDateCondition}
+	seen := map[string]state.Component{}
+	if s.ControlPlane.Workload != nil {
+		for _, c := range s.ControlPlane.Workload.Components[m.Name] {
+			seen[c.Condition] = c
+		}
+	}
+	for _, kind := range state.ComponentConditions {
+		condition := metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: controlplanev1.HealthyReason}
+		c, known := seen[kind]
+		switch {
+		case !known:
+			condition.Status, condition.Reason = metav1.ConditionUnknown, controlplanev1.HealthUnknownReason
+			if w := s.ControlPlane.Workload; w != nil && w.Err != nil {
+				condition.Reason, condition.Message = controlplanev1.ConnectionDownReason, w.Err.Error()
+			}
+		case c.Problem != "":
+			condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, controlplanev1.NotHealthyReason, c.Problem
+		}
+		conditions.Set(m, condition)
+		told = append(told, kind)
+	}
+	return told
+}
+
+func with(a, b map[string]string) map[string]string {
+	if len(b) == 0 {
+		return a
+	}
+	all := maps.Clone(a)
+	if all == nil {
+		all = map[string]string{}
+	}
+	maps.Copy(all, b)
+	return all
+}
+
+// ownedBy adds the Cluster to an object's owners, and reports whether it was not among them.
+func ownedBy(owners []metav1.OwnerReference, cluster *clusterv1.Cluster) ([]metav1.OwnerReference, bool) {
+	if slices.ContainsFunc(owners, func(o metav1.OwnerReference) bool { return o.UID == cluster.UID }) {
+		return owners, false
+	}
+	return append(slices.Clone(owners), metav1.OwnerReference{
+		APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Name: cluster.Name, UID: cluster.UID,
+	}), true
+}

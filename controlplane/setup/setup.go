@@ -1,0 +1,86 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package setup puts the control plane provider into a manager.
+package setup
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+
+	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/reconcilers"
+	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/webhooks"
+	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/workload"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
+)
+
+// Options is how the reconciler runs.
+type Options struct {
+	// WatchFilter is the value of the label cluster.x-k8s.io/watch-filter that objects must have. Empty means all objects.
+	WatchFilter string
+	// Concurrency is how many objects are reconciled at once, 10 if 0.
+	Concurrency int
+	// Workload looks at clusters through their own APIs. If nil, by their kubeconfigs.
+	Workload reconcilers.Workload
+}
+
+// AddToScheme adds the kinds that the provider reads and writes.
+func AddToScheme(scheme *runtime.Scheme) error {
+	return errors.Join(
+		clientgoscheme.AddToScheme(scheme), clusterv1.AddToScheme(scheme),
+		bootstrapv1.AddToScheme(scheme), controlplanev1.AddToScheme(scheme),
+	)
+}
+
+// Webhooks serves the provider's webhooks.
+func Webhooks(mgr ctrl.Manager) error { return webhooks.SetupWithManager(mgr) }
+
+// Reconcilers adds the provider's reconciler. The manager's scheme must have what AddToScheme adds.
+func Reconcilers(_ context.Context, mgr ctrl.Manager, o Options) error {
+	if o.Workload == nil {
+		o.Workload = look
+	}
+	if err := ctrl.NewControllerManagedBy(mgr).
+		For(&controlplanev1.KubexmControlPlane{}).
+		Owns(&clusterv1.Machine{}).
+		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(ofCluster)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: cmp.Or(o.Concurrency, 10)}).
+		Complete(&reconcilers.ControlPlane{
+			Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), WatchFilter: o.WatchFilter,
+			Events: mgr.GetEventRecorder("kubexmcontrolplane"), Workload: o.Workload,
+		}); err != nil {
+		return fmt.Errorf("set up the controller of KubexmControlPlanes: %w", err)
+	}
+	return nil
+}
+
+// look connects with the kubeconfig.
+func look(ctx context.Context, kubeconfig secret.Value, machines []clusterv1.Machine) *state.Workload {
+	view, err := workload.Connect(kubeconfig)
+	if err != nil {
+		return &state.Workload{Err: err}
+	}
+	return view.Look(ctx, machines)
+}
+
+// ofCluster is a Cluster's KubexmControlPlane.
+func ofCluster(_ context.Context, object client.Object) []ctrl.Request {
+	cluster, ok := object.(*clusterv1.Cluster)
+	if !ok || cluster.Spec.ControlPlaneRef.GroupKind() != controlplanev1.GroupVersion.WithKind("KubexmControlPlane").GroupKind() {
+		return nil
+	}
+	return []ctrl.Request{{NamespacedName: client.ObjectKey{Namespace: cluster.Namespace, Name: cluster.Spec.ControlPlaneRef.Name}}}
+}

@@ -1,0 +1,129 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/kube"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pipeline"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
+)
+
+// cluster is a control plane on one host, which workers join.
+type cluster struct {
+	lab         *lab
+	bundle      *artifact.Bundle
+	authorities pki.Authorities
+	// api reaches the API server; kubeconfig is a file that does.
+	api        *kube.Cluster
+	kubeconfig string
+	target     spec.Target
+}
+
+// controlPlane is the lab's cluster, which the first call brings up on that host.
+func (l *lab) controlPlane(ctx context.Context, on string) (*cluster, error) {
+	if l.cluster != nil {
+		return l.cluster, nil
+	}
+	h, err := l.host(on)
+	if err != nil {
+		return nil, err
+	}
+	store, err := artifact.OpenStore("")
+	if err != nil {
+		return nil, err
+	}
+	c := &cluster{lab: l, kubeconfig: filepath.Join(l.dir, "kubeconfig")}
+	if c.bundle, err = artifact.Open(ctx, l.options.bundle, store); err != nil {
+		return nil, fmt.Errorf("%w; go run ./hack/bundle makes it", err)
+	}
+	c.target = spec.Target{ClusterName: "bench", KubernetesVersion: c.bundle.Version("kubernetes")}
+	c.target.Cluster.ControlPlaneEndpoint.Address = h.Address
+	if _, err := c.authorities.Complete(pki.CARequest{}); err != nil {
+		return nil, err
+	}
+	if err := c.connect(h.Address); err != nil {
+		return nil, err
+	}
+	l.log("bringing up the control plane on %s", on)
+	node, err := c.node(ctx, on, spec.RoleControlPlane)
+	if err != nil {
+		return nil, err
+	}
+	p, err := pipeline.CreateControlPlane(node, c.bundle)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := c.engine().Run(ctx, p); err != nil {
+		return nil, err
+	}
+	l.log("the control plane is up")
+	l.cluster = c
+	return c, nil
+}
+
+// connect makes credentials for the API server at address. It need not be up yet.
+func (c *cluster) connect(address string) error {
+	ca, _ := c.authorities.Get("ca")
+	client, err := ca.Sign(pki.LeafRequest{CommonName: "kubernetes-admin", Organizations: []string{"system:masters"}, Usages: []pki.Usage{pki.Client}})
+	if err != nil {
+		return err
+	}
+	kubeconfig, err := pki.Kubeconfig(pki.KubeconfigRequest{Cluster: "bench", User: "admin", Server: "https://" + address + ":6443", CA: ca.Cert, Client: client})
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(c.kubeconfig, kubeconfig.Reveal(), 0o600); err != nil {
+		return err
+	}
+	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig.Reveal())
+	if err != nil {
+		return err
+	}
+	c.api, err = kube.New(config)
+	return err
+}
+
+// node looks at a host and says what it is to be.
+func (c *cluster) node(ctx context.Context, name string, role spec.Role) (pipeline.Node, error) {
+	h, err := c.lab.host(name)
+	if err != nil {
+		return pipeline.Node{}, err
+	}
+	seen, err := c.engine().Look(ctx, []string{name}, func(string) host.Query { return host.Query{} })
+	if err != nil {
+		return pipeline.Node{}, err
+	}
+	n := pipeline.Node{Target: c.target, System: seen[name].System}
+	n.Target.Host = spec.Host{Name: name, Role: role, Address: h.Address}
+	return n, nil
+}
+
+func (c *cluster) engine() *engine.Engine {
+	return engine.New(engine.Options{
+		Dial: c.lab.dial, Holder: "bench", Artifacts: step.FromBundle(c.bundle),
+		Cluster: func(context.Context) (step.Cluster, error) { return c.api, nil },
+		Secrets: func(ref step.SecretRef) ([]byte, error) {
+			pair, ok := c.authorities.Get(ref.Name)
+			if !ok {
+				return nil, fmt.Errorf("there is no secret %s", ref)
+			}
+			if ref.Key == "tls.crt" {
+				return pair.Cert, nil
+			}
+			return pair.Key.Reveal(), nil
+		},
+	})
+}

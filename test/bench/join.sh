@@ -1,0 +1,132 @@
+# A worker joins, by what an administrator has: OpenSSH, tar, kubeadm and kubectl. $1 is the host of the control plane,
+# $2 the worker, ADDRESS its address; ARTIFACTS has bin/, cni/ and images.tar. The host's files are those that the pipeline
+# makes too.
+set -eu
+server=$1
+worker=$2
+
+# One connection serves all commands to the worker.
+remote() {
+	ssh -F "$SSH_CONFIG" -o ControlMaster=auto -o ControlPath="$ARTIFACTS/ssh-%C" -o ControlPersist=10 "$worker" "$@"
+}
+
+tar -C "$ARTIFACTS" --dereference -cf - bin cni | remote '
+	sudo mkdir -p /usr/local/bin /opt/cni/bin
+	sudo tar -C /usr/local --no-same-owner -xf - bin --transform="s,^cni,/opt/cni/bin," cni -P'
+pause=$(tar -xOf "$ARTIFACTS/images.tar" index.json | grep -o '[^"]*/pause:[^"]*' | head -n 1)
+token=$(ssh -F "$SSH_CONFIG" "$server" sudo kubeadm token create)
+api=$("$ARTIFACTS/bin/kubectl" config view --minify -o 'jsonpath={.clusters[0].cluster.server}')
+ca=$("$ARTIFACTS/bin/kubectl" config view --minify --raw -o 'jsonpath={.clusters[0].cluster.certificate-authority-data}')
+
+remote sudo sh -s <<END
+set -eu
+for module in overlay br_netfilter; do
+	modprobe \$module 2>/dev/null || true
+done
+cat >/etc/sysctl.d/90-kubernetes.conf <<'FILE'
+net.ipv4.ip_forward = 1
+net.bridge.bridge-nf-call-iptables = 1
+net.bridge.bridge-nf-call-ip6tables = 1
+vm.overcommit_memory = 1
+kernel.panic = 10
+kernel.panic_on_oops = 1
+FILE
+sysctl -q -p /etc/sysctl.d/90-kubernetes.conf
+grep -q '$worker' /etc/hosts || echo '$ADDRESS $worker' >>/etc/hosts
+mkdir -p /etc/containerd/certs.d /etc/kubernetes/pki /etc/kubernetes/manifests /lib/modules
+cat >/etc/containerd/config.toml <<'FILE'
+version = 3
+root = "/var/lib/containerd"
+state = "/run/containerd"
+
+[plugins."io.containerd.cri.v1.images".pinned_images]
+  sandbox = "$pause"
+
+[plugins."io.containerd.cri.v1.images".registry]
+  config_path = "/etc/containerd/certs.d"
+
+[plugins."io.containerd.cri.v1.runtime"]
+  restrict_oom_score_adj = true
+
+[plugins."io.containerd.cri.v1.runtime".cni]
+  bin_dirs = ["/opt/cni/bin"]
+  conf_dir = "/etc/cni/net.d"
+
+[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc]
+  runtime_type = "io.containerd.runc.v2"
+
+[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc.options]
+  BinaryName = "/usr/local/bin/runc"
+  SystemdCgroup = false
+FILE
+cat >/etc/systemd/system/containerd.service <<'FILE'
+[Unit]
+After=network.target local-fs.target
+
+[Service]
+ExecStart=/usr/local/bin/containerd
+Type=notify
+Delegate=yes
+KillMode=process
+Restart=always
+LimitNOFILE=1048576
+TasksMax=infinity
+
+[Install]
+WantedBy=multi-user.target
+FILE
+cat >/etc/systemd/system/kubelet.service <<'FILE'
+[Unit]
+After=network-online.target containerd.service
+StartLimitIntervalSec=0
+
+[Service]
+EnvironmentFile=-/var/lib/kubelet/kubeadm-flags.env
+ExecStart=/usr/local/bin/kubelet --bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf --kubeconfig=/etc/kubernetes/kubelet.conf --config=/var/lib/kubelet/config.yaml \\\$KUBELET_KUBEADM_ARGS
+Restart=always
+RestartSec=5
+
+[Install]
+WantedBy=multi-user.target
+FILE
+: >/etc/kubernetes/resolv.conf
+echo '$ca' | base64 -d >/etc/kubernetes/pki/ca.crt
+cat >/etc/kubernetes/discovery.conf <<'FILE'
+apiVersion: v1
+kind: Config
+current-context: bench
+clusters:
+- name: bench
+  cluster: {server: "$api", certificate-authority: /etc/kubernetes/pki/ca.crt}
+contexts:
+- name: bench
+  context: {cluster: bench, user: bootstrap}
+users:
+- name: bootstrap
+  user: {}
+FILE
+cat >/etc/kubernetes/join.yaml <<'FILE'
+apiVersion: kubeadm.k8s.io/v1beta4
+kind: JoinConfiguration
+nodeRegistration:
+  name: $worker
+  criSocket: unix:///run/containerd/containerd.sock
+  imagePullPolicy: Never
+  taints: []
+  kubeletExtraArgs:
+  - {name: node-ip, value: $ADDRESS}
+  - {name: resolv-conf, value: /etc/kubernetes/resolv.conf}
+discovery:
+  file: {kubeConfigPath: /etc/kubernetes/discovery.conf}
+  tlsBootstrapToken: $token
+FILE
+systemctl daemon-reload
+systemctl enable --now --quiet containerd
+systemctl enable --quiet kubelet
+END
+
+remote sudo ctr --namespace k8s.io images import --local - <"$ARTIFACTS/images.tar"
+remote sudo kubeadm join --config /etc/kubernetes/join.yaml --skip-phases preflight
+remote -O exit 2>/dev/null || true
+"$ARTIFACTS/bin/kubectl" wait --for=create "node/$worker" --timeout=60s
+"$ARTIFACTS/bin/kubectl" wait --for=condition=Ready "node/$worker" --timeout=120s

@@ -1,0 +1,113 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"text/tabwriter"
+)
+
+// result is what a measurement came to, as the file has it. What was not measured is null.
+type result struct {
+	Name      string   `json:"name"`
+	Ours      *float64 `json:"ours"`
+	Reference *float64 `json:"reference"`
+	// Ratio is Ours divided by Reference.
+	Ratio *float64 `json:"ratio"`
+	// Goal is "ratio <= n", "ours <= n", "ours >= n", or empty.
+	Goal string `json:"goal"`
+	Unit string `json:"unit"`
+	// Ansible is there when Ansible is installed.
+	Ansible *float64 `json:"ansible,omitempty"`
+}
+
+// result is the median of each side.
+func (m measurement) result(values map[side][]float64) result {
+	r := result{
+		Name: m.name, Goal: m.goal.String(), Unit: m.unit,
+		Ours: median(values[ours]), Reference: median(values[reference]), Ansible: median(values[ansible]),
+	}
+	if r.Ours != nil && r.Reference != nil && *r.Reference != 0 {
+		ratio := *r.Ours / *r.Reference
+		r.Ratio = &ratio
+	}
+	return r
+}
+
+// median is nil for no values, and the mean of the two in the middle for an even number.
+func median(values []float64) *float64 {
+	if len(values) == 0 {
+		return nil
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	half := len(sorted) / 2
+	m := sorted[half]
+	if len(sorted)%2 == 0 {
+		m = (sorted[half-1] + m) / 2
+	}
+	return &m
+}
+
+func printTable(w io.Writer, lines []measurement, results []result) {
+	columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	withAnsible := slices.ContainsFunc(results, func(r result) bool { return r.Ansible != nil })
+	heading, dash := "", func(string) string { return "" }
+	if withAnsible {
+		heading, dash = "ANSIBLE\t", func(s string) string { return s + "\t" }
+	}
+	fmt.Fprintf(columns, "NAME\tOURS\tREFERENCE\tRATIO\tGOAL\tUNIT\t%sMET\n", heading)
+	for i, r := range results {
+		word := "-"
+		if met, known := lines[i].goal.met(r); known {
+			word = map[bool]string{true: "yes", false: "NO"}[met]
+		}
+		fmt.Fprintf(columns, "%s\t%s\t%s\t%s\t%s\t%s\t%s%s\n",
+			r.Name, figure(r.Ours), figure(r.Reference), figure(r.Ratio), orDash(r.Goal), r.Unit, dash(figure(r.Ansible)), word)
+	}
+	_ = columns.Flush() // to the terminal
+}
+
+func printList(w io.Writer) {
+	for _, e := range experiments() {
+		for _, m := range e.measurements {
+			fmt.Fprintf(w, "%s (%s, goal: %s)\n\t%s\n", m.name, m.unit, orDash(m.goal.String()), m.about)
+		}
+	}
+}
+
+// figure has three digits that count.
+func figure(v *float64) string {
+	switch {
+	case v == nil:
+		return "-"
+	case *v >= 100:
+		return fmt.Sprintf("%.0f", *v)
+	case *v >= 10:
+		return fmt.Sprintf("%.1f", *v)
+	}
+	return fmt.Sprintf("%.2f", *v)
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+func writeJSON(path string, results []result) error {
+	content, err := json.MarshalIndent(results, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(content, '\n'), 0o644)
+}

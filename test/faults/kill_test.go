@@ -1,0 +1,146 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build faults
+
+package faults
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
+)
+
+const (
+	// childTimeout is more than any child takes that is not stuck.
+	childTimeout = 10 * time.Minute
+	// randomRounds follow the visit of every boundary.
+	randomRounds = 2
+	// sampleChance is how likely a boundary is visited in a random round.
+	sampleChance = 0.2
+)
+
+// A process that dies at any boundary of any step, or within it, is followed by one that takes up where the hosts stand. One
+// cluster is created, and given back, by as many processes as there are boundaries: each dies at the first that none
+// before it has died at.
+//
+// With a budget, random rounds alone are made, as many as fit into half of it; the other half is for the other tests.
+func TestKill(t *testing.T) {
+	if chosen.budget == 0 {
+		t.Run("EveryBoundary", func(t *testing.T) { killRound(t, chosen.seed, 1) })
+	}
+	seeds := rand.New(rand.NewPCG(chosen.seed, 0))
+	start := time.Now()
+	for round := 1; ; round++ {
+		began := time.Now()
+		t.Run(fmt.Sprintf("Random%d", round), func(t *testing.T) { killRound(t, seeds.Uint64(), sampleChance) })
+		spent, last := time.Since(start), time.Since(began)
+		if t.Failed() || chosen.budget == 0 && round == randomRounds || chosen.budget > 0 && spent+last > chosen.budget/2 {
+			return
+		}
+	}
+}
+
+// killRound creates a cluster and gives it back, being killed on the way.
+func killRound(t *testing.T, seed uint64, chance float64) {
+	tr := newTrial(t)
+	p := tr.plan(len(subject.hosts))
+	if err := subject.writePlan(p); err != nil {
+		t.Fatal(err)
+	}
+	visited := dieAndGoOn(t, create, seed, chance)
+	if chance == 1 {
+		demandAllNodes(t, p, visited)
+	}
+	tr.demandConverged(p)
+	dieAndGoOn(t, reset, seed, chance)
+	tr.demandGivenBack()
+}
+
+// dieAndGoOn has children do the verb until one comes to its end, and returns where the others died.
+func dieAndGoOn(t *testing.T, verb string, seed uint64, chance float64) (visited []string) {
+	t.Helper()
+	start := time.Now()
+	for {
+		began := time.Now()
+		where, err := runChild(t.Context(), order{
+			Dir: subject.dir, Bundle: subject.bundle.Dir(), Verb: verb, Visited: visited, Seed: seed, Chance: chance,
+		})
+		if err != nil {
+			t.Fatalf("%s, after %d kills, the last at %q: %v", verb, len(visited), last(visited), err)
+		}
+		if where == "" {
+			t.Logf("%s: %d kills, %s", verb, len(visited), time.Since(start).Round(time.Second))
+			return visited
+		}
+		t.Logf("%s: killed %s, %s", verb, where, time.Since(began).Round(10*time.Millisecond))
+		visited = append(visited, where)
+	}
+}
+
+func last(list []string) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return list[len(list)-1]
+}
+
+// runChild runs a child and returns where it killed itself; "" when it came to its end. The error of one that failed has the
+// end of its log.
+func runChild(ctx context.Context, o order) (where string, err error) {
+	program, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	input, err := json.Marshal(o)
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, childTimeout)
+	defer cancel()
+	var log bytes.Buffer
+	cmd := exec.CommandContext(ctx, program)
+	cmd.Env = append(os.Environ(), childVariable+"=1")
+	cmd.Stdin, cmd.Stderr = bytes.NewReader(input), &log
+	out, err := cmd.Output()
+	where = strings.TrimSpace(string(out))
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return "", nil
+	case ctx.Err() == nil && where != "" && errors.As(err, &exit) && exit.Sys().(syscall.WaitStatus).Signal() == syscall.SIGKILL:
+		return where, nil
+	}
+	return "", fmt.Errorf("%w\n%s", errors.Join(err, ctx.Err()), tail(log.String(), 40))
+}
+
+func tail(text string, count int) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[max(0, len(lines)-count):], "\n")
+}
+
+// demandAllNodes fails the test when there is a node at which no child has died: neither before, nor within, nor after it.
+func demandAllNodes(t *testing.T, p *plan.Plan, visited []string) {
+	t.Helper()
+	at := map[string]bool{}
+	for _, boundary := range visited {
+		_, node, _ := strings.Cut(boundary, " ")
+		at[node] = true
+	}
+	for i := range p.Graph().Len() {
+		if id := p.Graph().Node(i).ID; !at[id] {
+			t.Errorf("nobody died at %s", id)
+		}
+	}
+}
