@@ -71,13 +71,17 @@ type Builder struct {
 	hosts           []string
 	last            map[string]string // host → ID of its last node
 	gates           map[string]string // ID of a node on the controller → its digest
+	writers         map[string]string // host:path → ID of the node that writes it
 	b               graph.Builder[Node]
 	errs            []error
 }
 
 // New returns a Builder for a plan.
 func New(intent, cluster string) *Builder {
-	return &Builder{intent: intent, cluster: cluster, last: make(map[string]string), gates: make(map[string]string)}
+	return &Builder{
+		intent: intent, cluster: cluster,
+		last: make(map[string]string), gates: make(map[string]string), writers: make(map[string]string),
+	}
 }
 
 // Host lays modules on a host, after what was laid on it before.
@@ -155,6 +159,14 @@ func (b *Builder) add(hostName, module, task string, s step.Step, after []string
 	}
 	if err != nil {
 		b.errs = append(b.errs, fmt.Errorf("%s: %w", n.ID, err))
+	}
+	for _, path := range step.Writes(s) {
+		at := hostName + ":" + path
+		if other, taken := b.writers[at]; taken {
+			// Each would undo the other's work, run after run, and restart what reads the file.
+			b.errs = append(b.errs, fmt.Errorf("%s: %s writes %s, too: leave it to one of them", n.ID, other, path))
+		}
+		b.writers[at] = n.ID
 	}
 	n.Digest = digest(raw)
 	if hostName == Controller {

@@ -86,11 +86,11 @@ func describe(s step.Step) []string {
 	case step.Claim:
 		lines := []string{words("claim", s.Paths...)}
 		for _, c := range s.Cleanup {
-			lines = append(lines, fmt.Sprintf("on undo %s: %s", c.Title, strings.Join(c.Argv, " ")))
+			lines = append(lines, fmt.Sprintf("on undo %s: %s", c.Title, command(c.Argv)))
 		}
 		return lines
 	case step.Command:
-		lines := []string{fmt.Sprintf("command %s: %s", s.Title, strings.Join(s.Argv, " "))}
+		lines := []string{fmt.Sprintf("command %s: %s", s.Title, command(s.Argv))}
 		if len(s.Env) > 0 {
 			lines = append(lines, words("  env", s.Env...))
 		}
@@ -98,7 +98,7 @@ func describe(s step.Step) []string {
 			lines = append(lines, "  stdin "+content(s.Stdin))
 		}
 		if len(s.Undo) > 0 {
-			lines = append(lines, words("  on undo", s.Undo...))
+			lines = append(lines, "  on undo "+command(s.Undo))
 		}
 		return append(lines, "  until "+done(s.Done))
 	}
@@ -153,6 +153,18 @@ func line(s step.Step) string {
 		return err.Error()
 	}
 	return string(raw)
+}
+
+// command is an argument vector in one line: a script is told by its length and digest.
+func command(argv []string) string {
+	shown := make([]string, len(argv))
+	for i, a := range argv {
+		if n := strings.Count(strings.TrimSuffix(a, "\n"), "\n") + 1; n > 1 {
+			a = fmt.Sprintf("<script of %d lines %s>", n, short(digest([]byte(a))))
+		}
+		shown[i] = a
+	}
+	return strings.Join(shown, " ")
 }
 
 func words(first string, rest ...string) string {

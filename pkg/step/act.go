@@ -41,11 +41,7 @@ func act(ctx context.Context, rt *Runtime, a Actor) error {
 	if err != nil {
 		return err
 	}
-	if rt.Seen == nil {
-		rt.Seen = seen
-	} else { // a sequence of several acts
-		rt.Seen.Update(seen)
-	}
+	rt.Seen = seen
 	return nil
 }
 

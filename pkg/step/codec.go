@@ -7,7 +7,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 )
 
 // kinds is the closed set of step kinds by their name in JSON.
@@ -55,18 +57,20 @@ func Unmarshal(raw []byte) (Step, error) {
 	if len(one) != 1 {
 		return nil, fmt.Errorf("a step is an object with its kind as the only key; this has %d", len(one))
 	}
-	for kind, body := range one {
-		t, ok := kinds[kind]
-		if !ok {
-			return nil, fmt.Errorf("unknown step kind %q", kind)
-		}
-		p := reflect.New(t)
-		if err := strict(body, p.Interface()); err != nil {
-			return nil, fmt.Errorf("step %s: %w", kind, err)
-		}
-		return p.Elem().Interface().(Step), nil
+	kind := slices.Collect(maps.Keys(one))[0]
+	t, ok := kinds[kind]
+	if !ok {
+		return nil, fmt.Errorf("unknown step kind %q", kind)
 	}
-	panic("unreachable")
+	p := reflect.New(t)
+	if err := strict(one[kind], p.Interface()); err != nil {
+		return nil, fmt.Errorf("step %s: %w", kind, err)
+	}
+	s, ok := p.Elem().Interface().(Step)
+	if !ok {
+		return nil, fmt.Errorf("kind %s is not a step", kind)
+	}
+	return s, nil
 }
 
 func strict(raw []byte, into any) error {

@@ -102,7 +102,8 @@ func (c Command) Run(ctx context.Context, rt *Runtime) error { return act(ctx, r
 func (c Command) Rollback(ctx context.Context, rt *Runtime) error { return rollback(ctx, rt) }
 
 // Claim declares paths that something which we start will fill, and commands that clean up after it. It is made once,
-// before that thing starts, and does nothing until it is undone.
+// before that thing starts, and does nothing until it is undone. What the paths hold already is copied to the undo store:
+// that takes as long as it is large, and the undo takes it back.
 type Claim struct {
 	Paths []string `json:"paths,omitempty"`
 	// Cleanup commands are run on undo, before the paths are removed, in this order.

@@ -40,12 +40,19 @@ func (f File) Precheck(v View) (Diff, error) {
 	}
 	have := v.Facts.Paths[f.Path]
 	subject := host.File{Path: f.Path}.Key()
+	from, to := kindOf(have), short(want)
+	if f.From == nil && !f.Content.Known() {
+		// The digest of a password tells whether a guess is right.
+		if to = f.Content.refs(); have.Exists && have.Mode.IsRegular() {
+			from = "other content"
+		}
+	}
 	if !have.Exists || !have.Mode.IsRegular() {
-		return Diff{{subject, kindOf(have), short(want)}}, nil
+		return Diff{{subject, from, to}}, nil
 	}
 	var d Diff
 	if have.Digest != want {
-		d = append(d, Delta{subject, short(have.Digest), short(want)})
+		d = append(d, Delta{subject, from, to})
 	}
 	return append(d, accessDiff(subject, have, f.Mode, f.Owner, f.Group)...), nil
 }
@@ -223,6 +230,23 @@ func (b Block) Run(ctx context.Context, rt *Runtime) error { return act(ctx, rt,
 // Rollback puts back the block that was there, or none.
 func (b Block) Rollback(ctx context.Context, rt *Runtime) error { return rollback(ctx, rt) }
 
+// Writes lists the files and links that s, with all its parts, makes.
+func Writes(s Step) []string {
+	switch s := s.(type) {
+	case File:
+		return []string{s.Path}
+	case Link:
+		return []string{s.Path}
+	case Sequence:
+		var all []string
+		for _, p := range s.Parts {
+			all = append(all, Writes(p)...)
+		}
+		return all
+	}
+	return nil
+}
+
 // Mode is a file mode that is written in octal ("0644") in JSON.
 type Mode fs.FileMode
 
@@ -254,7 +278,7 @@ func accessDiff(subject string, have host.Path, mode Mode, owner, group string) 
 }
 
 func rootOr(name string) string {
-	if name == "" {
+	if name == "" || name == "0" {
 		return "root"
 	}
 	return name

@@ -4,8 +4,6 @@
 package step
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"strings"
 
@@ -35,19 +33,28 @@ func (i Import) Meta() Meta { return Meta{Name: "import"} }
 // Images is the Path of an Artifact that is an archive of images.
 const Images = "images"
 
-const imageList = "containerd images"
-
-// Observe asks containerd for its images.
+// Observe asks containerd for these images alone: the list of all that a busy Node has is longer than an answer may be.
 func (i Import) Observe() host.Query {
-	return host.Query{Commands: []host.CommandQuery{{
-		ID: imageList, Argv: []string{"/usr/local/bin/ctr", "--namespace", "k8s.io", "images", "list"},
-	}}}
+	argv := []string{"/usr/local/bin/ctr", "--namespace", "k8s.io", "images", "list"}
+	for _, m := range i.Images {
+		argv = append(argv, "name=="+m.Ref)
+	}
+	return host.Query{Commands: []host.CommandQuery{{ID: i.list(), Argv: argv}}}
+}
+
+// list is the ID of the query: one for each set of images.
+func (i Import) list() string {
+	id := "containerd images"
+	for _, m := range i.Images {
+		id += " " + m.Ref
+	}
+	return id
 }
 
 // Precheck names the images that are missing or others.
 func (i Import) Precheck(v View) (Diff, error) {
 	var d Diff
-	have := imagesOf(v.Facts)
+	have := i.have(v.Facts)
 	for _, m := range i.missing(have) {
 		d = append(d, Delta{"image " + m.Ref, orNone(short(have[m.Ref])), short(m.Digest)})
 	}
@@ -64,12 +71,12 @@ func (i Import) missing(have map[string]string) []Image {
 	return missing
 }
 
-// imagesOf reads the table that `ctr images list` prints: REF TYPE DIGEST SIZE PLATFORMS LABELS.
-func imagesOf(f *host.Facts) map[string]string {
+// have reads the table that `ctr images list` prints: REF TYPE DIGEST SIZE PLATFORMS LABELS. It is empty when containerd
+// does not run yet.
+func (i Import) have(f *host.Facts) map[string]string {
 	have := make(map[string]string)
-	lines := bufio.NewScanner(bytes.NewReader(f.Commands[imageList].Stdout))
-	for lines.Scan() {
-		if c := strings.Fields(lines.Text()); len(c) >= 3 && strings.HasPrefix(c[2], "sha256:") {
+	for line := range strings.Lines(string(f.Commands[i.list()].Stdout)) {
+		if c := strings.Fields(line); len(c) >= 3 && strings.HasPrefix(c[2], "sha256:") {
 			have[c[0]] = c[2]
 		}
 	}
@@ -78,14 +85,11 @@ func imagesOf(f *host.Facts) map[string]string {
 
 // Effect streams the missing images into the import.
 func (i Import) Effect(v View) (Effect, error) {
-	missing := i.missing(imagesOf(v.Facts))
 	in := Artifact{Path: Images, Arch: i.Arch}
-	for _, m := range missing {
+	for _, m := range i.missing(i.have(v.Facts)) {
 		in.Refs = append(in.Refs, m.Ref)
+		in.Digests = append(in.Digests, m.Digest)
 		in.Size += m.Size
-	}
-	if len(missing) == 1 {
-		in.Digest = missing[0].Digest
 	}
 	e := changes(host.Command{
 		Title:       "import images",

@@ -48,13 +48,15 @@ type Artifacts interface {
 type Artifact struct {
 	// Path in the bundle, e.g. "kubernetes/v1.36.3/amd64/kubelet"; for images "images" (see Refs).
 	Path string `json:"path"`
-	// Digest is "sha256:" and 64 hex digits of the content; for an archive of images it is the image's manifest digest.
+	// Digest is "sha256:" and 64 hex digits of the content; "" for an archive of images, which has Digests.
 	Digest string `json:"digest"`
 	// Size in bytes (for an archive of images, of its layers).
 	Size int64 `json:"size"`
 	// Refs, if not empty, are image references: the content is an OCI archive with these images for this architecture.
-	Refs []string `json:"refs,omitempty"`
-	Arch string   `json:"arch,omitempty"`
+	// Digests are those of their manifests, in the same order.
+	Refs    []string `json:"refs,omitempty"`
+	Digests []string `json:"digests,omitempty"`
+	Arch    string   `json:"arch,omitempty"`
 }
 
 // Cluster is the cluster's API as steps use it. Every call is bounded by ctx and says in its error which server it

@@ -87,9 +87,6 @@ func (s Sequence) Precheck(v View) (Diff, error) {
 
 // Probe is Precheck for a sequence on the controller, whose parts look for themselves.
 func (s Sequence) Probe(ctx context.Context, rt *Runtime) (Diff, error) {
-	if s.Done != nil && rt.Facts != nil { // nested in another, on a host
-		return s.Precheck(rt.View)
-	}
 	var d Diff
 	for _, p := range s.Parts {
 		pd, err := probe(ctx, rt, p)
@@ -150,9 +147,10 @@ func effectOf(a Actor, v View) (Effect, error) {
 	return a.Effect(v)
 }
 
-// Run runs the parts that differ. A sequence of Actors is one act; other parts are run one by one.
+// Run runs the parts that differ: on a host as one act, which is journaled when all of it is done; on the controller one
+// by one.
 func (s Sequence) Run(ctx context.Context, rt *Runtime) error {
-	if !slices.ContainsFunc(s.Parts, func(p Step) bool { _, ok := p.(Actor); return !ok }) {
+	if rt.Session != nil {
 		return act(ctx, rt, s)
 	}
 	for _, p := range s.Parts {

@@ -30,7 +30,8 @@ type Service struct {
 	// State is what the unit must be in; "" means Running.
 	State ServiceState `json:"state,omitempty"`
 	// Watches are files that the unit reads when it starts: it is restarted when one of them is newer than it. That
-	// holds over interruptions: what was written before the cut still leads to the restart.
+	// holds over interruptions: what was written before the cut still leads to the restart. (Not so for one that was
+	// removed: nothing on the host tells when.)
 	Watches []string `json:"watches,omitempty"`
 	// Settle is how long the unit must stay up after it started for the step to count as done.
 	Settle Duration `json:"settle,omitempty"`
@@ -57,15 +58,15 @@ func (s Service) Precheck(v View) (Diff, error) {
 		if have.Load == "not-found" {
 			return nil, nil
 		}
-		if have.Active == "active" || have.Active == "activating" {
+		if runs := []string{"active", "activating", "reloading"}; slices.Contains(runs, have.Active) {
 			d = append(d, Delta{subject, have.Active, "stopped"})
 		}
-		if have.File == "enabled" {
+		if strings.HasPrefix(have.File, "enabled") {
 			d = append(d, Delta{subject, have.File, "disabled"})
 		}
 		return d, nil
 	}
-	if have.File != "enabled" && have.File != "static" {
+	if starts := []string{"enabled", "enabled-runtime", "static", "generated", "alias"}; !slices.Contains(starts, have.File) {
 		d = append(d, Delta{subject, orNone(have.File), "enabled"})
 	}
 	if s.State == Enabled {
@@ -78,11 +79,19 @@ func (s Service) Precheck(v View) (Diff, error) {
 		return append(d, Delta{subject, "unit file changed", "restarted"}), nil
 	}
 	for _, w := range s.Watches {
-		if p := v.Facts.Paths[w]; p.Exists && p.Modified.After(have.Since) {
+		if newer(v.Facts, w, have.Since) {
 			return append(d, Delta{subject, "older than " + w, "restarted"}), nil
 		}
 	}
 	return d, nil
+}
+
+// newer reports whether path was written after since. A time that has yet to come was written by a clock that has been set
+// back since: it says nothing, and no restart would make it say less.
+func newer(f *host.Facts, path string, since time.Time) bool {
+	const inaccuracy = 5 * time.Second // of Taken, which may be reckoned from an earlier look
+	p := f.Paths[path]
+	return p.Exists && p.Modified.After(since) && !p.Modified.After(f.Taken.Add(inaccuracy))
 }
 
 // Effect starts, restarts or stops the unit.
@@ -102,8 +111,15 @@ func (s Service) Effect(v View) (Effect, error) {
 // after reports whether changes that are about to be made in the same act mean that the unit must be restarted.
 func (s Service) after(cs []host.Change) bool {
 	return s.State != Stopped && s.State != Enabled && slices.ContainsFunc(cs, func(c host.Change) bool {
-		f, ok := c.(host.File)
-		return ok && slices.Contains(s.Watches, f.Path)
+		switch c := c.(type) {
+		case host.File:
+			return slices.Contains(s.Watches, c.Path)
+		case host.Link:
+			return slices.Contains(s.Watches, c.Path)
+		case host.Absent:
+			return slices.Contains(s.Watches, c.Path)
+		}
+		return false
 	})
 }
 
@@ -177,15 +193,25 @@ type SwapOff struct{}
 // Meta names the kind.
 func (SwapOff) Meta() Meta { return Meta{Name: "swap"} }
 
-// Observe needs nothing beyond the System facts.
-func (SwapOff) Observe() host.Query { return host.Query{} }
+const fstabSwap = "swap in fstab"
 
-// Precheck differs when a swap device is active.
+// Observe asks for the swap lines of fstab. That the file may hold others' passwords is why it is not asked for whole.
+func (SwapOff) Observe() host.Query {
+	return host.Query{Commands: []host.CommandQuery{{
+		ID: fstabSwap, Argv: []string{"awk", `$1 !~ /^#/ && $3 == "swap" { print $1 }`, "/etc/fstab"},
+	}}}
+}
+
+// Precheck differs when a swap device is active, or would be after the next boot.
 func (SwapOff) Precheck(v View) (Diff, error) {
-	if len(v.Facts.System.Swap) == 0 {
-		return nil, nil
+	var d Diff
+	if on := v.Facts.System.Swap; len(on) > 0 {
+		d = append(d, Delta{host.SwapOff{}.Key(), strings.Join(on, ", "), "off"})
 	}
-	return Diff{{host.SwapOff{}.Key(), strings.Join(v.Facts.System.Swap, ", "), "off"}}, nil
+	if lines := strings.Fields(string(v.Facts.Commands[fstabSwap].Stdout)); len(lines) > 0 {
+		d = append(d, Delta{host.SwapOff{}.Key(), "on after the next boot: " + strings.Join(lines, ", "), "off"})
+	}
+	return d, nil
 }
 
 // Effect turns swap off.
@@ -199,20 +225,44 @@ func (s SwapOff) Rollback(ctx context.Context, rt *Runtime) error { return rollb
 
 // Package is a set of distribution packages that are installed.
 type Package struct {
+	// Names of packages, or name=version where it must be that version.
 	Names []string `json:"names"`
 }
 
 // Meta names the kind.
 func (p Package) Meta() Meta { return Meta{Name: "package"} }
 
-// Observe asks for the packages.
-func (p Package) Observe() host.Query { return host.Query{Packages: p.Names} }
+// Observe asks for the packages' versions.
+func (p Package) Observe() host.Query {
+	var q host.Query
+	for _, n := range p.Names {
+		name, _ := versioned(n)
+		q.Packages = append(q.Packages, name)
+	}
+	return q
+}
 
-// Precheck names the packages that are missing.
+// versioned takes a name apart: name, name=version, and either with an architecture (name:arch), by which the package
+// manager does not list it.
+func versioned(s string) (name, version string) {
+	name, version, _ = strings.Cut(s, "=")
+	name, _, _ = strings.Cut(name, ":")
+	return name, version
+}
+
+// Precheck names the packages that are missing or have another version.
 func (p Package) Precheck(v View) (Diff, error) {
 	var d Diff
 	for _, n := range p.missing(v) {
-		d = append(d, Delta{"package " + n, "absent", "installed"})
+		name, version := versioned(n)
+		have := v.Facts.Packages[name]
+		if have == "" {
+			have = "absent"
+		}
+		if version == "" {
+			version = "installed"
+		}
+		d = append(d, Delta{"package " + name, have, version})
 	}
 	return d, nil
 }
@@ -220,7 +270,8 @@ func (p Package) Precheck(v View) (Diff, error) {
 func (p Package) missing(v View) []string {
 	var missing []string
 	for _, n := range p.Names {
-		if v.Facts.Packages[n] == "" {
+		name, version := versioned(n)
+		if have := v.Facts.Packages[name]; have == "" || version != "" && have != version {
 			missing = append(missing, n)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/graph"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
@@ -93,6 +94,17 @@ func (t Text) String() string {
 		}
 	}
 	return b.String()
+}
+
+// refs are the references in t, for people.
+func (t Text) refs() string {
+	var refs []string
+	for _, s := range t {
+		if s.Secret != nil || s.Output != "" {
+			refs = append(refs, Text{s}.String())
+		}
+	}
+	return strings.Join(refs, " ")
 }
 
 // Resolve returns t's value. The error names the reference that is missing.

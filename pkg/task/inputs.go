@@ -4,6 +4,7 @@
 package task
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -33,6 +34,12 @@ type Inputs struct {
 func NewInputs(t spec.Target, sys host.System, b *artifact.Bundle) (Inputs, error) {
 	t.Default()
 	in := Inputs{Target: t, System: sys}
+	switch {
+	case sys.Arch == "":
+		return in, errors.New("its architecture is not known: observe it before it is planned for")
+	case t.Cluster.ControlPlaneEndpoint.Host() == "":
+		return in, errors.New("cluster.controlPlaneEndpoint: neither address nor domain is set: give the address at which the API server will be reached")
+	}
 	if v := b.Version("kubernetes"); v != t.KubernetesVersion {
 		return in, fmt.Errorf("the bundle %s is for Kubernetes %s, not %s", b.Dir(), v, t.KubernetesVersion)
 	}
@@ -121,7 +128,7 @@ func Relevant(s host.System) Facts {
 func forwards(s host.System) []string {
 	var reachable []string
 	for _, n := range append(slices.Clone(s.Nameservers), s.UpstreamNameservers...) {
-		if a, err := netip.ParseAddr(n); err == nil && !a.IsLoopback() && !slices.Contains(reachable, n) {
+		if a, err := netip.ParseAddr(n); err == nil && !a.IsLoopback() && !a.IsLinkLocalUnicast() && !slices.Contains(reachable, n) {
 			reachable = append(reachable, n)
 		}
 	}

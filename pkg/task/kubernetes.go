@@ -11,6 +11,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/gate"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/kubeadm"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/kubelet"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/node"
 )
 
 // Kubelet installs the kubelet, which kubeadm then starts.
@@ -47,7 +48,7 @@ func (in Inputs) kubeadmCluster() kubeadm.Cluster {
 	return kubeadm.Cluster{
 		Name: in.Target.ClusterName, Version: in.Target.KubernetesVersion, Spec: in.Target.Cluster,
 		EtcdImageTag: tag(in.refs["etcd"]), CoreDNSImageTag: tag(in.refs["coredns"]),
-		CgroupDriver: in.cgroupDriver(), CgroupVersion: in.System.CgroupVersion, FixedConntrack: in.System.Container != "",
+		FixedConntrack: in.System.Container != "",
 	}
 }
 
@@ -56,7 +57,9 @@ func (in Inputs) kubeadmNode() kubeadm.Node {
 	if in.ownResolv() {
 		resolv = kubelet.ResolvConf
 	}
-	return kubeadm.NodeOf(&in.Target, resolv)
+	n := kubeadm.NodeOf(&in.Target, resolv)
+	n.CgroupDriver, n.CgroupVersion = in.cgroupDriver(), in.System.CgroupVersion
+	return n
 }
 
 func tag(ref string) string { return ref[strings.LastIndex(ref, ":")+1:] }
@@ -74,12 +77,15 @@ func BootstrapToken(Inputs) plan.Task {
 	return plan.Task{Name: "token", Steps: []step.Step{gate.Token(bootstrapToken, apiAnswers)}}
 }
 
-// NodeReady is the gate that opens when the host's Node is Ready.
+// NodeReady is the gate that opens when the host's Node is Ready; a worker's Node is then labelled as one (kubeadm labels
+// only the control plane's).
 func NodeReady(in Inputs) plan.Task {
 	name := in.Target.Host.Name
-	after := joined(name).Name
 	if in.first() {
-		after = networkDeployed.Name
+		return plan.Task{Name: "ready-" + name, Steps: []step.Step{gate.NodeReady(name, networkDeployed.Name)}}
 	}
-	return plan.Task{Name: "ready-" + name, Steps: []step.Step{gate.NodeReady(name, after)}}
+	return plan.Task{Name: "ready-" + name, Steps: []step.Step{
+		gate.NodeReady(name, joined(name).Name),
+		node.Role(name, "worker"),
+	}}
 }

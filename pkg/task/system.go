@@ -65,9 +65,14 @@ func (in Inputs) sysctls() []spec.Sysctl {
 	}
 }
 
-// momentarySysctls are set by kube-proxy when it starts.
+// momentarySysctls are set by kube-proxy (the first) and the kubelet when they start.
 func momentarySysctls() []spec.Sysctl {
-	return []spec.Sysctl{{Name: "net.ipv4.conf.all.route_localnet", Value: "1"}}
+	return []spec.Sysctl{
+		{Name: "net.ipv4.conf.all.route_localnet", Value: "1"},
+		{Name: "vm.panic_on_oom", Value: "0"},
+		{Name: "kernel.keys.root_maxkeys", Value: "1000000"},
+		{Name: "kernel.keys.root_maxbytes", Value: "25000000"},
+	}
 }
 
 func (in Inputs) etcHosts(s spec.System) []spec.HostEntry {

@@ -9,8 +9,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"k8s.io/client-go/tools/clientcmd"
-
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
@@ -30,6 +28,7 @@ type cluster struct {
 	api        *kube.Cluster
 	kubeconfig string
 	target     spec.Target
+	arch       string
 }
 
 // controlPlane is the lab's cluster, which the first call brings up on that host.
@@ -62,6 +61,7 @@ func (l *lab) controlPlane(ctx context.Context, on string) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.arch = node.System.Arch
 	p, err := pipeline.CreateControlPlane(node, c.bundle)
 	if err != nil {
 		return nil, err
@@ -88,11 +88,7 @@ func (c *cluster) connect(address string) error {
 	if err := os.WriteFile(c.kubeconfig, kubeconfig.Reveal(), 0o600); err != nil {
 		return err
 	}
-	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig.Reveal())
-	if err != nil {
-		return err
-	}
-	c.api, err = kube.New(config)
+	c.api, err = kube.FromKubeconfig(kubeconfig)
 	return err
 }
 

@@ -1,6 +1,6 @@
 # A worker joins, by what an administrator has: OpenSSH, tar, kubeadm and kubectl. $1 is the host of the control plane,
-# $2 the worker, ADDRESS its address; ARTIFACTS has bin/, cni/ and images.tar. The host's files are those that the pipeline
-# makes too.
+# $2 the worker, ADDRESS its address; ARTIFACTS has bin/, cni/ and images.tar, PAUSE names the pause image. The host's files are those
+# that the pipeline makes too.
 set -eu
 server=$1
 worker=$2
@@ -13,7 +13,6 @@ remote() {
 tar -C "$ARTIFACTS" --dereference -cf - bin cni | remote '
 	sudo mkdir -p /usr/local/bin /opt/cni/bin
 	sudo tar -C /usr/local --no-same-owner -xf - bin --transform="s,^cni,/opt/cni/bin," cni -P'
-pause=$(tar -xOf "$ARTIFACTS/images.tar" index.json | grep -o '[^"]*/pause:[^"]*' | head -n 1)
 token=$(ssh -F "$SSH_CONFIG" "$server" sudo kubeadm token create)
 api=$("$ARTIFACTS/bin/kubectl" config view --minify -o 'jsonpath={.clusters[0].cluster.server}')
 ca=$("$ARTIFACTS/bin/kubectl" config view --minify --raw -o 'jsonpath={.clusters[0].cluster.certificate-authority-data}')
@@ -40,7 +39,7 @@ root = "/var/lib/containerd"
 state = "/run/containerd"
 
 [plugins."io.containerd.cri.v1.images".pinned_images]
-  sandbox = "$pause"
+  sandbox = "$PAUSE"
 
 [plugins."io.containerd.cri.v1.images".registry]
   config_path = "/etc/containerd/certs.d"

@@ -93,7 +93,7 @@ var joinScript string
 // joinByScript makes a host a worker by the script.
 func (c *cluster) joinByScript(ctx context.Context, controlPlane, name string, take note) error {
 	defer c.switchOff(ctx, name)
-	artifacts, err := c.artifacts(ctx, name)
+	artifacts, err := c.artifacts()
 	if err != nil {
 		return err
 	}
@@ -101,10 +101,12 @@ func (c *cluster) joinByScript(ctx context.Context, controlPlane, name string, t
 	if err != nil {
 		return err
 	}
+	images := c.bundle.Images(c.arch)
 	took, err := timed(func() error {
 		cmd := exec.CommandContext(ctx, "sh", "-s", controlPlane, name)
 		cmd.Env = append(os.Environ(),
-			"SSH_CONFIG="+filepath.Join(c.lab.dir, "ssh_config"), "ARTIFACTS="+artifacts, "KUBECONFIG="+c.kubeconfig, "ADDRESS="+h.Address)
+			"SSH_CONFIG="+filepath.Join(c.lab.dir, "ssh_config"), "ARTIFACTS="+artifacts, "KUBECONFIG="+c.kubeconfig,
+			"ADDRESS="+h.Address, "PAUSE="+images["pause"])
 		return run(cmd, strings.NewReader(joinScript))
 	})
 	if err != nil {
@@ -127,18 +129,13 @@ func (c *cluster) switchOff(ctx context.Context, name string) {
 
 // artifacts lays out for the script what the pipeline sends to a worker: bin and cni with programs, images.tar, and
 // kubectl.
-func (c *cluster) artifacts(ctx context.Context, name string) (string, error) {
+func (c *cluster) artifacts() (string, error) {
 	dir := filepath.Join(c.lab.dir, "artifacts")
 	if _, err := os.Stat(dir); err == nil {
 		return dir, nil
 	}
-	node, err := c.node(ctx, name, spec.RoleWorker)
-	if err != nil {
-		return "", err
-	}
-	arch := node.System.Arch
 	for component, into := range map[string]string{"kubernetes": "bin", "containerd": "bin", "runc": "bin", "cni-plugins": "cni"} {
-		files, err := c.bundle.Binaries(component, "", arch)
+		files, err := c.bundle.Binaries(component, "", c.arch)
 		if err != nil {
 			return "", err
 		}
@@ -154,15 +151,15 @@ func (c *cluster) artifacts(ctx context.Context, name string) (string, error) {
 			}
 		}
 	}
-	return dir, c.imageArchive(arch, filepath.Join(dir, "images.tar"))
+	return dir, c.imageArchive(filepath.Join(dir, "images.tar"))
 }
 
-func (c *cluster) imageArchive(arch, path string) (err error) {
-	refs, err := c.bundle.Images(arch).Refs("pause", "kube-proxy", "coredns", "flannel", "flannel-cni-plugin")
+func (c *cluster) imageArchive(path string) (err error) {
+	refs, err := c.bundle.Images(c.arch).Refs("pause", "kube-proxy", "coredns", "flannel", "flannel-cni-plugin")
 	if err != nil {
 		return err
 	}
-	archive, err := c.bundle.ImageArchive(arch, refs...)
+	archive, err := c.bundle.ImageArchive(c.arch, refs...)
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/crypto/ssh"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
@@ -31,9 +30,8 @@ type lab struct {
 	pool    *hosts.Pool
 	// dir is of temporary files, the pool's among them.
 	dir string
-	// cluster is brought up when the first experiment asks for it, and crowd likewise.
+	// cluster is brought up when the first experiment asks for it.
 	cluster *cluster
-	crowd   *crowd
 	began   time.Time
 }
 
@@ -62,7 +60,7 @@ func openLab(ctx context.Context, o options, chosen []experiment) (*lab, error) 
 }
 
 func (l *lab) close(ctx context.Context) error {
-	return errors.Join(l.crowd.close(), l.pool.Stop(ctx), os.RemoveAll(l.dir))
+	return errors.Join(l.pool.Stop(ctx), os.RemoveAll(l.dir))
 }
 
 // log tells how far the bench is.
@@ -102,7 +100,7 @@ func (l *lab) access(name string) (hostssh.Config, error) {
 	return hostssh.Config{
 		Name: h.Name, Address: h.Address, User: h.User,
 		Auth:    hostssh.Auth{PrivateKeys: []secret.Value{secret.New(key)}},
-		HostKey: hostssh.HostKey{Pinned: []string{string(bytes.TrimSpace(ssh.MarshalAuthorizedKey(h.HostKey)))}},
+		HostKey: hostssh.HostKey{Pinned: []string{authorizedKey(h.HostKey)}},
 	}, nil
 }
 
@@ -115,7 +113,9 @@ func (l *lab) dial(ctx context.Context, name string) (host.Host, error) {
 }
 
 // engine is an engine on the lab's hosts.
-func (l *lab) engine() *engine.Engine { return engine.New(engine.Options{Dial: l.dial, Holder: "bench"}) }
+func (l *lab) engine() *engine.Engine {
+	return engine.New(engine.Options{Dial: l.dial, Holder: "bench"})
+}
 
 // ssh runs a command on a host by OpenSSH, with more of its options if any.
 func (l *lab) ssh(ctx context.Context, name string, stdin io.Reader, command string, more ...string) error {

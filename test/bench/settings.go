@@ -162,4 +162,3 @@ func settingsScript() string {
 	}
 	return b.String()
 }
-

@@ -160,21 +160,41 @@ func (c *connection) Start(ctx context.Context, command string) (posix.Process, 
 		c.channels.Release(1)
 		return nil, c.lost(o.err)
 	}
-	p := &process{connection: c, channel: o.channel, ended: make(chan struct{}), code: -1}
-	go p.watch(o.requests)
+	p := newProcess(c, o.channel, o.requests)
 	if _, err := o.channel.SendRequest("exec", false, ssh.Marshal(struct{ Command string }{command})); err != nil {
-		_ = o.channel.Close()
+		_ = p.Close()
 		return nil, c.lost(err)
 	}
 	return p, nil
 }
 
-// process is posix.Process by a channel.
+// process is posix.Process by a channel. A closed channel of x/crypto goes on waiting for the host's consent, which a host
+// that hangs never gives; so reads, writes and waits of ours end with closed.
 type process struct {
-	connection *connection
-	channel    ssh.Channel
-	ended      chan struct{}
-	code       int // -1 until the host has told it
+	connection     *connection
+	channel        ssh.Channel
+	stdout, stderr *io.PipeReader
+	ended          chan struct{}
+	code           int // -1 until the host has told it
+	once           sync.Once
+	closed         chan struct{}
+}
+
+func newProcess(c *connection, channel ssh.Channel, requests <-chan *ssh.Request) *process {
+	p := &process{connection: c, channel: channel, ended: make(chan struct{}), closed: make(chan struct{}), code: -1}
+	p.stdout, p.stderr = p.pump(channel), p.pump(channel.Stderr())
+	go p.watch(requests)
+	return p
+}
+
+// pump makes reading from r end when p is closed.
+func (p *process) pump(r io.Reader) *io.PipeReader {
+	reader, writer := io.Pipe()
+	go func() {
+		_, err := io.CopyBuffer(writer, struct{ io.Reader }{r}, make([]byte, 32<<10))
+		_ = writer.CloseWithError(err) // never fails
+	}()
+	return reader
 }
 
 // watch waits for the exit status and the end of the channel.
@@ -211,15 +231,54 @@ var signals = map[string]int{
 	"PIPE": int(syscall.SIGPIPE), "ALRM": int(syscall.SIGALRM), "TERM": int(syscall.SIGTERM),
 }
 
-func (p *process) Write(b []byte) (int, error) { return p.channel.Write(b) }
-func (p *process) CloseWrite() error           { return p.channel.CloseWrite() }
-func (p *process) Stdout() io.Reader           { return p.channel }
-func (p *process) Stderr() io.Reader           { return p.channel.Stderr() }
-func (p *process) Close() error                { return p.channel.Close() }
+// errClosed is what a process that was given up answers.
+var errClosed = errors.New("the process was given up")
+
+// Write implements posix.Process. When it returns errClosed, b may still be read from.
+func (p *process) Write(b []byte) (int, error) {
+	type result struct {
+		n   int
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		n, err := p.channel.Write(b)
+		done <- result{n, err}
+	}()
+	select {
+	case r := <-done:
+		return r.n, r.err
+	case <-p.closed:
+		return 0, errClosed
+	}
+}
+
+func (p *process) CloseWrite() error { return p.channel.CloseWrite() }
+func (p *process) Stdout() io.Reader { return p.stdout }
+func (p *process) Stderr() io.Reader { return p.stderr }
+
+// Close implements posix.Process.
+func (p *process) Close() error {
+	var err error
+	p.once.Do(func() {
+		close(p.closed)
+		_, _ = p.stdout.CloseWithError(errClosed), p.stderr.CloseWithError(errClosed)
+		err = p.channel.Close()
+	})
+	return err
+}
 
 // Wait implements posix.Process.
 func (p *process) Wait() (int, error) {
-	<-p.ended
+	select {
+	case <-p.ended:
+	case <-p.closed:
+		select {
+		case <-p.ended:
+		default:
+			return 0, p.connection.lost(errClosed)
+		}
+	}
 	if p.code < 0 {
 		return 0, p.connection.lost(fmt.Errorf("the process ended without a status: %w", io.ErrUnexpectedEOF))
 	}

@@ -5,6 +5,7 @@ package containerd
 
 import (
 	_ "embed"
+	"time"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 )
@@ -21,7 +22,9 @@ var (
 // Claim declares what containerd and the pods in it will leave behind, so that a reset removes it: it comes before
 // containerd is started for the first time.
 func Claim(dataDir string) step.Step {
-	return step.New(step.Meta{Name: "containerd/claim", Description: "record what containers will fill"},
+	return step.New(step.Meta{
+		Name: "containerd/claim", Description: "record what containers will fill", Timeout: step.Duration(20 * time.Minute),
+	},
 		step.Claim{
 			Paths: []string{
 				dataDir, "/run/containerd", "/etc/cni", "/opt/cni", "/var/lib/cni", "/opt/containerd",

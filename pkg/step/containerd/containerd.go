@@ -7,8 +7,11 @@ package containerd
 import (
 	_ "embed"
 	"fmt"
+	"net/url"
 	"path"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
@@ -67,15 +70,15 @@ func Service(programs []step.Artifact) step.Step {
 	}
 	return step.New(step.Meta{Name: "containerd/service", Description: "run containerd", Disrupts: "restarts containerd"},
 		step.File{Path: unit, Mode: 0o644, Content: step.Literal(unitFile)},
-		step.Service{Name: service, Watches: watches, Settle: step.Duration(200e6)},
+		step.Service{Name: service, Watches: watches, Settle: step.Duration(200 * time.Millisecond)},
 	)
 }
 
 // Images imports images.
 func Images(arch string, images []step.Image) step.Step {
 	return step.New(step.Meta{
-		Name: "containerd/images", Description: "import images", Timeout: step.Duration(20 * 60e9),
-		Retry: step.Retry{Attempts: 2, Delay: step.Duration(2e9)},
+		Name: "containerd/images", Description: "import images", Timeout: step.Duration(20 * time.Minute),
+		Retry: step.Retry{Attempts: 2, Delay: step.Duration(2 * time.Second)},
 	}, step.Import{Arch: arch, Images: images})
 }
 
@@ -108,36 +111,44 @@ state = "/run/containerd"
 
 type registry struct{ name, toml string }
 
-// registries renders one hosts.toml per registry that has mirrors, or is not verified.
+// registries renders one hosts.toml per registry that has mirrors, or is not verified. It does not name the registry itself
+// as "server": containerd knows better that docker.io, for one, is at registry-1.docker.io.
 func registries(r spec.Registries) []registry {
-	insecure := make(map[string]bool)
-	for _, i := range r.Insecure {
-		insecure[i] = true
-	}
+	names := make([]string, 0, len(r.Mirrors))
 	var all []registry
-	seen := make(map[string]bool)
 	for _, m := range r.Mirrors {
-		seen[m.Registry] = true
-		var b strings.Builder
-		fmt.Fprintf(&b, "server = %q\n", "https://"+m.Registry)
-		for _, e := range m.Endpoints {
-			fmt.Fprintf(&b, "\n[host.%q]\n  capabilities = [\"pull\", \"resolve\"]\n", e)
-			_, name, _ := strings.Cut(e, "://")
-			name, _, _ = strings.Cut(name, "/")
-			if insecure[name] {
-				b.WriteString("  skip_verify = true\n")
-			}
-		}
-		if insecure[m.Registry] {
-			fmt.Fprintf(&b, "\n[host.%q]\n  capabilities = [\"pull\", \"resolve\"]\n  skip_verify = true\n", "https://"+m.Registry)
-		}
-		all = append(all, registry{m.Registry, b.String()})
+		names = append(names, m.Registry)
+		all = append(all, registry{m.Registry, hostsFile(r, m)})
 	}
-	for _, i := range r.Insecure {
-		if !seen[i] {
-			all = append(all, registry{i, fmt.Sprintf("server = %q\n\n[host.%q]\n  capabilities = [\"pull\", \"resolve\"]\n  skip_verify = true\n",
-				"https://"+i, "https://"+i)})
+	for _, name := range r.Insecure {
+		if !slices.Contains(names, name) {
+			all = append(all, registry{name, hostsFile(r, spec.Mirror{Registry: name})})
 		}
 	}
 	return all
+}
+
+func hostsFile(r spec.Registries, m spec.Mirror) string {
+	var b strings.Builder
+	if len(m.Endpoints) > 0 {
+		fmt.Fprintf(&b, "# Images of %s are asked of these, then of the registry itself.\n", m.Registry)
+	}
+	if slices.Contains(r.Insecure, m.Registry) {
+		b.WriteString("skip_verify = true\n")
+	}
+	for _, e := range m.Endpoints {
+		fmt.Fprintf(&b, "\n[host.%q]\n  capabilities = [\"pull\", \"resolve\"]\n", e)
+		u, err := url.Parse(e)
+		if err != nil {
+			continue // the specification has been validated
+		}
+		if slices.Contains(r.Insecure, u.Host) {
+			b.WriteString("  skip_verify = true\n")
+		}
+		// A path below /v2 is the root of the API itself, as that of a proxy project in Harbor.
+		if strings.HasPrefix(u.Path, "/v2/") {
+			b.WriteString("  override_path = true\n")
+		}
+	}
+	return b.String()
 }

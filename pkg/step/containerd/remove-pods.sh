@@ -7,5 +7,8 @@ wait
 for id in $($ctr -n k8s.io tasks list -q); do $ctr -n k8s.io tasks delete -f "$id" >/dev/null 2>&1 & done
 wait
 # Sandboxes that a half-made pod left have shims that nobody lists; they end with their last process.
-for pid in $(pidof containerd-shim-runc-v2); do kill -KILL "$pid" 2>/dev/null; done
+# Those of other namespaces are others' (Docker's is moby).
+for pid in $(pidof containerd-shim-runc-v2); do
+	tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null | grep -q -- ' -namespace k8s.io ' && kill -KILL "$pid" 2>/dev/null
+done
 exit 0

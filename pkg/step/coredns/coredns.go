@@ -7,6 +7,7 @@ package coredns
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"sigs.k8s.io/yaml"
 
@@ -25,8 +26,8 @@ func Config(dns spec.DNS, hostForwards bool, after graph.Output[string]) step.St
 		"data":     map[string]any{"Corefile": corefile(dns, hostForwards)},
 	})
 	return step.New(step.Meta{
-		Name: "coredns/config", Description: "configure the cluster's DNS", Timeout: step.Duration(60e9),
-		Retry: step.Retry{Attempts: 5, Delay: step.Duration(1e9), MaxDelay: step.Duration(10e9)},
+		Name: "coredns/config", Description: "configure the cluster's DNS", Timeout: step.Duration(time.Minute),
+		Retry: step.Retry{Attempts: 5, Delay: step.Duration(time.Second), MaxDelay: step.Duration(10 * time.Second)},
 	}, step.Apply{Title: "Corefile", Manifest: step.Literal(string(manifest)), After: []string{after.Name}})
 }
 

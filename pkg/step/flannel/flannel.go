@@ -6,6 +6,7 @@ package flannel
 
 import (
 	"strings"
+	"time"
 
 	"sigs.k8s.io/yaml"
 
@@ -40,8 +41,8 @@ func Release(s Settings) step.Step {
 	// A map of strings and numbers always marshals.
 	values, _ := yaml.Marshal(map[string]any{"podCidr": s.Network.PodCIDRs[0], "flannel": flannel})
 	return step.New(step.Meta{
-		Name: "flannel/release", Description: "install the pod network", Timeout: step.Duration(3 * 60e9),
-		Retry: step.Retry{Attempts: 3, Delay: step.Duration(3e9)}, Makes: []string{s.Done.Name},
+		Name: "flannel/release", Description: "install the pod network", Timeout: step.Duration(3 * time.Minute),
+		Retry: step.Retry{Attempts: 3, Delay: step.Duration(3 * time.Second)}, Makes: []string{s.Done.Name},
 	}, step.Release{Name: "flannel", Namespace: Namespace, Chart: s.Chart, Values: step.Literal(string(values)), After: []string{s.After.Name}})
 }
 

@@ -5,6 +5,8 @@
 package gate
 
 import (
+	"time"
+
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/graph"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 )
@@ -12,21 +14,25 @@ import (
 // API waits until the API server answers; when is made then. After are outputs that must be there first.
 func API(when graph.Output[string], after ...string) step.Step {
 	return step.New(step.Meta{
-		Name: "gate/api", Description: "wait for the API server", Timeout: step.Duration(20 * 60e9), Takes: after,
+		Name: "gate/api", Description: "wait for the API server", Timeout: step.Duration(20 * time.Minute), Takes: after,
 	}, step.Await{For: "api", Output: when.Name})
 }
+
+// lifetime of a token. It is made when the first host asks for it, and the last one may have to be filled over a slow link
+// before it joins; a token that is found may have used up half of it.
+const lifetime = 2 * time.Hour
 
 // Token makes a bootstrap token.
 func Token(token graph.Output[string], after graph.Output[string]) step.Step {
 	return step.New(step.Meta{
-		Name: "gate/token", Description: "make a bootstrap token", Timeout: step.Duration(60e9),
-		Retry: step.Retry{Attempts: 5, Delay: step.Duration(1e9), MaxDelay: step.Duration(10e9)},
-	}, step.Token{Output: token, TTL: step.Duration(30 * 60e9), After: []string{after.Name}})
+		Name: "gate/token", Description: "make a bootstrap token", Timeout: step.Duration(time.Minute),
+		Retry: step.Retry{Attempts: 5, Delay: step.Duration(time.Second), MaxDelay: step.Duration(10 * time.Second)},
+	}, step.Token{Output: token, TTL: step.Duration(lifetime), After: []string{after.Name}})
 }
 
 // NodeReady waits until the Node is Ready. After are outputs that must be there first.
 func NodeReady(name string, after ...string) step.Step {
 	return step.New(step.Meta{
-		Name: "gate/node-" + name, Description: "wait until the Node is Ready", Timeout: step.Duration(10 * 60e9), Takes: after,
+		Name: "gate/node-" + name, Description: "wait until the Node is Ready", Timeout: step.Duration(10 * time.Minute), Takes: after,
 	}, step.Await{For: "node", Name: name})
 }

@@ -4,6 +4,7 @@
 package kubeadm
 
 import (
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -18,27 +19,30 @@ type Cluster struct {
 	Spec          spec.Cluster
 	// EtcdImageTag and CoreDNSImageTag are those of the bundle's images.
 	EtcdImageTag, CoreDNSImageTag string
-	// CgroupDriver is systemd or cgroupfs; CgroupVersion 1 or 2.
-	CgroupDriver  string
-	CgroupVersion int32
-	// FixedConntrack: the host may not change how many connections its kernel tracks.
+	// FixedConntrack: hosts may not change how many connections their kernel tracks. kube-proxy has one configuration for
+	// all Nodes, so it is the first host that decides.
 	FixedConntrack bool
 }
 
 // Node is what kubeadm must know of the host.
 type Node struct {
 	Name, Address, ProviderID string
-	Kubelet                   spec.Kubelet
-	Labels                    map[string]string
-	Taints                    []taint
-	ResolvConf                string
-	Swap                      bool
+	// Addresses are all that the host has.
+	Addresses  []string
+	Kubelet    spec.Kubelet
+	Labels     map[string]string
+	Taints     []taint
+	ResolvConf string
+	Swap       bool
+	// CgroupDriver is systemd or cgroupfs; CgroupVersion 1 or 2.
+	CgroupDriver  string
+	CgroupVersion int32
 }
 
 // NodeOf is the kubeadm view of a target; resolvConf is "" for the host's own.
 func NodeOf(t *spec.Target, resolvConf string) Node {
 	n := Node{
-		Name: t.Host.Name, Address: t.Host.NodeAddress(), ProviderID: t.Host.ProviderID,
+		Name: t.Host.Name, Address: t.Host.NodeAddress(), ProviderID: t.Host.ProviderID, Addresses: t.Host.Addresses(),
 		Kubelet: t.Kubelet(), Labels: t.Node.NodeLabels, ResolvConf: resolvConf, Swap: t.System().Swap == spec.PolicyKeep,
 	}
 	if t.Host.Role == spec.RoleControlPlane {
@@ -69,10 +73,12 @@ func initConfig(c Cluster, n Node) string {
 	return documents(
 		object{
 			"apiVersion": "kubeadm.k8s.io/v1beta4", "kind": "InitConfiguration",
-			"nodeRegistration": registration(n),
-			"localAPIEndpoint": object{"advertiseAddress": n.Address, "bindPort": 6443},
+			"nodeRegistration": registration(n), "patches": object{"directory": patches},
+			"localAPIEndpoint": object{"advertiseAddress": n.Address, "bindPort": c.Spec.ControlPlaneEndpoint.Port},
+			// kubeadm insists on making a token. Nobody is told this one.
+			"bootstrapTokens": []object{{"ttl": "1m0s", "description": "made by kubeadm init and not used"}},
 		},
-		clusterConfiguration(c, n), kubeletConfiguration(c, n), proxyConfiguration(c),
+		clusterConfiguration(c, n), kubeletConfiguration(c), proxyConfiguration(c),
 	)
 }
 
@@ -80,7 +86,7 @@ func initConfig(c Cluster, n Node) string {
 func joinConfig(n Node) string {
 	return documents(object{
 		"apiVersion": "kubeadm.k8s.io/v1beta4", "kind": "JoinConfiguration",
-		"nodeRegistration": registration(n),
+		"nodeRegistration": registration(n), "patches": object{"directory": patches},
 	}) + "discovery:\n  file:\n    kubeConfigPath: " + discovery + "\n"
 }
 
@@ -112,7 +118,7 @@ func clusterConfiguration(c Cluster, n Node) object {
 		}},
 		"dns": object{"imageTag": c.CoreDNSImageTag},
 		"apiServer": object{
-			"certSANs": append([]string{c.Spec.ControlPlaneEndpoint.Host(), n.Address}, k.APIServer.CertSANs...), "extraArgs": args(k.APIServer.ExtraArgs, gates...),
+			"certSANs": certSANs(c, n), "extraArgs": args(k.APIServer.ExtraArgs, gates...),
 		},
 		"controllerManager": object{"extraArgs": args(k.ControllerManager.ExtraArgs,
 			append(gates, arg{"node-cidr-mask-size", itoa(k.NodeCIDRMaskSize)})...)},
@@ -120,19 +126,41 @@ func clusterConfiguration(c Cluster, n Node) object {
 	}
 }
 
-func kubeletConfiguration(c Cluster, n Node) object {
+// certSANs are the names of the endpoint and of the host, and the user's; kubeadm adds those of the kubernetes Service.
+func certSANs(c Cluster, n Node) []string {
+	var names []string
+	for _, name := range slices.Concat(
+		[]string{c.Spec.ControlPlaneEndpoint.Domain, c.Spec.ControlPlaneEndpoint.Address}, n.Addresses, c.Spec.Kubernetes.APIServer.CertSANs,
+	) {
+		if name != "" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// kubeletConfiguration is what all kubelets share. kubeadm keeps it in the cluster, from where hosts that join take it.
+func kubeletConfiguration(c Cluster) object {
+	k := c.Spec.Kubernetes.Kubelet
 	o := object{
 		"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
-		"cgroupDriver": c.CgroupDriver, "maxPods": n.Kubelet.MaxPods, "podPidsLimit": n.Kubelet.PodPidsLimit,
-		"failSwapOn": !n.Swap, "rotateCertificates": true,
-	}
-	if c.CgroupVersion == 1 {
-		o["failCgroupV1"] = false
+		"maxPods": k.MaxPods, "podPidsLimit": k.PodPidsLimit, "rotateCertificates": true,
 	}
 	if len(c.Spec.Kubernetes.FeatureGates) > 0 {
 		o["featureGates"] = gateMap(c.Spec.Kubernetes.FeatureGates)
 	}
 	return o
+}
+
+// kubeletPatch is what this host's kubelet has of its own. kubeadm lays it over what is shared.
+func kubeletPatch(n Node) string {
+	o := object{
+		"cgroupDriver": n.CgroupDriver, "maxPods": n.Kubelet.MaxPods, "podPidsLimit": n.Kubelet.PodPidsLimit, "failSwapOn": !n.Swap,
+	}
+	if n.CgroupVersion == 1 {
+		o["failCgroupV1"] = false
+	}
+	return documents(o)
 }
 
 func proxyConfiguration(c Cluster) object {

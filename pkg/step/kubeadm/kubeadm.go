@@ -7,6 +7,7 @@ package kubeadm
 
 import (
 	"path"
+	"time"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/graph"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
@@ -16,11 +17,14 @@ const (
 	bin       = "/usr/local/bin/kubeadm"
 	dir       = "/etc/kubernetes"
 	pki       = dir + "/pki"
-	adminConf = dir + "/admin.conf"
 	nodeConf  = dir + "/kubelet.conf"
 	initFile  = dir + "/kubeadm-init.yaml"
 	joinFile  = dir + "/kubeadm-join.yaml"
 	discovery = dir + "/discovery.conf"
+	patches   = dir + "/patches"
+
+	// bootstrapConf holds the token while the kubelet has no certificate.
+	bootstrapConf = dir + "/bootstrap-kubelet.conf"
 )
 
 // Claim declares what kubeadm and the static pods will write, so that a reset removes it.
@@ -49,34 +53,54 @@ func Authorities() step.Step {
 	return step.New(step.Meta{Name: "kubeadm/authorities", Description: "install the certificate authorities"}, parts...)
 }
 
-// Init makes the host the first of the control plane; done is made then. It may be cut and run again: kubeadm's phases take up what is there.
+// patch is what kubeadm lays over the kubelet's configuration on this host.
+func patch(n Node) step.Step {
+	return step.File{Path: patches + "/kubeletconfiguration.yaml", Mode: 0o644, Content: step.Literal(kubeletPatch(n))}
+}
+
+// Init makes the host the first of the control plane; done is made then.
+//
+// It may be cut and run again: kubeadm's phases take up what is there. Once it is through it is not run again, whatever its
+// configuration says by then: what kubeadm init has configured (the kubelet, the static pods, kube-proxy) is changed in a
+// cluster that runs by other means, host by host. That admin.conf is taken away later is nobody's concern here.
 func Init(c Cluster, n Node, done graph.Output[string]) step.Step {
 	return step.New(step.Meta{
-		Name: "kubeadm/init", Description: "start the control plane", Timeout: step.Duration(6 * 60e9),
-		Retry: step.Retry{Attempts: 2, Delay: step.Duration(5e9)}, Makes: []string{done.Name},
+		Name: "kubeadm/init", Description: "start the control plane", Timeout: step.Duration(6 * time.Minute),
+		Retry: step.Retry{Attempts: 2, Delay: step.Duration(5 * time.Second)}, Makes: []string{done.Name},
 	},
+		patch(n),
 		step.File{Path: initFile, Mode: 0o600, Content: step.Literal(initConfig(c, n))},
 		step.Command{
 			Title: "kubeadm init",
-			Argv:  []string{bin, "init", "--config", initFile, "--skip-phases", "preflight,show-join-command"},
+			// What it prints stands in errors, so it must not print tokens.
+			Argv: []string{bin, "init", "--config", initFile, "--skip-token-print", "--skip-phases", "preflight,show-join-command"},
 		},
-	).Until(step.Done{Paths: []string{adminConf, nodeConf}, Journaled: true})
+	).Until(step.Done{Paths: []string{nodeConf}, Journaled: true})
 }
 
-// Join makes the host a worker; done is made then.
+// Join makes the host a worker; done is made then. It may be cut and run again, and is not run again once it is through; see
+// Init.
 func Join(c Cluster, n Node, token, done graph.Output[string]) step.Step {
+	bootstrapped := step.Done{Paths: []string{nodeConf, "/var/lib/kubelet/pki/kubelet-client-current.pem"}}
+	through := bootstrapped
+	through.Journaled = true
 	return step.New(step.Meta{
-		Name: "kubeadm/join", Description: "join the cluster", Timeout: step.Duration(6 * 60e9),
-		Retry: step.Retry{Attempts: 3, Delay: step.Duration(5e9)}, Makes: []string{done.Name},
+		Name: "kubeadm/join", Description: "join the cluster", Timeout: step.Duration(6 * time.Minute),
+		Retry: step.Retry{Attempts: 3, Delay: step.Duration(5 * time.Second)}, Makes: []string{done.Name},
 	},
 		step.File{Path: pki + "/ca.crt", Mode: 0o644, Content: step.Secret("ca", "tls.crt")},
+		patch(n),
 		step.File{Path: discovery, Mode: 0o600, Content: step.Literal(discoveryConfig(c))},
 		step.File{Path: joinFile, Mode: 0o600, Content: step.Join(
 			step.Literal(joinConfig(n)+"  tlsBootstrapToken: "), step.FromOutput(token), step.Literal("\n"),
 		)},
+		// kubeadm refuses to join a host whose Node is Ready. Where it was cut after the kubelet got its certificate, all that
+		// was left for it to do is to take away the token.
 		step.Command{
 			Title: "kubeadm join",
 			Argv:  []string{bin, "join", "--config", joinFile, "--skip-phases", "preflight"},
+			Done:  bootstrapped,
 		},
-	).Until(step.Done{Paths: []string{nodeConf, "/var/lib/kubelet/pki/kubelet-client-current.pem"}, Journaled: true})
+		step.Absent{Path: bootstrapConf},
+	).Until(through)
 }

@@ -50,7 +50,8 @@ func Resolv(nameservers []string) step.Step {
 		step.File{Path: ResolvConf, Mode: 0o644, Content: step.Literal(b.String())})
 }
 
-// Service keeps the kubelet running, and restarts it when its programs or configuration are newer than it.
+// Service keeps the kubelet running, and restarts it when its program or unit is newer than it. Its configuration is kubeadm's,
+// which restarts it itself.
 func Service(programs []step.Artifact) step.Step {
 	watches := []string{unit}
 	for _, p := range programs {

@@ -7,6 +7,7 @@ package system
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
@@ -64,8 +65,8 @@ func EtcHosts(entries []spec.HostEntry) step.Step {
 // Packages installs distribution packages from the host's repositories.
 func Packages(names []string) step.Step {
 	return step.New(step.Meta{
-		Name: "system/packages", Description: "install packages", Timeout: step.Duration(10 * 60e9),
-		Retry: step.Retry{Attempts: 2, Delay: step.Duration(10e9)},
+		Name: "system/packages", Description: "install packages", Timeout: step.Duration(10 * time.Minute),
+		Retry: step.Retry{Attempts: 2, Delay: step.Duration(10 * time.Second)},
 	}, step.Package{Names: names})
 }
 
@@ -74,11 +75,14 @@ func Files(files []step.Step) step.Step {
 	return step.New(step.Meta{Name: "system/files", Description: "write files"}, files...)
 }
 
-// File is one of a user's own files.
+// File is one of a user's own files. The error is about its mode: one that is not octal, or has other bits than permissions.
 func File(f spec.File) (step.Step, error) {
 	var mode step.Mode
 	if err := mode.UnmarshalText([]byte(f.Mode)); err != nil {
 		return nil, fmt.Errorf("files[%s].mode: %w", f.Path, err)
+	}
+	if mode > 0o777 {
+		return nil, fmt.Errorf("files[%s].mode: %s: files cannot be set-user-ID, set-group-ID or sticky: use the last three digits", f.Path, f.Mode)
 	}
 	owner, group, _ := strings.Cut(f.Owner, ":")
 	content := step.Literal(f.Content)
@@ -88,7 +92,8 @@ func File(f spec.File) (step.Step, error) {
 	return step.File{Path: f.Path, Mode: mode, Owner: owner, Group: group, Content: content}, nil
 }
 
-// Commands runs a user's own shell lines, once for each text of the lines.
+// Commands runs a user's own shell lines in order, once: a change of any line is another list, of which all are run. When one
+// fails, or the run is cut, the next attempt begins with the first again, so each must bear being run twice.
 func Commands(name string, lines []string) step.Step {
 	var parts []step.Step
 	for i, l := range lines {
@@ -96,5 +101,5 @@ func Commands(name string, lines []string) step.Step {
 			Title: fmt.Sprintf("line %d of %s", i+1, name), Argv: []string{"/bin/sh", "-ec", l}, Done: step.Done{SameInput: true},
 		})
 	}
-	return step.New(step.Meta{Name: "system/" + name, Description: "run " + name, Timeout: step.Duration(30 * 60e9)}, parts...)
+	return step.New(step.Meta{Name: "system/" + name, Description: "run " + name, Timeout: step.Duration(30 * time.Minute)}, parts...)
 }

@@ -167,9 +167,25 @@ func (a *app) showPreflight(problems []preflight.Problem, reached, hosts int) {
 		line += "   " + count(len(warnings), "warning") + ":"
 	}
 	a.note(line)
-	for _, w := range warnings {
+	for _, w := range alike(warnings) {
 		a.note(fmt.Sprintf("   %s: %s: %s (%s)", w.Host, w.Check, w.Cause, w.Remedy))
 	}
+}
+
+// alike puts together what is the same on several hosts.
+func alike(problems []preflight.Problem) []preflight.Problem {
+	var all []preflight.Problem
+	for _, p := range problems {
+		at := slices.IndexFunc(all, func(q preflight.Problem) bool {
+			return q.Check == p.Check && q.Severity == p.Severity && q.Cause == p.Cause && q.Remedy == p.Remedy
+		})
+		if at < 0 {
+			all = append(all, p)
+			continue
+		}
+		all[at].Host += ", " + p.Host
+	}
+	return all
 }
 
 // trust is what the cluster's trust rests on. What is missing is made and, if keep, kept.

@@ -160,7 +160,7 @@ func (a *app) deleteObjects(ctx context.Context, o *deleteOptions, dir state.Dir
 	defer cancel()
 	key := client.ObjectKey{Namespace: direct.Namespace, Name: dir.Cluster}
 	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
-	if err := p.Client().Delete(ctx, cluster, client.PropagationPolicy(metav1.DeletePropagationForeground)); client.IgnoreNotFound(err) != nil {
+	if err := p.Client().Delete(ctx, cluster); client.IgnoreNotFound(err) != nil {
 		return err
 	}
 	return awaitGone(ctx, p, key)

@@ -47,12 +47,16 @@ type unfit struct{ problems []preflight.Problem }
 
 func (u *unfit) Error() string {
 	var lines []string
+	var bad []preflight.Problem
 	hosts := map[string]bool{}
 	for _, p := range u.problems {
 		if p.Severity == preflight.Error {
 			hosts[p.Host] = true
-			lines = append(lines, fmt.Sprintf("  %s: %s: %s\n    Remedy: %s", p.Host, p.Check, p.Cause, p.Remedy))
+			bad = append(bad, p)
 		}
+	}
+	for _, p := range alike(bad) {
+		lines = append(lines, fmt.Sprintf("  %s: %s: %s\n    Remedy: %s", p.Host, p.Check, p.Cause, p.Remedy))
 	}
 	return fmt.Sprintf("preflight: %s not fit, nothing was changed:\n%s", areHosts(len(hosts)), strings.Join(lines, "\n"))
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"time"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 )
@@ -22,10 +23,11 @@ type feed struct {
 }
 
 // openFeed prepares the pipe on the host.
-func (h *Host) openFeed(ctx context.Context, mark string) (*feed, error) {
+func (h *Host) openFeed(ctx context.Context, sessionPID string) (*feed, error) {
+	mark := newMark()
 	s := newScript(mark, h.config.StateDir, coreLib, stageLib)
 	s.line("T=" + quote(h.runDir()))
-	s.call("t_feed")
+	s.call("t_feed", sessionPID)
 	p, err := h.start(ctx, s.String(), nil)
 	if err != nil {
 		return nil, err
@@ -95,9 +97,12 @@ func (f *feed) explain(err error) error {
 	if f == nil {
 		return err
 	}
+	// The source's failure is what made the act fail, so it came first, if only just.
+	grace := time.NewTimer(time.Second)
+	defer grace.Stop()
 	select {
 	case <-f.done:
-	default:
+	case <-grace.C:
 		return err
 	}
 	var e *host.Error
@@ -107,7 +112,5 @@ func (f *feed) explain(err error) error {
 	return err
 }
 
-func (f *feed) close() {
-	_ = f.proc.Close()
-	<-f.done
-}
+// close gives the stream up. Sending ends with the process.
+func (f *feed) close() { _ = f.proc.Close() }

@@ -19,7 +19,7 @@ type session struct {
 	host *Host
 	run  host.Run
 	proc *process
-	mark string
+	pid  string // of the session's shell on the host
 	in   *frameReader
 	logs *logs
 	// system is what is known of the system, brought up to date by each act; skew is that of the clocks.
@@ -64,7 +64,7 @@ func (h *Host) Begin(ctx context.Context, r host.Run) (host.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &session{host: h, run: r, proc: proc, mark: mark, in: newFrameReader(proc.out, mark)}
+	b := &session{host: h, run: r, proc: proc, in: newFrameReader(proc.out, mark)}
 	stop := context.AfterFunc(ctx, func() { _ = proc.Close() })
 	defer stop()
 	if err := b.locked(ctx); err != nil {
@@ -92,6 +92,7 @@ func (s *session) locked(ctx context.Context) error {
 		}
 		switch f.kind() {
 		case "begun":
+			s.pid = f.arg(1)
 			return nil
 		case "busy":
 			busy = strings.TrimSpace(string(f.body))
@@ -257,7 +258,7 @@ func (s *session) Do(ctx context.Context, a host.Act) (*host.Facts, error) {
 	var feeding *feed
 	if a.Stdin != nil && streams(a) {
 		var err error
-		if feeding, err = s.host.openFeed(ctx, s.mark); err != nil {
+		if feeding, err = s.host.openFeed(ctx, s.pid); err != nil {
 			return nil, err
 		}
 		feeding.start(a.Stdin, a.Progress)

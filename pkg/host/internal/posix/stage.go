@@ -234,7 +234,9 @@ func (s *session) stream(ctx context.Context, parts []part, tool string) error {
 	if errors.As(sendErr, &broken) {
 		return &host.Error{Kind: host.KindCorrupt, Host: s.host.Name(), Change: "content " + broken.name, Message: "its source cannot be read as declared", Err: broken.err}
 	}
-	_ = p.CloseWrite()
+	if sendErr == nil {
+		sendErr = p.CloseWrite()
+	}
 	f, err := in.read()
 	switch {
 	case ctx.Err() != nil:

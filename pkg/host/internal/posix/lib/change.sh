@@ -363,12 +363,11 @@ c_claim() {
 }
 
 # A command: its own timeout in hundredths of a second, then its words. c_put prints its standard input; with STREAM set
-# that comes through the pipe of this number instead.
+# that comes through the pipe of t_feed instead.
 c_command() {
 	s_boundary
 	s_left "$1"
 	shift
-	rm -f "$T/stream.end"
 	if [ -n "$STREAM" ]; then
 		(c_run timeout -k 5 "$left" sh -c '
 			exec 6<>"$0/stream"

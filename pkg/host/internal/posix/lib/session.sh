@@ -55,7 +55,9 @@ s_work() {
 			k_say pid "$self"
 			eval "$script"
 		) </dev/null
-		k_say end "$?"
+		status=$?
+		[ ! -p "$T/stream" ] || : >"$T/closed"
+		k_say end "$status"
 	done
 }
 

@@ -55,26 +55,25 @@ t_accept() {
 	done
 }
 
-# Feed the pipe that a command of the session reads. Each piece is its length on a line, then the bytes; 0 ends the stream.
-# A stream that ends without was cut, and must not look complete: the command is stopped before it can see the end.
+# Feed the pipe that a command of session $1 reads. Each piece is its length on a line, then the bytes; 0 ends the stream. A
+# stream that ends without was cut, and must not look complete: the command is stopped before it can see the end.
 t_feed() {
-	rm -f "$T/stream" "$T/broken" "$T/opened" "$T/command"
+	rm -f "$T/stream" "$T/broken" "$T/opened" "$T/closed" "$T/command"
 	mkfifo "$T/stream" || return
 	trap '' PIPE
+	# With both ends held, neither side waits for the other to open the pipe.
 	exec 7<>"$T/stream"
+	exec 8>"$T/stream"
 	k_say ready
-	whole=
+	until [ -e "$T/opened" ]; do
+		[ ! -e "$T/closed" ] && [ -d "/proc/$1" ] || return
+		sleep 0.02
+	done
+	exec 7>&-
 	while IFS= read -r length; do
-		[ "$length" -gt 0 ] || { whole=1; break; }
-		dd bs=256k count="$length" iflag=fullblock,count_bytes status=none >&7 || break
+		[ "$length" -gt 0 ] || return 0
+		dd bs=256k count="$length" iflag=fullblock,count_bytes status=none >&8 || return
 	done
-	if [ -z "$whole" ]; then
-		: >"$T/broken"
-		[ ! -e "$T/command" ] || kill -KILL "-$(cat "$T/command")" 2>/dev/null
-		return
-	fi
-	# Without us holding it, what the command has not read before it opens the pipe would be lost.
-	until [ -e "$T/opened" ] || [ -e "$T/closed" ]; do
-		sleep 0.05
-	done
+	: >"$T/broken"
+	kill -KILL "-$(cat "$T/command")" 2>/dev/null
 }

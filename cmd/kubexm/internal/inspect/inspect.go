@@ -1,0 +1,246 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package inspect finds out how clusters, Nodes and hosts are at this moment, without a management plane and without
+// changing anything.
+package inspect
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/direct"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+)
+
+// apiTimeout bounds a look at a cluster's API: one that does not answer is a finding.
+const apiTimeout = 5 * time.Second
+
+// Cluster is how a cluster is.
+type Cluster struct {
+	Name              string `json:"name"`
+	KubernetesVersion string `json:"kubernetesVersion"`
+	// Status is Ready, NotReady, Unreachable or, of a cluster that was never ready, Incomplete. Message says why.
+	Status  string `json:"status"`
+	Message string `json:"message,omitempty"`
+	Server  string `json:"server"`
+	Bundle  string `json:"bundle"`
+
+	ControlPlanes int `json:"controlPlanes"`
+	Workers       int `json:"workers"`
+	// ReadyTime is when the cluster last was as declared.
+	ReadyTime time.Time `json:"readyTime,omitzero"`
+}
+
+// Node is one of a cluster's Nodes.
+type Node struct {
+	Cluster string `json:"cluster"`
+	Name    string `json:"name"`
+	Role    string `json:"role"`
+	Status  string `json:"status"`
+	Message string `json:"message,omitempty"`
+	Version string `json:"version"`
+	Address string `json:"address"`
+	OS      string `json:"os"`
+	Kernel  string `json:"kernel"`
+	Runtime string `json:"runtime"`
+	// Since is when the Node joined.
+	Since time.Time `json:"since"`
+}
+
+// Host is one of the hosts that were given to kubexm.
+type Host struct {
+	Cluster string    `json:"cluster"`
+	Name    string    `json:"name"`
+	Role    spec.Role `json:"role"`
+	Address string    `json:"address"`
+	User    string    `json:"user"`
+	// Status is Reachable, or why it is not: a host.Kind. Message says more.
+	Status  string `json:"status"`
+	Message string `json:"message,omitempty"`
+	// OS, Kernel, Arch, CPUs and MemoryBytes are what the host says of itself.
+	OS          string `json:"os,omitempty"`
+	Kernel      string `json:"kernel,omitempty"`
+	Arch        string `json:"arch,omitempty"`
+	CPUs        int32  `json:"cpus,omitempty"`
+	MemoryBytes int64  `json:"memoryBytes,omitempty"`
+	// Changes is how many changes of ours a reset would put back.
+	Changes int `json:"changes"`
+}
+
+// Clusters looks at all clusters at once.
+func Clusters(ctx context.Context, dirs []state.Dir) ([]Cluster, error) {
+	clusters := make([]Cluster, len(dirs))
+	errs := make([]error, len(dirs))
+	var all sync.WaitGroup
+	for i, d := range dirs {
+		all.Go(func() { clusters[i], errs[i] = ClusterOf(ctx, d) })
+	}
+	all.Wait()
+	return clusters, errors.Join(errs...)
+}
+
+// ClusterOf looks at a cluster.
+func ClusterOf(ctx context.Context, d state.Dir) (Cluster, error) {
+	known, err := d.Inventory()
+	if err != nil || known == nil {
+		return Cluster{Name: d.Cluster, Status: "Incomplete"}, err
+	}
+	c := Cluster{
+		Name: known.Cluster, KubernetesVersion: known.KubernetesVersion, Server: known.Server, Bundle: known.Bundle,
+		ReadyTime: known.ReadyTime, Status: "Incomplete",
+	}
+	for _, h := range known.Hosts {
+		if h.Role == spec.RoleControlPlane {
+			c.ControlPlanes++
+		} else {
+			c.Workers++
+		}
+	}
+	if !d.HasAuthorities() {
+		return c, nil
+	}
+	nodes, err := Nodes(ctx, d)
+	if err != nil {
+		c.Message = err.Error()
+		if !known.ReadyTime.IsZero() {
+			c.Status = "Unreachable"
+		}
+		return c, nil
+	}
+	ready := 0
+	for _, n := range nodes {
+		if n.Status == "Ready" {
+			ready++
+		}
+	}
+	c.Status = "NotReady"
+	if ready == len(nodes) && ready >= len(known.Hosts) {
+		c.Status = "Ready"
+	}
+	return c, nil
+}
+
+// Nodes asks a cluster's API for its Nodes.
+func Nodes(ctx context.Context, d state.Dir) ([]Node, error) {
+	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
+	defer cancel()
+	config, err := restConfig(d)
+	if err != nil {
+		return nil, err
+	}
+	api, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	list, err := api.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	nodes := make([]Node, 0, len(list.Items))
+	for i := range list.Items {
+		nodes = append(nodes, nodeOf(d.Cluster, &list.Items[i]))
+	}
+	return nodes, nil
+}
+
+func restConfig(d state.Dir) (*rest.Config, error) {
+	known, err := d.Inventory()
+	if err != nil {
+		return nil, err
+	}
+	if known == nil || !d.HasAuthorities() {
+		return nil, errors.New("the cluster was not made yet")
+	}
+	trust := &direct.Trust{Cluster: known.Cluster, Server: known.Server}
+	if trust.Authorities, err = d.Authorities(); err != nil {
+		return nil, err
+	}
+	kubeconfig, err := trust.Kubeconfig(time.Hour)
+	if err != nil {
+		return nil, err
+	}
+	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig.Reveal())
+	if err != nil {
+		return nil, err
+	}
+	config.Timeout = apiTimeout
+	return config, nil
+}
+
+func nodeOf(cluster string, n *corev1.Node) Node {
+	out := Node{
+		Cluster: cluster, Name: n.Name, Role: string(spec.RoleWorker), Status: "NotReady", Version: n.Status.NodeInfo.KubeletVersion,
+		OS: n.Status.NodeInfo.OSImage, Kernel: n.Status.NodeInfo.KernelVersion, Runtime: n.Status.NodeInfo.ContainerRuntimeVersion,
+		Since: n.CreationTimestamp.UTC(),
+	}
+	if _, is := n.Labels["node-role.kubernetes.io/control-plane"]; is {
+		out.Role = string(spec.RoleControlPlane)
+	}
+	for _, c := range n.Status.Conditions {
+		if c.Type != corev1.NodeReady {
+			continue
+		}
+		if out.Message = c.Message; c.Status == corev1.ConditionTrue {
+			out.Status, out.Message = "Ready", ""
+		}
+	}
+	if n.Spec.Unschedulable {
+		out.Status += ",SchedulingDisabled"
+	}
+	for _, a := range n.Status.Addresses {
+		if a.Type == corev1.NodeInternalIP {
+			out.Address = a.Address
+			break
+		}
+	}
+	return out
+}
+
+// Hosts looks at all hosts of a cluster at once.
+func Hosts(ctx context.Context, known *state.Inventory, tools direct.Tools) ([]Host, error) {
+	names := make([]string, 0, len(known.Hosts))
+	for _, h := range known.Hosts {
+		names = append(names, h.Name)
+	}
+	facts, err := tools.Engine().Look(ctx, names, func(string) host.Query { return host.Query{} })
+	var failed *engine.Error
+	if err != nil && !errors.As(err, &failed) || ctx.Err() != nil {
+		return nil, err
+	}
+	hosts := make([]Host, 0, len(names))
+	for _, h := range known.Hosts {
+		out := Host{Cluster: known.Cluster, Name: h.Name, Role: h.Role, Address: h.Address, User: h.User, Status: "Reachable"}
+		if f := facts[h.Name]; f != nil {
+			out.OS, out.Kernel, out.Arch = f.System.OSName, f.System.Kernel, f.System.Arch
+			out.CPUs, out.MemoryBytes, out.Changes = f.System.CPUs, f.System.MemoryBytes, f.UndoEntries
+		} else {
+			out.Status, out.Message = whyNot(failed, h.Name)
+		}
+		hosts = append(hosts, out)
+	}
+	return hosts, nil
+}
+
+func whyNot(failed *engine.Error, name string) (status, message string) {
+	if failed != nil {
+		for _, f := range failed.Failures {
+			if f.Host == name {
+				return string(host.KindOf(f.Err)), f.Message()
+			}
+		}
+	}
+	return string(host.KindUnreachable), ""
+}

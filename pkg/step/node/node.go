@@ -1,0 +1,27 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package node holds the steps that complete a host's Node through the cluster's API.
+package node
+
+import (
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
+)
+
+// Role labels the Node with its role, which a kubelet may not do for itself. It must come after the Node is there: applied
+// before, it would make one.
+func Role(name, role string) step.Step {
+	// A map of strings always marshals.
+	manifest, _ := yaml.Marshal(map[string]any{
+		"apiVersion": "v1", "kind": "Node",
+		"metadata": map[string]any{"name": name, "labels": map[string]string{"node-role.kubernetes.io/" + role: ""}},
+	})
+	return step.New(step.Meta{
+		Name: "node/role", Description: "label the Node with its role", Timeout: step.Duration(time.Minute),
+		Retry: step.Retry{Attempts: 5, Delay: step.Duration(time.Second), MaxDelay: step.Duration(10 * time.Second)},
+	}, step.Apply{Title: "role of Node " + name, Manifest: step.Literal(string(manifest))})
+}

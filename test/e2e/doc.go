@@ -1,0 +1,24 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package e2e takes one cluster through its life by plain objects, on real hosts, with a real Kubernetes:
+//
+//	held back      what another manager has, and what is paused, is left alone
+//	created        the managers are killed in mid-create, and those that follow take up where the host stands
+//	proven         pods reach a Service by its name, across Nodes
+//	scaled         MachineDeployment 1 → 3 → 1
+//	replaced       a worker's Machine is deleted: its Node is drained within a PodDisruptionBudget, its host reset and
+//	               released, and another host takes its place
+//	deleted        every host is given back
+//
+// A host that was given back equals its snapshot from before.
+//
+// The management cluster is the embedded plane with Cluster API's own reconcilers. Ours run as they do in production: the
+// program cmd/manager, once for each provider, with the rights of the ServiceAccount and the webhooks that config/ has
+// for it, installed as clusterctl would. The objects are those of templates/cluster.
+//
+// Environment:
+//
+//	E2E_SUBNET     the hosts' network; by default one that is free
+//	KUBEXM_BUNDLE  the bundle, by default build/bundle
+package e2e
