@@ -36,7 +36,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
-// askAgain is when to ask the infrastructure again that does not tell us of its changes.
+// askAgain is when to ask again who does not tell us of changes: the infrastructure, for one.
 const askAgain = 10 * time.Second
 
 // Causes for which a run is stopped.
@@ -123,12 +123,12 @@ func (r *Config) Reconcile(ctx context.Context, request ctrl.Request) (_ ctrl.Re
 		}
 	}()
 	switch {
+	case s.machine != nil && s.cluster != nil && !s.machine.DeletionTimestamp.IsZero() && (s.held() || config.DeletionTimestamp.IsZero()):
+		return r.giveBack(ctx, s)
 	case !config.DeletionTimestamp.IsZero():
 		return r.finish(ctx, s)
 	case s.machine == nil || s.cluster == nil:
 		return ctrl.Result{}, nil // Cluster API will own it, and then we are told
-	case !s.machine.DeletionTimestamp.IsZero():
-		return r.giveBack(ctx, s)
 	}
 	return r.flow(ctx, s)
 }
@@ -281,7 +281,7 @@ func (r *Config) converges(ctx context.Context, s *scope) (bool, ctrl.Result, er
 		if s.job.What == converging && m.wants != j.input {
 			r.Runner.Cancel(s.key, errChanged)
 		}
-		return false, ctrl.Result{}, nil // we are told when it has ended
+		return false, ctrl.Result{RequeueAfter: askAgain}, nil // we are told when it has ended; the rest is caution
 	}
 	if m == (memory{}) {
 		m = recall(&s.config.Status, j.input)
@@ -354,10 +354,14 @@ func (r *Config) met(ctx context.Context, s *scope, c *infra.Contact) error {
 	return err
 }
 
-// finish lets a KubexmConfig go. Its host stays as it is: giving hosts back is for Machines.
+// finish lets a KubexmConfig go. Its host stays as it is: giving hosts back is for Machines. While a Machine waits for its
+// host to be reset, nobody else could tell it that it was.
 func (r *Config) finish(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if r.Runner.Cancel(s.key, errDeleting) {
-		return ctrl.Result{}, nil
+		return ctrl.Result{}, nil // we are told when it has ended
+	}
+	if s.machine != nil && s.held() {
+		return ctrl.Result{}, nil // we are told when the Machine is deleted
 	}
 	if err := r.unpublish(ctx, s); err != nil {
 		return ctrl.Result{}, err

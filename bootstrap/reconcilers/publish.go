@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"strings"
 
-	"golang.org/x/crypto/ssh"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,6 +19,8 @@ import (
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/infra"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/ssh"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
 )
 
 // publish writes the bootstrap data: at once, because the infrastructure waits for it, and we wait for the
@@ -140,18 +141,11 @@ func openDoor(user string, credentials map[string][]byte) ([]string, error) {
 	return lines, nil
 }
 
-// publicKey is the line of authorized_keys for the private key. Parsers' errors are not passed on: they are about bytes
-// that nobody should see.
+// publicKey is the line of authorized_keys for the private key.
 func publicKey(credentials map[string][]byte) (string, error) {
-	var signer ssh.Signer
-	var err error
-	if phrase := credentials[infra.KeyPassphrase]; len(phrase) > 0 {
-		signer, err = ssh.ParsePrivateKeyWithPassphrase(credentials[infra.KeyPrivateKey], phrase)
-	} else {
-		signer, err = ssh.ParsePrivateKey(credentials[infra.KeyPrivateKey])
-	}
+	line, err := ssh.AuthorizedKey(secret.New(credentials[infra.KeyPrivateKey]), secret.New(credentials[infra.KeyPassphrase]))
 	if err != nil {
-		return "", fmt.Errorf("%s is not a private key that can be read, or its %s is missing or wrong", infra.KeyPrivateKey, infra.KeyPassphrase)
+		return "", fmt.Errorf("%s: %w", infra.KeyPrivateKey, err)
 	}
-	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(signer.PublicKey()))), nil
+	return line, nil
 }

@@ -33,9 +33,15 @@ func isGone(err error) bool {
 	return errors.As(err, &lost) || errors.As(err, &notYet)
 }
 
+// held reports whether the Machine's deletion waits for us.
+func (s *scope) held() bool {
+	_, held := s.machine.Annotations[bootstrapv1.HostResetHook]
+	return held
+}
+
 // holds puts the hook on the Machine that makes its deletion wait for the reset.
 func (r *Config) holds(ctx context.Context, s *scope) (bool, ctrl.Result, error) {
-	if _, held := s.machine.Annotations[bootstrapv1.HostResetHook]; held {
+	if s.held() {
 		return true, ctrl.Result{}, nil
 	}
 	before := s.machine.DeepCopy()
@@ -68,12 +74,9 @@ func (r *Config) giveBack(ctx context.Context, s *scope) (ctrl.Result, error) {
 		if s.ended {
 			return ctrl.Result{RequeueAfter: time.Millisecond}, nil
 		}
-		return ctrl.Result{}, nil // we are told when it has ended
+		return ctrl.Result{RequeueAfter: askAgain}, nil
 	}
-	if _, held := s.machine.Annotations[bootstrapv1.HostResetHook]; !held {
-		return ctrl.Result{}, nil
-	}
-	if !awaitsHook(s.machine) {
+	if !s.held() || !awaitsHook(s.machine) {
 		return ctrl.Result{}, nil // we are told when the Machine changes
 	}
 	if err := r.locate(ctx, s); err != nil {
@@ -119,7 +122,7 @@ func (r *Config) takesReset(ctx context.Context, s *scope) (ctrl.Result, error) 
 		if p := s.job.Progress; p.Total > 0 && conditions.GetReason(s.config, bootstrapv1.HostResetCondition) == bootstrapv1.ResettingReason {
 			setFalse(s.config, bootstrapv1.HostResetCondition, bootstrapv1.ResettingReason, fmt.Sprintf("%d of %d changes put back", p.Done, p.Total))
 		}
-		return ctrl.Result{}, nil
+		return ctrl.Result{RequeueAfter: askAgain}, nil
 	}
 	out := &s.job.Result
 	s.ended = true

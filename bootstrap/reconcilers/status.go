@@ -84,6 +84,10 @@ func showProgress(c *bootstrapv1.KubexmConfig, job *hostrun.State[outcome]) {
 	p := job.Progress
 	if p.Total > 0 {
 		setTrue(c, bootstrapv1.HostReachableCondition, bootstrapv1.HostReachableReason, "")
+		if !conditions.IsTrue(c, bootstrapv1.PreflightPassedCondition) {
+			// Nothing is planned before; its warnings come with the result.
+			setTrue(c, bootstrapv1.PreflightPassedCondition, bootstrapv1.PreflightPassedReason, "")
+		}
 		c.Status.Converged = bootstrapv1.ConvergedStatus{Done: ptr.To(p.Done), Total: ptr.To(p.Total)}
 	}
 	c.Status.LastRun.StartTime = metav1.NewTime(job.Started)

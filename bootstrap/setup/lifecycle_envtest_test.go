@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -27,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/reconcilers"
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/setup"
 	"github.com/mensylisir/cluster-api-provider-kubexm/config/crd"
 	"github.com/mensylisir/cluster-api-provider-kubexm/config/webhook"
@@ -51,7 +53,7 @@ const (
 	namespace   = "fleet"
 	version     = "v1.36.3"
 	fingerprint = "SHA256:uNiVztksCsDhcc0u9e8BrWfPrQmMlQWbZ+Yb9Jgkl3c"
-	patience    = time.Minute
+	patience    = 3 * time.Minute
 	// made is the file that the test's plan has on each host, and that shows that the host is a Node.
 	made = "/etc/kubexm-test"
 )
@@ -61,15 +63,17 @@ type fleet struct {
 	*WithT
 	t   *testing.T
 	api client.Client
+	dir string
 
 	mu       sync.Mutex
 	machines map[string]*fake.Machine
-	down     map[string]bool
+	// down is how hosts refuse to be dialled.
+	down map[string]host.Kind
 }
 
 func newFleet(t *testing.T, hosts int) *fleet {
 	t.Helper()
-	f := &fleet{WithT: NewWithT(t), t: t, machines: map[string]*fake.Machine{}, down: map[string]bool{}}
+	f := &fleet{WithT: NewWithT(t), t: t, machines: map[string]*fake.Machine{}, down: map[string]host.Kind{}}
 	for i := range hosts {
 		address := fmt.Sprintf("10.1.0.%d", i+1)
 		m := fake.New(fmt.Sprintf("host%d", i+1))
@@ -82,8 +86,9 @@ func newFleet(t *testing.T, hosts int) *fleet {
 	hooks, err := webhook.All()
 	f.Expect(err).NotTo(HaveOccurred())
 	assets := os.Getenv("KUBEBUILDER_ASSETS")
+	f.dir = t.TempDir()
 	plane, err := embedded.Start(t.Context(), embedded.Options{
-		Dir: t.TempDir(), Namespace: namespace,
+		Dir: f.dir, Namespace: namespace,
 		Etcd: filepath.Join(assets, "etcd"), APIServer: filepath.Join(assets, "kube-apiserver"),
 		ControllerManager:  filepath.Join(assets, "kube-controller-manager"),
 		AddToScheme:        []func(*runtime.Scheme) error{setup.AddToScheme, controlplane.AddToScheme, infrastructure.AddToScheme},
@@ -127,8 +132,8 @@ func (f *fleet) dial(_ context.Context, c ssh.Config) (host.Host, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	m, found := f.machines[c.Address]
-	if !found || f.down[c.Address] {
-		return nil, &host.Error{Kind: host.KindUnreachable, Host: c.Name, Message: "cannot connect to " + c.Address}
+	if kind := f.down[c.Address]; !found || kind != "" {
+		return nil, &host.Error{Kind: kind, Host: c.Name, Message: "cannot connect to " + c.Address}
 	}
 	return m.Connect(), nil
 }
@@ -171,10 +176,10 @@ func (f *fleet) used() []string {
 	return used
 }
 
-func (f *fleet) setDown(address string, down bool) {
+func (f *fleet) setDown(address string, kind host.Kind) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.down[address] = down
+	f.down[address] = kind
 }
 
 func (f *fleet) create(objects ...client.Object) {
@@ -248,6 +253,12 @@ func (f *fleet) explain() {
 			f.t.Logf("KubexmConfig %s: %s %s %s: %s", c.Name, condition.Type, condition.Status, condition.Reason, condition.Message)
 		}
 	}
+	log, _ := os.ReadFile(filepath.Join(f.dir, "plane.log"))
+	for line := range strings.Lines(string(log)) {
+		if strings.Contains(line, `controller="kubexm`) && !strings.Contains(line, "EventSource") {
+			f.t.Log(strings.TrimSpace(line))
+		}
+	}
 	cp := &controlplanev1.KubexmControlPlane{}
 	_ = f.api.Get(context.Background(), client.ObjectKey{Namespace: namespace, Name: "prod"}, cp)
 	for _, condition := range cp.Status.Conditions {
@@ -292,7 +303,7 @@ func TestLifecycle(t *testing.T) {
 	f.Eventually(func() int {
 		n := 0
 		for _, address := range f.used() {
-			if f.content(address) == "control-plane 10.1.0.1:6443 masters\n" {
+			if f.content(address) == "control-plane "+address+":6443 masters\n" {
 				n++
 			}
 		}
@@ -325,4 +336,64 @@ func (f *fleet) free() int {
 		}
 	}
 	return n
+}
+
+// worker is the KubexmConfig and the Machine of the one worker.
+func (f *fleet) worker(g Gomega) (*bootstrapv1.KubexmConfig, *clusterv1.Machine) {
+	list := &clusterv1.MachineList{}
+	g.Expect(f.api.List(f.t.Context(), list, client.InNamespace(namespace), client.MatchingLabels{"pool": "a"})).To(Succeed())
+	g.Expect(list.Items).NotTo(BeEmpty())
+	config := &bootstrapv1.KubexmConfig{}
+	key := client.ObjectKey{Namespace: namespace, Name: list.Items[0].Spec.Bootstrap.ConfigRef.Name}
+	g.Expect(f.api.Get(f.t.Context(), key, config)).To(Succeed())
+	return config, &list.Items[0]
+}
+
+func TestHostsThatFail(t *testing.T) {
+	f := newFleet(t, 3)
+	defer f.explain()
+	for address := range f.machines {
+		f.setDown(address, host.KindUnreachable)
+	}
+	f.declare(1)
+
+	t.Log("a host that does not answer is named, and tried again")
+	f.Eventually(func(g Gomega) {
+		config, _ := f.worker(g)
+		g.Expect(conditions.GetReason(config, bootstrapv1.HostReachableCondition)).To(Equal(bootstrapv1.UnreachableReason))
+		g.Expect(conditions.GetMessage(config, bootstrapv1.ReadyCondition)).To(ContainSubstring("cannot connect to 10.1.0."))
+		g.Expect(config.Status.LastRun.Outcome).To(Equal(bootstrapv1.RunFailed))
+	}, patience, 50*time.Millisecond).Should(Succeed())
+	for address := range f.machines {
+		f.setDown(address, "")
+	}
+	f.Eventually(f.readyConfigs, patience, 50*time.Millisecond).Should(Equal(2))
+
+	t.Log("a host that cannot be reset keeps its Machine")
+	config, machine := f.worker(f)
+	broken := config.Status.Host
+	f.setDown(broken.Address, host.KindAuth) // which is final: nothing is dialled for a minute
+	f.Expect(f.api.Delete(t.Context(), machine)).To(Succeed())
+	f.Eventually(func(g Gomega) {
+		g.Expect(f.api.Get(t.Context(), client.ObjectKeyFromObject(config), config)).To(Succeed())
+		g.Expect(conditions.GetReason(config, bootstrapv1.HostResetCondition)).To(Equal(bootstrapv1.ResetFailedReason))
+	}, patience, 50*time.Millisecond).Should(Succeed())
+
+	t.Log("until somebody gives it up; it is not handed out again")
+	patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"annotations":{%q:""}}}`, reconcilers.SkipResetAnnotation))
+	f.Expect(f.api.Patch(t.Context(), machine, patch)).To(Succeed())
+	f.Eventually(func() bool {
+		return apierrors.IsNotFound(f.api.Get(t.Context(), client.ObjectKeyFromObject(machine), machine))
+	}, patience, 50*time.Millisecond).Should(BeTrue())
+	f.Eventually(f.readyConfigs, patience, 50*time.Millisecond).Should(Equal(2))
+	host := &infrav1.KubexmHost{}
+	f.Expect(f.api.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: broken.Name}, host)).To(Succeed())
+	f.Expect(conditions.GetReason(host, infrav1.AvailableCondition)).To(Equal(infrav1.QuarantinedReason))
+
+	t.Log("a deletion that takes dependents first does not hang")
+	f.Expect(f.api.Delete(t.Context(), &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "prod"}},
+		client.PropagationPolicy(metav1.DeletePropagationForeground))).To(Succeed())
+	f.Eventually(func() bool {
+		return apierrors.IsNotFound(f.api.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "prod"}, &clusterv1.Cluster{}))
+	}, patience, 100*time.Millisecond).Should(BeTrue())
 }

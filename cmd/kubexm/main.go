@@ -13,11 +13,14 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/cli"
 )
 
+// version is set by the linker (-X main.version).
+var version string
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// A second signal ends the process at once.
 	context.AfterFunc(ctx, stop)
-	code := cli.Run(ctx, os.Args[1:], cli.Standard())
+	code := cli.Run(ctx, os.Args[1:], cli.Standard(), version)
 	stop()
 	os.Exit(code)
 }

@@ -18,7 +18,7 @@ import (
 // part. Content is shown by its size and digest, secrets and outputs as references.
 func (p *Plan) Text(w io.Writer) error {
 	b := bufio.NewWriter(w)
-	fmt.Fprintf(b, "%s of %s: %d nodes on %d hosts and the controller\n", p.Intent, p.Cluster, p.graph.Len(), len(p.Hosts))
+	fmt.Fprintf(b, "%s of %s: %s on %s and the controller\n", p.Intent, p.Cluster, count(p.graph.Len(), "node"), count(len(p.Hosts), "host"))
 	byHost := make(map[string][]int)
 	for _, i := range p.graph.Order() {
 		name := p.graph.Node(i).Value.Host
@@ -28,7 +28,7 @@ func (p *Plan) Text(w io.Writer) error {
 		if name == Controller && len(byHost[name]) == 0 {
 			continue
 		}
-		fmt.Fprintf(b, "\n%s: %d nodes\n", placeOf(name), len(byHost[name]))
+		fmt.Fprintf(b, "\n%s: %s\n", placeOf(name), count(len(byHost[name]), "node"))
 		for _, i := range byHost[name] {
 			p.text(b, i)
 		}
@@ -100,7 +100,10 @@ func describe(s step.Step) []string {
 		if len(s.Undo) > 0 {
 			lines = append(lines, "  on undo "+command(s.Undo))
 		}
-		return append(lines, "  until "+done(s.Done))
+		if until := done(s.Done); until != "" {
+			lines = append(lines, "  until "+until)
+		}
+		return lines
 	}
 	return []string{line(s)}
 }

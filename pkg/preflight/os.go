@@ -45,11 +45,11 @@ func operatingSystem(r *report) {
 		r.architecture()
 		return
 	}
-	found := strings.TrimSpace(r.f.System.OSID + " " + r.f.System.OSVersion)
-	if found == "" {
-		found = "without /etc/os-release"
+	cause := "there is no /etc/os-release that names the operating system"
+	if found := strings.TrimSpace(r.f.System.OSID + " " + r.f.System.OSVersion); found != "" {
+		cause = "the operating system " + found + " is not supported"
 	}
-	r.error("the operating system "+found+" is not supported", "use one of "+strings.Join(supported, "; "))
+	r.error(cause, "use one of "+strings.Join(supported, "; "))
 	r.architecture()
 }
 

@@ -143,11 +143,11 @@ func (s Sysctl) Observe() host.Query { return host.Query{Sysctls: []string{s.Nam
 
 // Precheck compares the values' words.
 func (s Sysctl) Precheck(v View) (Diff, error) {
-	have := v.Facts.Sysctls[s.Name]
-	if slices.Equal(strings.Fields(have), strings.Fields(s.Value)) {
+	have, want := strings.Join(strings.Fields(v.Facts.Sysctls[s.Name]), " "), strings.Join(strings.Fields(s.Value), " ")
+	if have == want {
 		return nil, nil
 	}
-	return Diff{{host.Sysctl{Name: s.Name}.Key(), orNone(have), s.Value}}, nil
+	return Diff{{host.Sysctl{Name: s.Name}.Key(), orNone(have), want}}, nil
 }
 
 // Effect sets the value.

@@ -16,8 +16,12 @@ import (
 
 // Kubelet installs the kubelet, which kubeadm then starts.
 func Kubelet(in Inputs) plan.Task {
+	etcdDir := ""
+	if in.first() {
+		etcdDir = in.Target.Cluster.Etcd.DataDir
+	}
 	steps := []step.Step{
-		kubeadm.Claim(in.Target.Cluster.Etcd.DataDir),
+		kubeadm.Claim(etcdDir),
 		kubelet.Programs(in.kubernetes),
 		kubelet.Unit(),
 	}
@@ -31,7 +35,8 @@ func Kubelet(in Inputs) plan.Task {
 func Init(in Inputs) plan.Task {
 	return plan.Task{Name: "kubeadm", Steps: []step.Step{
 		kubeadm.Authorities(),
-		kubeadm.Init(in.kubeadmCluster(), in.kubeadmNode(), initialized),
+		kubeadm.Init(in.kubeadmCluster(), in.kubeadmNode()),
+		kubeadm.DNS(initialized),
 		kubelet.Service(in.kubernetes),
 	}}
 }

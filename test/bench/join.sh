@@ -81,7 +81,7 @@ StartLimitIntervalSec=0
 
 [Service]
 EnvironmentFile=-/var/lib/kubelet/kubeadm-flags.env
-ExecStart=/usr/local/bin/kubelet --bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf --kubeconfig=/etc/kubernetes/kubelet.conf --config=/var/lib/kubelet/config.yaml \\\$KUBELET_KUBEADM_ARGS
+ExecStart=/usr/local/bin/kubelet --bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf --kubeconfig=/etc/kubernetes/kubelet.conf --config=/var/lib/kubelet/config.yaml \$KUBELET_KUBEADM_ARGS
 Restart=always
 RestartSec=5
 
@@ -118,6 +118,7 @@ nodeRegistration:
 discovery:
   file: {kubeConfigPath: /etc/kubernetes/discovery.conf}
   tlsBootstrapToken: $token
+timeouts: {kubeletHealthCheck: 1m}
 FILE
 systemctl daemon-reload
 systemctl enable --now --quiet containerd
@@ -125,7 +126,10 @@ systemctl enable --quiet kubelet
 END
 
 remote sudo ctr --namespace k8s.io images import --local - <"$ARTIFACTS/images.tar"
-remote sudo kubeadm join --config /etc/kubernetes/join.yaml --skip-phases preflight
+remote sudo kubeadm join --config /etc/kubernetes/join.yaml --skip-phases preflight || {
+	remote sudo journalctl -u kubelet -n 20 -o cat --no-pager
+	exit 1
+}
 remote -O exit 2>/dev/null || true
 "$ARTIFACTS/bin/kubectl" wait --for=create "node/$worker" --timeout=60s
 "$ARTIFACTS/bin/kubectl" wait --for=condition=Ready "node/$worker" --timeout=120s

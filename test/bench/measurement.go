@@ -60,6 +60,8 @@ const (
 	ansible
 )
 
+func (s side) String() string { return [...]string{"ours", "reference", "ansible"}[s] }
+
 // note takes a value of a measurement.
 type note func(name string, of side, value float64)
 
@@ -103,6 +105,7 @@ func measure(ctx context.Context, o options) error {
 			values[name] = map[side][]float64{}
 		}
 		values[name][of] = append(values[name][of], value)
+		l.log("  %s, %s: %s", name, of, figure(&value))
 	})
 	if closed := l.close(context.WithoutCancel(ctx)); err == nil {
 		err = closed

@@ -156,9 +156,6 @@ func settingsScript() string {
 			units = append(units, s.unit)
 		}
 	}
-	b.WriteString("reload\n")
-	for _, unit := range units {
-		fmt.Fprintf(&b, "unit %s\n", unit)
-	}
+	fmt.Fprintf(&b, "reload\nunits %s\n", strings.Join(units, " "))
 	return b.String()
 }

@@ -19,9 +19,12 @@ reload() {
 	[ -z "$changed" ] || systemctl daemon-reload
 }
 
-# unit <name>: enabled and running.
-unit() {
-	systemctl is-enabled --quiet "$1" 2>/dev/null && systemctl is-active --quiet "$1" && return
-	systemctl enable --now --quiet "$1"
+# units <name>…: enabled and running, those that are not by one command for all.
+units() {
+	missing=
+	for unit; do
+		systemctl is-enabled --quiet "$unit" 2>/dev/null && systemctl is-active --quiet "$unit" || missing="$missing $unit"
+	done
+	[ -z "$missing" ] || systemctl enable --now --quiet $missing
 }
 

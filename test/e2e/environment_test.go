@@ -81,6 +81,13 @@ func start(t *testing.T) *environment {
 	e.startHosts()
 	e.startPlane()
 	e.providers = e.install(manager)
+	t.Cleanup(func() {
+		for _, p := range e.providers {
+			if p.process != nil {
+				e.end(p)
+			}
+		}
+	})
 	return e
 }
 

@@ -109,7 +109,6 @@ func (e *environment) startManagers(args ...string) {
 			}, args...),
 		})
 		e.Expect(err).NotTo(HaveOccurred())
-		e.t.Cleanup(func() { e.end(p) })
 	}
 	for _, p := range e.providers {
 		e.Eventually(func() error { return p.ready(e.t.Context()) }).Should(Succeed())

@@ -6,6 +6,8 @@
 package faults
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -22,7 +24,7 @@ import (
 func TestArtifactCorrupt(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		// file is a glob in the bundle; with biggest, of what it matches.
+		// file is a pattern in the bundle: the largest that it fits.
 		file, node string
 		// installed prints something when the file is on the host, whole or not.
 		installed string
@@ -40,9 +42,9 @@ func TestArtifactCorrupt(t *testing.T) {
 			tr := newTrial(t)
 			p := tr.plan(1)
 			h := pool.Hosts[0]
-			corrupt, file := tr.corruptBundle(c.file)
+			file := largest(t, filepath.Join(subject.bundle.Dir(), c.file))
 			o := subject.options(nil)
-			o.Artifacts = step.FromBundle(corrupt)
+			o.Artifacts = step.FromBundle(tr.corruptBundle(file))
 			_, err := engine.New(o).Run(t.Context(), p)
 			f := onlyFailure(t, err)
 			if f.Node != h.Name+"/"+c.node || !strings.Contains(f.Error(), filepath.Base(file)) {
@@ -51,7 +53,10 @@ func TestArtifactCorrupt(t *testing.T) {
 			if found := tr.exec(h, "sh", "-c", c.installed); found != "" {
 				t.Errorf("installed although %s is corrupt: %s", file, found)
 			}
-			tr.demandTidy(h)
+			// Files that are whole may wait there for the next run.
+			if found := tr.exec(h, "sh", "-c", "ls /var/lib/kubexm/staging | grep -e part -e "+digest(t, file)+" || true"); found != "" {
+				t.Errorf("staged although %s is corrupt: %s", file, found)
+			}
 
 			tr.runUntil(subject.options(nil), p, c.node)
 			tr.reset(nil)
@@ -59,11 +64,10 @@ func TestArtifactCorrupt(t *testing.T) {
 	}
 }
 
-// corruptBundle is the bundle with one bit of one file the other way: of the largest file of the pattern.
-func (tr *trial) corruptBundle(pattern string) (b *artifact.Bundle, file string) {
+// corruptBundle is the bundle with one bit of one file the other way.
+func (tr *trial) corruptBundle(file string) *artifact.Bundle {
 	tr.Helper()
 	from, to := subject.bundle.Dir(), filepath.Join(tr.TempDir(), "bundle")
-	file = largest(tr.T, filepath.Join(from, pattern))
 	err := filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -87,10 +91,21 @@ func (tr *trial) corruptBundle(pattern string) (b *artifact.Bundle, file string)
 	if err != nil {
 		tr.Fatal(err)
 	}
-	if b, err = artifact.Open(tr.Context(), to, store); err != nil {
+	b, err := artifact.Open(tr.Context(), to, store)
+	if err != nil {
 		tr.Fatal(err)
 	}
-	return b, file
+	return b
+}
+
+// digest is that of a file's content, in hex.
+func digest(t *testing.T, file string) string {
+	t.Helper()
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("%x", sha256.Sum256(content))
 }
 
 func largest(t *testing.T, pattern string) (file string) {

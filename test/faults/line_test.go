@@ -138,7 +138,7 @@ func (s *striker) Read(ev event.Event) {
 			continue
 		}
 		switch {
-		case ev.Type == event.Retrying && s.began[f]:
+		case s.began[f] && (ev.Type == event.Retrying || ev.Type == event.Waiting):
 			select {
 			case <-s.retried[f]:
 			default:

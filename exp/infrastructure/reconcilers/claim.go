@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
 
 	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
 )
@@ -105,12 +106,22 @@ func (c *claimant) unfit(host *infrav1.KubexmHost, selector labels.Selector) str
 	return ""
 }
 
-// compare prefers failure domains with fewer peers, then hosts by name.
+// compare prefers failure domains with fewer peers, then hosts that are free the longest, then hosts by name. A Machine that
+// replaces an unhealthy one does not get that one's host while there is another.
 func (c *claimant) compare(a, b *infrav1.KubexmHost) int {
 	return cmp.Or(
 		cmp.Compare(c.peers[a.Spec.FailureDomain], c.peers[b.Spec.FailureDomain]),
+		freeSince(a).Compare(freeSince(b)),
 		cmp.Compare(a.Name, b.Name),
 	)
+}
+
+// freeSince is when a host was given back, zero if it was never claimed.
+func freeSince(host *infrav1.KubexmHost) time.Time {
+	if clean := conditions.Get(host, infrav1.CleanCondition); clean != nil {
+		return clean.LastTransitionTime.Time
+	}
+	return time.Time{}
 }
 
 // explain says why no host is free.

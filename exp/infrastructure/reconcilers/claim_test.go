@@ -57,6 +57,7 @@ func is(condition string, status metav1.ConditionStatus, reason string, ago time
 func TestChoose(t *testing.T) {
 	dirty := is(infrav1.CleanCondition, metav1.ConditionFalse, infrav1.NotResetReason, time.Hour)
 	reset := is(infrav1.CleanCondition, metav1.ConditionTrue, infrav1.ResetReason, time.Hour)
+	resetLately := is(infrav1.CleanCondition, metav1.ConditionTrue, infrav1.ResetReason, time.Second)
 	inUse := is(infrav1.CleanCondition, metav1.ConditionFalse, infrav1.InUseReason, time.Hour)
 	for name, test := range map[string]struct {
 		spec    infrav1.KubexmMachineSpec
@@ -72,6 +73,12 @@ func TestChoose(t *testing.T) {
 		"the first by name": {hosts: []infrav1.KubexmHost{aHost("b"), aHost("a")}, want: "a"},
 		"one that was reset": {
 			hosts: []infrav1.KubexmHost{aHost("a", dirty), aHost("b", reset)}, want: "b",
+		},
+		"one that nobody has had, before one that was given back": {
+			hosts: []infrav1.KubexmHost{aHost("a", reset), aHost("b")}, want: "b",
+		},
+		"the one that is free the longest": {
+			hosts: []infrav1.KubexmHost{aHost("a", resetLately), aHost("b", reset)}, want: "b",
 		},
 		"its own, whatever else is free": {
 			hosts: []infrav1.KubexmHost{aHost("a"), aHost("b", takenBy("m"), inUse)}, want: "b", claimed: true,

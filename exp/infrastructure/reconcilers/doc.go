@@ -19,4 +19,3 @@ package reconcilers
 // +kubebuilder:rbac:groups=infrastructure.cluster.x-k8s.io,resources=kubexmclusters/finalizers;kubexmhosts/finalizers;kubexmmachines/finalizers,verbs=update
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters;machines,verbs=get;list;watch
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
-// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch

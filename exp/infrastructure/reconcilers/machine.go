@@ -127,20 +127,24 @@ func (r *Machine) provide(ctx context.Context, s *machineScope) (ctrl.Result, er
 	}
 	if !chosen.claimed {
 		if err := r.claim(ctx, chosen.host, s); apierrors.IsConflict(err) {
-			// Another machine was faster, or the host has changed: look again, not all at once.
-			return ctrl.Result{RequeueAfter: wait.Jitter(100*time.Millisecond, 1)}, nil
+			return ctrl.Result{RequeueAfter: lookAgain()}, nil // another machine was faster, or the host has changed
 		} else if err != nil {
 			return ctrl.Result{}, fmt.Errorf("claim the KubexmHost %s: %w", klog.KObj(chosen.host), err)
 		}
 	}
 	if s.machine.Status.HostRef.Name == "" {
-		if err := r.markInUse(ctx, chosen.host, s); err != nil {
+		if err := r.markInUse(ctx, chosen.host, s); apierrors.IsConflict(err) {
+			return ctrl.Result{RequeueAfter: lookAgain()}, nil // Host has said just now that the host is claimed
+		} else if err != nil {
 			return ctrl.Result{}, fmt.Errorf("mark the KubexmHost %s as in use: %w", klog.KObj(chosen.host), err)
 		}
 	}
 	describe(s, chosen.host)
 	return ctrl.Result{}, nil
 }
+
+// lookAgain is when to look at hosts again that have changed just now: soon, and not all machines at once.
+func lookAgain() time.Duration { return wait.Jitter(100*time.Millisecond, 1) }
 
 // snapshot reads the hosts that the choice is among. A machine that has its host looks at that one alone. It is nil when
 // the cache does not show yet that the machine has its host: an event of that is on its way, and until then the host

@@ -76,7 +76,7 @@ type transport struct {
 	closed  bool
 }
 
-var errClosed = errors.New("the host is closed")
+var errClosed = errors.New("it was closed")
 
 // Start implements posix.Transport.
 func (t *transport) Start(ctx context.Context, command string) (posix.Process, error) {
@@ -87,7 +87,7 @@ func (t *transport) Start(ctx context.Context, command string) (posix.Process, e
 	cmd := exec.Command("/bin/sh", "-c", command)
 	// A session of its own, like that of a login: what is killed there with its process group is not us.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	p := &process{cmd: cmd, transport: t, ended: make(chan struct{})}
+	p := &process{cmd: cmd, transport: t, ended: make(chan struct{}), closed: make(chan struct{})}
 	pipes, err := newPipes(3)
 	if err != nil {
 		return nil, err
@@ -136,6 +136,8 @@ type process struct {
 	transport             *transport
 	stdin, stdout, stderr *os.File
 	ended                 chan struct{}
+	closed                chan struct{}
+	once                  sync.Once
 }
 
 func (p *process) Write(b []byte) (int, error) { return p.stdin.Write(b) }
@@ -154,7 +156,15 @@ func (p *process) reap() {
 
 // Wait implements posix.Process.
 func (p *process) Wait() (int, error) {
-	<-p.ended
+	select {
+	case <-p.ended:
+	case <-p.closed:
+		select {
+		case <-p.ended:
+		default:
+			return 0, errClosed // it goes on without us
+		}
+	}
 	status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
 	if ok && status.Signaled() {
 		return 128 + int(status.Signal()), nil
@@ -169,6 +179,7 @@ func (p *process) Close() error {
 }
 
 func (p *process) closePipes() {
+	p.once.Do(func() { close(p.closed) })
 	for _, f := range []*os.File{p.stdin, p.stdout, p.stderr} {
 		_ = f.Close() // the second close of one is none
 	}

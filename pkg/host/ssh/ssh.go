@@ -46,9 +46,9 @@ type Config struct {
 	KeepAlive    time.Duration
 	KeepAliveMax int
 
-	// For tests: another state directory, and where to be killed.
-	stateDir string
-	cut      func() int
+	// For tests: how often sessions beat, and where to be killed.
+	heartbeat time.Duration
+	cut       func() int
 }
 
 // Stats is what a host has cost so far.
@@ -95,7 +95,7 @@ func Dial(ctx context.Context, c Config) (*Host, error) {
 		return nil, err
 	}
 	return &Host{conn: conn, Host: posix.New(conn, posix.Config{
-		Name: c.Name, User: c.User, Sudo: c.User != "root", SudoPassword: c.SudoPassword, StateDir: c.stateDir, Cut: c.cut,
+		Name: c.Name, User: c.User, Sudo: c.User != "root", SudoPassword: c.SudoPassword, Heartbeat: c.heartbeat, Cut: c.cut,
 	})}, nil
 }
 

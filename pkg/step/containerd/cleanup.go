@@ -25,10 +25,14 @@ func Claim(dataDir string) step.Step {
 	return step.New(step.Meta{
 		Name: "containerd/claim", Description: "record what containers will fill", Timeout: step.Duration(20 * time.Minute),
 	},
+		// Made here, so that parents that are made with it go with it.
+		step.Directory{Path: dataDir, Mode: 0o700},
+		// Not claimed: network namespaces that others have put here cannot be copied. Those of pods are removed by name.
+		step.Directory{Path: "/run/netns", Mode: 0o755},
 		step.Claim{
 			Paths: []string{
 				dataDir, "/run/containerd", "/etc/cni", "/opt/cni", "/var/lib/cni", "/opt/containerd",
-				"/var/log/pods", "/var/log/containers", "/run/flannel", "/run/nri", "/run/xtables.lock", "/var/lib/kubelet", "/run/netns",
+				"/var/log/pods", "/var/log/containers", "/run/flannel", "/run/nri", "/run/xtables.lock", "/var/lib/kubelet",
 			},
 			Cleanup: []step.Cleanup{
 				{Title: "remove pod network", Argv: []string{"/bin/sh", "-c", removeNetwork}},

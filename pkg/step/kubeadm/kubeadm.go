@@ -6,6 +6,7 @@
 package kubeadm
 
 import (
+	_ "embed"
 	"path"
 	"time"
 
@@ -27,10 +28,20 @@ const (
 	bootstrapConf = dir + "/bootstrap-kubelet.conf"
 )
 
-// Claim declares what kubeadm and the static pods will write, so that a reset removes it.
+//go:embed dns.sh
+var deployDNS string
+
+// Claim declares what kubeadm and the static pods will write, so that a reset removes it. etcdDir is "" where no etcd will run.
 func Claim(etcdDir string) step.Step {
+	paths := []string{dir, "/run/kubernetes", "/usr/libexec/kubernetes"}
+	var parts []step.Step
+	if etcdDir != "" {
+		// Made here, so that parents that are made with it go with it.
+		parts = append(parts, step.Directory{Path: etcdDir, Mode: 0o700})
+		paths = append(paths, etcdDir)
+	}
 	return step.New(step.Meta{Name: "kubeadm/claim", Description: "record what kubeadm will write"},
-		step.Claim{Paths: []string{dir, etcdDir, "/run/kubernetes", "/usr/libexec/kubernetes"}})
+		append(parts, step.Claim{Paths: paths})...)
 }
 
 // Authorities installs the cluster's certificate authorities and service account keys.
@@ -58,24 +69,34 @@ func patch(n Node) step.Step {
 	return step.File{Path: patches + "/kubeletconfiguration.yaml", Mode: 0o644, Content: step.Literal(kubeletPatch(n))}
 }
 
-// Init makes the host the first of the control plane; done is made then.
+// Init makes the host the first of the control plane, all but its DNS server.
 //
 // It may be cut and run again: kubeadm's phases take up what is there. Once it is through it is not run again, whatever its
 // configuration says by then: what kubeadm init has configured (the kubelet, the static pods, kube-proxy) is changed in a
 // cluster that runs by other means, host by host. That admin.conf is taken away later is nobody's concern here.
-func Init(c Cluster, n Node, done graph.Output[string]) step.Step {
+func Init(c Cluster, n Node) step.Step {
 	return step.New(step.Meta{
 		Name: "kubeadm/init", Description: "start the control plane", Timeout: step.Duration(6 * time.Minute),
-		Retry: step.Retry{Attempts: 2, Delay: step.Duration(5 * time.Second)}, Makes: []string{done.Name},
+		Retry: step.Retry{Attempts: 2, Delay: step.Duration(5 * time.Second)},
 	},
 		patch(n),
 		step.File{Path: initFile, Mode: 0o600, Content: step.Literal(initConfig(c, n))},
 		step.Command{
 			Title: "kubeadm init",
 			// What it prints stands in errors, so it must not print tokens.
-			Argv: []string{bin, "init", "--config", initFile, "--skip-token-print", "--skip-phases", "preflight,show-join-command"},
+			Argv: []string{bin, "init", "--config", initFile, "--skip-token-print", "--skip-phases", "preflight,addon/coredns,show-join-command"},
 		},
 	).Until(step.Done{Paths: []string{nodeConf}, Journaled: true})
+}
+
+// DNS deploys the cluster's DNS server; the control plane is complete then, and done is made.
+func DNS(done graph.Output[string]) step.Step {
+	return step.New(step.Meta{
+		Name: "kubeadm/dns", Description: "deploy the cluster's DNS server", Timeout: step.Duration(2 * time.Minute),
+		Retry: step.Retry{Attempts: 3, Delay: step.Duration(5 * time.Second)}, Makes: []string{done.Name},
+	}, step.Command{
+		Title: "deploy CoreDNS", Argv: []string{"/bin/sh", "-c", deployDNS, "sh", initFile}, Done: step.Done{Journaled: true},
+	})
 }
 
 // Join makes the host a worker; done is made then. It may be cut and run again, and is not run again once it is through; see

@@ -41,7 +41,7 @@ func (m *Memory) recall(question string, before int) (turn, error) {
 	defer m.mu.Unlock()
 	known := m.turns[question]
 	if len(known) == 0 {
-		return turn{}, fmt.Errorf("the host that was recorded was never asked this: %.2000s", question)
+		return turn{}, fmt.Errorf("the host that was recorded was never asked this: %.2000q", question)
 	}
 	return known[min(before, len(known)-1)], nil
 }
@@ -54,7 +54,8 @@ var (
 	markOf = regexp.MustCompile(`(?m)^N='?([0-9a-f]{32})`)
 	// A way to nowhere, see pkg/host/internal/posix.
 	prefixOf = regexp.MustCompile(`(?:/\.?){48}`)
-	timeOf   = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
+	// A time of RFC 3339, or in seconds with nine decimals.
+	timeOf = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z|\d{10}\.\d{9}`)
 	// Whether a stream is compressed depends on how fast the link was found to be.
 	unpackOf = regexp.MustCompile(`(?m)^t_unpack \w+$`)
 )

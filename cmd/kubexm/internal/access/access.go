@@ -10,15 +10,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"sync"
-
-	"github.com/skeema/knownhosts"
-	cryptossh "golang.org/x/crypto/ssh"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/ssh"
@@ -47,8 +41,8 @@ func DefaultKnownHosts() []string {
 // Hosts is how a cluster's hosts are reached. It is safe for concurrent use.
 type Hosts struct {
 	options Options
+	record  *ssh.Recorder
 	byName  map[string]*entry
-	mu      sync.Mutex // AcceptNew's file
 }
 
 type entry struct {
@@ -60,23 +54,15 @@ type entry struct {
 
 // New reads the keys that hosts name, and finds the host keys that are known.
 func New(hosts []config.Host, o Options) (*Hosts, error) {
-	var files []string
-	for _, file := range o.KnownHosts {
-		if _, err := os.Stat(file); err == nil {
-			files = append(files, file)
-		} else if !errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("known hosts: %w", err)
-		}
+	var err error
+	if o.KnownHosts, err = existing(o.KnownHosts); err != nil {
+		return nil, err
 	}
-	o.KnownHosts = files
-	var known *knownhosts.HostKeyDB
-	if len(files) > 0 {
-		var err error
-		if known, err = knownhosts.NewDB(files...); err != nil {
-			return nil, fmt.Errorf("known hosts: %w", err)
-		}
+	known, err := ssh.ReadKnown(o.KnownHosts...)
+	if err != nil {
+		return nil, err
 	}
-	h := &Hosts{options: o, byName: make(map[string]*entry, len(hosts))}
+	h := &Hosts{options: o, record: &ssh.Recorder{File: o.AcceptNew}, byName: make(map[string]*entry, len(hosts))}
 	var errs []error
 	for _, declared := range hosts {
 		e := &entry{Host: declared, pin: declared.HostKey}
@@ -87,39 +73,29 @@ func New(hosts []config.Host, o Options) (*Hosts, error) {
 			}
 			e.key = secret.New(content)
 		}
-		if e.pin == "" && known != nil {
-			e.pin = pinOf(known.HostKeys(endpoint(declared)))
+		if e.pin == "" {
+			e.pin = known.Pin(e.config())
 		}
 		h.byName[declared.Name] = e
 	}
 	return h, errors.Join(errs...)
 }
 
-func endpoint(h config.Host) string { return net.JoinHostPort(h.Address, strconv.Itoa(int(h.Port))) }
-
-// pinOf is the key to pin of those that are known for a host: the one that a host with several would show us first.
-func pinOf(keys []knownhosts.PublicKey) string {
-	for _, kind := range []string{cryptossh.KeyAlgoED25519, cryptossh.KeyAlgoECDSA256, cryptossh.KeyAlgoECDSA384, cryptossh.KeyAlgoECDSA521, cryptossh.KeyAlgoRSA} {
-		for _, key := range keys {
-			if key.Type() == kind && !key.Cert {
-				return line(key)
-			}
+// existing are the files that are there.
+func existing(files []string) ([]string, error) {
+	var there []string
+	for _, file := range files {
+		if _, err := os.Stat(file); err == nil {
+			there = append(there, file)
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("known hosts: %w", err)
 		}
 	}
-	return ""
+	return there, nil
 }
 
-// line is a key as in authorized_keys, without a comment.
-func line(key cryptossh.PublicKey) string {
-	return strings.TrimSpace(string(cryptossh.MarshalAuthorizedKey(key)))
-}
-
-// Dial connects to a host. Errors are those of ssh.Dial.
-func (h *Hosts) Dial(ctx context.Context, name string) (host.Host, error) {
-	e, found := h.byName[name]
-	if !found {
-		return nil, &host.Error{Kind: host.KindInvalid, Host: name, Message: "it is not known how to reach it", Remedy: "give the config file that has it (-f)"}
-	}
+// config is how the host is reached, but for the key that it must show.
+func (e *entry) config() ssh.Config {
 	c := ssh.Config{
 		Name: e.Name, Address: e.Address, Port: e.Port, User: e.User, SudoPassword: e.Password,
 		Auth: ssh.Auth{Password: e.Password},
@@ -130,57 +106,45 @@ func (h *Hosts) Dial(ctx context.Context, name string) (host.Host, error) {
 	case e.Password.IsZero():
 		c.Auth.AgentSocket = os.Getenv("SSH_AUTH_SOCK")
 	}
+	return c
+}
+
+// Dial connects to a host. Errors are those of ssh.Dial.
+func (h *Hosts) Dial(ctx context.Context, name string) (host.Host, error) {
+	e, found := h.byName[name]
+	if !found {
+		return nil, &host.Error{Kind: host.KindInvalid, Host: name, Message: "it is not known how to reach it", Remedy: "give the config file that has it (-f)"}
+	}
+	c := e.config()
 	if pin := e.hostKey(); pin != "" {
 		c.HostKey = ssh.HostKey{Pinned: []string{pin}}
 	} else {
-		c.HostKey = h.unknown(e)
+		c.HostKey = ssh.HostKey{KnownHosts: h.options.KnownHosts, AcceptNew: ssh.Refuse}
+		if h.options.AcceptNew != "" {
+			c.HostKey.AcceptNew = h.record.Accept(c, e.accepted)
+		}
 	}
 	connected, err := ssh.Dial(ctx, c)
 	if err != nil {
-		var e *host.Error
-		if errors.As(err, &e) && e.Kind == host.KindHostKey && e.Remedy != "" && c.HostKey.Pinned == nil {
-			e.Remedy = "compare it with the host's own (ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub), then set hostKey, add it to known_hosts, or give --accept-new-host-keys"
+		var refused *host.Error
+		if errors.Is(err, ssh.ErrUnknownKey) && errors.As(err, &refused) {
+			refused.Remedy = "compare it with the host's own (there: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub), then set hostKey in the config file, add it to known_hosts, or give --accept-new-host-keys"
 		}
-		return nil, err
+		return nil, err // not a nil *ssh.Host in an interface
 	}
 	return connected, nil
 }
 
-// unknown is the policy for a host that nobody knows.
-func (h *Hosts) unknown(e *entry) ssh.HostKey {
-	return ssh.HostKey{KnownHosts: h.options.KnownHosts, AcceptNew: func(key cryptossh.PublicKey) error {
-		if h.options.AcceptNew == "" {
-			return errors.New("nobody knows it")
-		}
-		if err := h.record(endpoint(e.Host), key); err != nil {
-			return err
-		}
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		e.pin = line(key)
-		return nil
-	}}
+func (e *entry) accepted(key string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.pin = key
 }
 
 func (e *entry) hostKey() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.pin
-}
-
-// record adds a key to the file for keys that were accepted.
-func (h *Hosts) record(endpoint string, key cryptossh.PublicKey) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if err := os.MkdirAll(filepath.Dir(h.options.AcceptNew), 0o700); err != nil {
-		return err
-	}
-	f, err := os.OpenFile(h.options.AcceptNew, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(f, knownhosts.Line([]string{endpoint}, key))
-	return errors.Join(err, f.Close())
 }
 
 // HostKey is the key that a host must show, "" while nobody knows it.

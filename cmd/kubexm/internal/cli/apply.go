@@ -14,6 +14,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/access"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/direct"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec/config"
 )
@@ -36,7 +37,7 @@ How hosts are reached is remembered from "kubexm plan"; hosts that need a passwo
 	return cmd
 }
 
-func (a *app) applyPlan(ctx context.Context, s *source, path string) (err error) {
+func (a *app) applyPlan(ctx context.Context, s *source, path string) error {
 	p, err := readPlan(path)
 	if err != nil {
 		return err
@@ -66,31 +67,24 @@ func (a *app) applyPlan(ctx context.Context, s *source, path string) (err error)
 	if trust.Authorities, err = dir.Authorities(); err != nil {
 		return err
 	}
-	reader, end, err := a.show(known.about)
-	if err != nil {
-		return err
-	}
-	report, err := direct.Tools{Hosts: hosts, Bundle: bundle, Trust: trust, Reader: reader}.Engine().Run(ctx, p)
-	if ended := end(); err == nil {
-		err = ended
-	}
-	if err != nil {
-		return err
-	}
-	kubeconfig, err := trust.Kubeconfig(kubeconfigValidity)
-	if err != nil {
-		return err
-	}
-	if err := dir.Write(kubeconfig.Reveal(), "kubeconfig"); err != nil {
-		return err
-	}
-	if t := report.Total(); t.Changed > 0 {
-		fmt.Fprintf(a.Out, "%s is ready in %s: %s, %s.   export KUBECONFIG=%s\n", p.Cluster, seconds(report.Duration),
-			count(t.Changed, "change"), count(len(p.Hosts), "host"), dir.Kubeconfig())
-		return nil
-	}
-	fmt.Fprintf(a.Out, "%s is as planned: %s checked in %s, 0 changes.\n", p.Cluster, count(len(p.Hosts), "host"), seconds(report.Duration))
-	return nil
+	return a.showing(known.about, func(reader event.Reader) (string, error) {
+		report, err := direct.Tools{Hosts: hosts, Bundle: bundle, Trust: trust, Reader: reader}.Engine().Run(ctx, p)
+		if err != nil {
+			return "", err
+		}
+		kubeconfig, err := trust.Kubeconfig(kubeconfigValidity)
+		if err != nil {
+			return "", err
+		}
+		if err := dir.Write(kubeconfig.Reveal(), "kubeconfig"); err != nil {
+			return "", err
+		}
+		if n := report.Total().Changed; n > 0 {
+			return fmt.Sprintf("%s is ready in %s: %s, %s.   export KUBECONFIG=%s", p.Cluster, seconds(report.Duration),
+				count(n, "change"), count(len(p.Hosts), "host"), dir.Kubeconfig()), nil
+		}
+		return fmt.Sprintf("%s is as planned: %s checked in %s, 0 changes.", p.Cluster, count(len(p.Hosts), "host"), seconds(report.Duration)), nil
+	})
 }
 
 func readPlan(path string) (*plan.Plan, error) {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
 )
@@ -20,20 +21,21 @@ func (a *app) bundleCreate() *cobra.Command {
 	o := artifact.CreateOptions{}
 	var prefer string
 	cmd := &cobra.Command{
-		Use:   "create VERSION",
+		Use:   "create",
 		Short: "Make the bundle of a version of Kubernetes: programs, images and charts",
 		Long: `Makes a bundle with all that a cluster of this version of Kubernetes needs. Programs are built from source, verified by
 the Go checksum database, or downloaded and verified by their publisher's digest. What was made once is kept in a store
 (KUBEXM_CACHE, or kubexm in the user's cache directory) and not made again.`,
-		Example: "  kubexm bundle create v1.36.3\n  kubexm bundle create v1.36.3 --out bundle-v1.36.3.tar.zst --arch amd64,arm64",
-		Args:    cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.KubernetesVersion, o.Prefer = args[0], artifact.Preference(prefer)
+		Example: "  kubexm bundle create\n  kubexm bundle create --kubernetes-version v1.36.3 --output bundle-v1.36.3.tar.zst --arch amd64,arm64",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.Prefer = artifact.Preference(prefer)
 			return a.createBundle(cmd.Context(), o)
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.Out, "out", "", "directory, or file that ends in .tar, .tar.gz or .tar.zst (default .kubexm/bundles/VERSION)")
+	flags.StringVar(&o.KubernetesVersion, "kubernetes-version", "", "version of Kubernetes (default the newest that there are artifacts for)")
+	flags.StringVarP(&o.Out, "output", "o", "", "directory, or file that ends in .tar, .tar.gz or .tar.zst (default .kubexm/bundles/VERSION)")
 	flags.StringSliceVar(&o.Architectures, "arch", nil, "architectures: amd64, arm64 (default this machine's)")
 	flags.StringVar(&prefer, "prefer", string(artifact.FromSource), "where programs come from when there is a choice: "+string(artifact.FromSource)+" or "+string(artifact.FromUpstream))
 	flags.StringVar(&o.Zone, "zone", "", "mirrors to download from, by their name in the catalogue (cn)")
@@ -46,6 +48,11 @@ func (a *app) createBundle(ctx context.Context, o artifact.CreateOptions) error 
 	if err != nil {
 		return err
 	}
+	if o.KubernetesVersion == "" {
+		if o.KubernetesVersion, err = newest(); err != nil {
+			return err
+		}
+	}
 	if o.Out == "" {
 		o.Out = a.defaultBundle(o.KubernetesVersion)
 		if err := os.MkdirAll(filepath.Dir(o.Out), 0o755); err != nil {
@@ -53,7 +60,7 @@ func (a *app) createBundle(ctx context.Context, o artifact.CreateOptions) error 
 		}
 	}
 	started := time.Now()
-	o.Store, o.CreatedBy, o.Progress = store, "kubexm "+ownVersion(), a.bundleProgress(started)
+	o.Store, o.CreatedBy, o.Progress = store, "kubexm "+a.ownVersion(), a.bundleProgress(started)
 	b, err := artifact.Create(ctx, o)
 	var unknown *artifact.UnknownVersionError
 	if errors.As(err, &unknown) {
@@ -64,6 +71,25 @@ func (a *app) createBundle(ctx context.Context, o artifact.CreateOptions) error 
 	}
 	fmt.Fprintf(a.Out, "%s  Kubernetes %s  %s  in %s\n", o.Out, b.Manifest().KubernetesVersion, b.Digest(), seconds(time.Since(started)))
 	return nil
+}
+
+// newest is the newest version of Kubernetes that there are artifacts for.
+func newest() (string, error) {
+	catalogue, err := artifact.DefaultCatalogue()
+	if err != nil {
+		return "", err
+	}
+	newest, found := (*version.Version)(nil), ""
+	for _, name := range catalogue.Versions(artifact.Kubernetes) {
+		v, err := version.ParseSemantic(name)
+		if err != nil {
+			return "", err
+		}
+		if newest == nil || newest.LessThan(v) {
+			newest, found = v, name
+		}
+	}
+	return found, nil
 }
 
 // bundleProgress tells of the beginning of each phase of each component, and of their ends.

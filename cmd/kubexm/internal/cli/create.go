@@ -25,9 +25,6 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
 )
 
-// stopTimeout is how long the management plane may take to end.
-const stopTimeout = 30 * time.Second
-
 // createOptions are the flags of "create cluster".
 type createOptions struct {
 	source
@@ -64,7 +61,7 @@ Run again, it looks at all hosts and changes what is not as declared. Interrupte
 	return cmd
 }
 
-func (a *app) create(ctx context.Context, o *createOptions) (err error) {
+func (a *app) create(ctx context.Context, o *createOptions) error {
 	began := time.Now()
 	d, err := a.declare(ctx, &o.source)
 	if err != nil {
@@ -75,33 +72,33 @@ func (a *app) create(ctx context.Context, o *createOptions) (err error) {
 		return err
 	}
 	defer unlock()
-	reader, end, err := a.show(d.about)
+	if same, err := a.unchanged(ctx, d); err != nil || same {
+		return err
+	}
+	facts, err := a.examine(ctx, d, direct.Tools{Hosts: d.hosts, Bundle: d.bundle})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, end()) }()
-
-	same, err := a.unchanged(ctx, d)
-	if err != nil || same {
-		return err
-	}
-	if _, err := a.examine(ctx, d, direct.Tools{Hosts: d.hosts, Bundle: d.bundle}); err != nil {
-		return err
-	}
+	d.systems = direct.Systems(facts)
 	if err := d.keepInventory(); err != nil {
 		return err
 	}
 	d.adopt()
-	counted := &counter{next: reader}
-	if err := a.converge(ctx, d, o, counted); err != nil {
-		return err
-	}
-	if n := counted.changes.Load(); n == 0 {
-		fmt.Fprintf(a.Out, "%s is as declared: %s checked in %s, 0 changes.\n", d.Name, count(len(d.targets), "host"), seconds(time.Since(began)))
-		return nil
-	}
-	fmt.Fprintf(a.Out, "%s is ready in %s.   export KUBECONFIG=%s\n", d.Name, seconds(time.Since(began)), d.dir.Kubeconfig())
-	return nil
+	return a.showing(d.about, func(reader event.Reader) (string, error) {
+		counted := &counter{next: reader}
+		if err := a.converge(ctx, d, o, counted); err != nil {
+			return "", err
+		}
+		if counted.changes.Load() == 0 {
+			return d.asDeclared(time.Since(began)), nil
+		}
+		return fmt.Sprintf("%s is ready in %s.   export KUBECONFIG=%s", d.Name, seconds(time.Since(began)), d.dir.Kubeconfig()), nil
+	})
+}
+
+// asDeclared is what is said when nothing had to be changed.
+func (d *declared) asDeclared(took time.Duration) string {
+	return fmt.Sprintf("%s is as declared: %s checked in %s, 0 changes.", d.Name, count(len(d.targets), "host"), seconds(took))
 }
 
 // adopt says that from now on a management plane has the cluster.
@@ -114,32 +111,43 @@ func (a *app) unchanged(ctx context.Context, d *declared) (bool, error) {
 	if err != nil || known == nil || known.Ready != d.digest() {
 		return false, err
 	}
+	for _, h := range known.Hosts {
+		if h.System != nil {
+			d.systems[h.Name] = *h.System
+		}
+	}
 	began := time.Now()
-	same, err := a.asDeclared(ctx, d)
-	if err != nil || !same {
+	differs, err := a.differences(ctx, d)
+	if err != nil || len(differs) > 0 {
 		return false, nil //nolint:nilerr // the management plane finds out what is the matter, and tells
 	}
-	fmt.Fprintf(a.Out, "%s is as declared: %s checked in %s, 0 changes.\n", d.Name, count(len(d.targets), "host"), seconds(time.Since(began)))
-	return true, nil
+	_, err = fmt.Fprintln(a.Out, d.asDeclared(time.Since(began)))
+	return true, err
 }
 
-// asDeclared compares every host, and the cluster, with what is declared.
-func (a *app) asDeclared(ctx context.Context, d *declared) (bool, error) {
+// differences looks at every host, and at the cluster, and returns what is not as declared.
+func (a *app) differences(ctx context.Context, d *declared) ([]follow.Wait, error) {
 	trust, err := d.trust(true)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	tools := direct.Tools{Hosts: d.hosts, Bundle: d.bundle, Trust: trust}
-	facts, err := tools.Observe(ctx, d.targets)
+	report, err := direct.Tools{Hosts: d.hosts, Bundle: d.bundle, Trust: trust}.Compare(ctx, d.targets, d.systems)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	p, err := direct.Plan(d.targets, facts, d.bundle)
-	if err != nil {
-		return false, err
+	var differs []follow.Wait
+	for _, c := range report.Checks {
+		on, step, _ := strings.Cut(c.Node, "/")
+		w := follow.Wait{On: on, Reason: "Differs", Message: step}
+		if c.Unknown != "" {
+			w.Message += ": " + c.Unknown
+		}
+		for _, delta := range c.Diff {
+			w.Message += fmt.Sprintf("\n%s: %s → %s", delta.Subject, delta.From, delta.To)
+		}
+		differs = append(differs, w)
 	}
-	report, err := tools.Engine().Check(ctx, p)
-	return err == nil && report.Converged(), err
+	return differs, nil
 }
 
 // digest is of all that makes the cluster what it is.
@@ -169,7 +177,7 @@ func (c *counter) Read(e event.Event) {
 }
 
 // converge declares the cluster to a management plane, and waits until it is so.
-func (a *app) converge(ctx context.Context, d *declared, o *createOptions, reader event.Reader) (err error) {
+func (a *app) converge(ctx context.Context, d *declared, o *createOptions, reader event.Reader) error {
 	trust, err := d.trust(true)
 	if err != nil {
 		return err
@@ -185,17 +193,16 @@ func (a *app) converge(ctx context.Context, d *declared, o *createOptions, reade
 	if err != nil {
 		return err
 	}
-	defer func() {
-		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
-		defer cancel()
-		err = errors.Join(err, p.Stop(stopping))
-	}()
+	defer a.stop(ctx, p)
 	ctx, cancel := context.WithTimeoutCause(ctx, o.wait, errNotReady)
 	defer cancel()
 	all := objects.Of(d.Cluster, objects.Inputs{
 		Namespace: direct.Namespace, Endpoint: direct.EndpointAddress(d.Cluster), Authorities: trust.Authorities,
 		HostKey: d.hosts.HostKey, PrivateKey: d.hosts.PrivateKey,
 	})
+	if err := follow.Try(ctx, p.Client(), all); err != nil {
+		return usage("the management plane refuses what is declared; nothing was changed:\n%w", err)
+	}
 	before, err := a.retire(ctx, p.Client(), d, o.yes)
 	if err != nil {
 		return err
@@ -250,8 +257,12 @@ func (a *app) awaitReady(ctx context.Context, d *declared, p *embedded.Plane) (*
 		}
 		pause := pollObjects
 		if err == nil && len(waits) == 0 {
-			if same, err := a.asDeclared(ctx, d); err == nil && same {
+			waits, err = a.differences(ctx, d)
+			if err == nil && len(waits) == 0 {
 				return s, nil
+			}
+			if err != nil {
+				waits = []follow.Wait{{On: "hosts", Reason: "NotSeen", Message: err.Error()}}
 			}
 			pause = pollHosts
 		}

@@ -42,7 +42,7 @@ func (s *source) addFlags(cmd *cobra.Command) {
 
 func (s *source) addKeyFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringSliceVar(&s.knownHosts, "known-hosts", access.DefaultKnownHosts(), "files with the keys of hosts whose hostKey is not in the config file")
+	flags.StringSliceVar(&s.knownHosts, "known-hosts", nil, "files with the keys of hosts whose hostKey is not in the config file (default those that ssh asks: ~/.ssh/known_hosts and /etc/ssh/ssh_known_hosts)")
 	flags.BoolVar(&s.acceptNewKeys, "accept-new-host-keys", false, "trust the key that an unknown host shows, and remember it; a known host that shows another is refused all the same")
 }
 
@@ -54,6 +54,8 @@ type declared struct {
 	hosts   *access.Hosts
 	bundle  *artifact.Bundle
 	targets []spec.Target
+	// systems is what was last seen of the hosts.
+	systems map[string]host.System
 }
 
 // declare reads the config file, and opens what it names. Nothing is touched but this machine.
@@ -68,7 +70,7 @@ func (a *app) declare(ctx context.Context, s *source) (*declared, error) {
 	if err != nil {
 		return nil, usageError{err}
 	}
-	d := &declared{Cluster: c}
+	d := &declared{Cluster: c, systems: map[string]host.System{}}
 	if d.dir, err = state.Of(a.stateRoot, c.Name); err != nil {
 		return nil, usageError{err}
 	}
@@ -85,7 +87,11 @@ func (a *app) declare(ctx context.Context, s *source) (*declared, error) {
 
 // trusting says which host keys are trusted.
 func (a *app) trusting(s *source, dir state.Dir) access.Options {
-	o := access.Options{KnownHosts: append([]string{dir.KnownHosts()}, s.knownHosts...)}
+	files := s.knownHosts
+	if files == nil {
+		files = access.DefaultKnownHosts()
+	}
+	o := access.Options{KnownHosts: append([]string{dir.KnownHosts()}, files...)}
 	if s.acceptNewKeys {
 		o.AcceptNew = dir.KnownHosts()
 	}
@@ -139,14 +145,11 @@ func (a *app) examine(ctx context.Context, d *declared, tools direct.Tools) (map
 	a.note(d.summary() + "   " + describeBundle(d.bundle))
 	problems := direct.Preflight(d.targets, facts)
 	a.showPreflight(problems, len(facts), len(d.targets))
-	if unreached != nil {
-		if preflight.Failed(problems) {
-			a.note((&unfit{problems}).Error())
-		}
-		return nil, unreached
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
 	}
-	if preflight.Failed(problems) {
-		return nil, &unfit{problems}
+	if unreached != nil || preflight.Failed(problems) {
+		return nil, &unfit{problems: problems, unreached: unreached}
 	}
 	return facts, nil
 }
@@ -207,10 +210,14 @@ func (d *declared) inventory() *state.Inventory {
 	}
 	for n := range d.Hosts {
 		h := &d.Hosts[n]
-		i.Hosts = append(i.Hosts, state.Host{
+		remembered := state.Host{
 			Name: h.Name, Role: h.Spec().Role, Address: h.Address, Port: h.Port, User: h.User, PrivateKeyPath: h.PrivateKeyPath,
 			NeedsPassword: !h.Password.IsZero(), HostKey: d.hosts.HostKey(h.Name),
-		})
+		}
+		if seen, found := d.systems[h.Name]; found {
+			remembered.System = &seen
+		}
+		i.Hosts = append(i.Hosts, remembered)
 	}
 	return i
 }

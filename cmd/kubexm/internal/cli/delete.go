@@ -76,7 +76,7 @@ func clusterName(args []string, file string) (string, error) {
 	return c.Name, nil
 }
 
-func (a *app) delete(ctx context.Context, o *deleteOptions, name string) (err error) {
+func (a *app) delete(ctx context.Context, o *deleteOptions, name string) error {
 	began := time.Now()
 	dir, err := state.Of(a.stateRoot, name)
 	if err != nil {
@@ -100,25 +100,20 @@ func (a *app) delete(ctx context.Context, o *deleteOptions, name string) (err er
 		return err
 	}
 	defer unlock()
-	reader, end, err := a.show(inventory{known}.about)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, end()) }()
-
-	if managed(dir) {
-		err = a.deleteObjects(ctx, o, dir, known, reader)
-	} else {
-		err = a.undo(ctx, &o.source, dir, nil, reader)
-	}
-	if err != nil {
-		return err
-	}
-	if err := dir.Remove(); err != nil {
-		return err
-	}
-	fmt.Fprintf(a.Out, "%s is deleted: %s given back in %s.\n", name, count(len(known.Hosts), "host"), seconds(time.Since(began)))
-	return nil
+	return a.showing(inventory{known}.about, func(reader event.Reader) (string, error) {
+		if managed(dir) {
+			err = a.deleteObjects(ctx, o, dir, known, reader)
+		} else {
+			err = a.undo(ctx, &o.source, dir, nil, reader)
+		}
+		if err != nil {
+			return "", err
+		}
+		if err := dir.Remove(); err != nil {
+			return "", err
+		}
+		return fmt.Sprintf("%s is deleted: %s given back in %s.", name, count(len(known.Hosts), "host"), seconds(time.Since(began))), nil
+	})
 }
 
 // undo gives hosts back without a management plane: all, or those named.
@@ -137,7 +132,7 @@ func (a *app) undo(ctx context.Context, s *source, dir state.Dir, names []string
 }
 
 // deleteObjects deletes the cluster's objects in its management plane, and waits until all hosts are given back.
-func (a *app) deleteObjects(ctx context.Context, o *deleteOptions, dir state.Dir, known *state.Inventory, reader event.Reader) (err error) {
+func (a *app) deleteObjects(ctx context.Context, o *deleteOptions, dir state.Dir, known *state.Inventory, reader event.Reader) error {
 	bundle, err := openBundle(ctx, cmp.Or(o.bundle, known.Bundle), "")
 	if errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("%w\nRemedy: the management plane's programs are in the bundle: give its place with --bundle", err)
@@ -151,11 +146,7 @@ func (a *app) deleteObjects(ctx context.Context, o *deleteOptions, dir state.Dir
 	if err != nil {
 		return err
 	}
-	defer func() {
-		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
-		defer cancel()
-		err = errors.Join(err, p.Stop(stopping))
-	}()
+	defer a.stop(ctx, p)
 	ctx, cancel := context.WithTimeoutCause(ctx, o.wait, errNotReady)
 	defer cancel()
 	key := client.ObjectKey{Namespace: direct.Namespace, Name: dir.Cluster}

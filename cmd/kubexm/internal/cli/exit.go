@@ -11,6 +11,7 @@ import (
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/state"
 	"github.com/mensylisir/cluster-api-provider-kubexm/exp/embedded"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/preflight"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec/config"
@@ -42,8 +43,14 @@ func (e usageError) Unwrap() error { return e.error }
 
 func usage(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// unfit are hosts that cannot become what they must be.
-type unfit struct{ problems []preflight.Problem }
+// unfit are hosts that cannot become what they must be, or cannot be reached.
+type unfit struct {
+	problems  []preflight.Problem
+	unreached error
+}
+
+// Unwrap returns why hosts could not be reached.
+func (u *unfit) Unwrap() error { return u.unreached }
 
 func (u *unfit) Error() string {
 	var lines []string
@@ -54,6 +61,15 @@ func (u *unfit) Error() string {
 			hosts[p.Host] = true
 			bad = append(bad, p)
 		}
+	}
+	var failed *engine.Error
+	if errors.As(u.unreached, &failed) {
+		for _, f := range failed.Failures {
+			hosts[f.Host] = true
+			lines = append(lines, "  "+strings.ReplaceAll(f.Error(), "\n", "\n  "))
+		}
+	} else if u.unreached != nil {
+		lines = append(lines, "  "+u.unreached.Error())
 	}
 	for _, p := range alike(bad) {
 		lines = append(lines, fmt.Sprintf("  %s: %s: %s\n    Remedy: %s", p.Host, p.Check, p.Cause, p.Remedy))

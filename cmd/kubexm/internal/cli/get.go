@@ -6,6 +6,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -54,14 +55,13 @@ func clusterTable(now time.Time) table[inspect.Cluster] {
 
 func (a *app) getNodes() *cobra.Command {
 	f := newFormat()
-	var cluster string
 	cmd := &cobra.Command{
-		Use:     "nodes",
+		Use:     "nodes [CLUSTER]",
 		Aliases: []string{"node"},
-		Short:   "List a cluster's Nodes, as its API has them",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			name, err := a.onlyCluster(cluster)
+		Short:   "List a cluster's Nodes, as its API has them (of the only one if none is named)",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name, err := a.onlyCluster(strings.Join(args, ""))
 			if err != nil {
 				return err
 			}
@@ -76,8 +76,8 @@ func (a *app) getNodes() *cobra.Command {
 			return list(a.Out, f, nodes, nodeTable(time.Now()))
 		},
 	}
-	cmd.Flags().StringVar(&cluster, "cluster", "", "the cluster (default the only one there is)")
 	f.addFlag(cmd)
+	cmd.ValidArgsFunction = a.completeClusters
 	return cmd
 }
 
@@ -98,14 +98,13 @@ func nodeTable(now time.Time) table[inspect.Node] {
 
 func (a *app) getHosts() *cobra.Command {
 	f, s := newFormat(), &source{}
-	var cluster string
 	cmd := &cobra.Command{
-		Use:     "hosts",
+		Use:     "hosts [CLUSTER]",
 		Aliases: []string{"host"},
-		Short:   "List a cluster's hosts, as they answer now",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			name, err := a.onlyCluster(cluster)
+		Short:   "List a cluster's hosts, as they answer now (of the only one if none is named)",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name, err := a.onlyCluster(strings.Join(args, ""))
 			if err != nil {
 				return err
 			}
@@ -117,10 +116,10 @@ func (a *app) getHosts() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&cluster, "cluster", "", "the cluster (default the only one there is)")
 	flags.StringVarP(&s.file, "file", "f", "", "the config file, for hosts that need a password")
 	s.addKeyFlags(cmd)
 	f.addFlag(cmd)
+	cmd.ValidArgsFunction = a.completeClusters
 	return cmd
 }
 

@@ -55,7 +55,7 @@ func (a *app) showPlan(ctx context.Context, s *source, all bool) (*declared, *pl
 	if err != nil {
 		return nil, nil, err
 	}
-	p, err := direct.Plan(d.targets, facts, d.bundle)
+	p, err := direct.Plan(d.targets, direct.Systems(facts), d.bundle)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -5,6 +5,7 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"io"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
@@ -12,8 +13,21 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event/progress"
 )
 
-// show returns a reader that shows what happens, as the flags say, and a function to be called when no more will.
-// about says what a host is.
+// showing runs do with a reader that shows what happens, as the flags say, and then prints the line that do returns.
+func (a *app) showing(about func(host string) string, do func(event.Reader) (line string, err error)) error {
+	reader, end, err := a.show(about)
+	if err != nil {
+		return err
+	}
+	line, err := do(reader)
+	if err = errors.Join(err, end()); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(a.Out, line)
+	return err
+}
+
+// show returns a reader that shows what happens, and a function to be called when no more will. about says what a host is.
 func (a *app) show(about func(host string) string) (event.Reader, func() error, error) {
 	file, err := a.openLog()
 	if err != nil {

@@ -5,13 +5,14 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
 )
 
 func (a *app) resetHost() *cobra.Command {
@@ -36,9 +37,9 @@ drained; use it for hosts that are to be repaired or that failed on the way.`,
 	return cmd
 }
 
-func (a *app) reset(ctx context.Context, s *source, cluster string, names []string, yes bool) (err error) {
+func (a *app) reset(ctx context.Context, s *source, cluster string, names []string, yes bool) error {
 	began := time.Now()
-	cluster, err = a.onlyCluster(cluster)
+	cluster, err := a.onlyCluster(cluster)
 	if err != nil {
 		return err
 	}
@@ -65,14 +66,10 @@ func (a *app) reset(ctx context.Context, s *source, cluster string, names []stri
 		return err
 	}
 	defer unlock()
-	reader, end, err := a.show(inventory{known}.about)
-	if err != nil {
-		return err
-	}
-	err = errors.Join(a.undo(ctx, s, dir, names, reader), end())
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(a.Out, "%s put back in %s.\n", count(len(names), "host"), seconds(time.Since(began)))
-	return nil
+	return a.showing(inventory{known}.about, func(reader event.Reader) (string, error) {
+		if err := a.undo(ctx, s, dir, names, reader); err != nil {
+			return "", err
+		}
+		return fmt.Sprintf("%s put back in %s.", count(len(names), "host"), seconds(time.Since(began))), nil
+	})
 }

@@ -19,15 +19,16 @@ import (
 // app is what all commands share: the streams, and the flags that every command has.
 type app struct {
 	Streams
+	built     string // the version that the program was built as, or ""
 	stateRoot string
 	quiet     bool
 	logFormat string
 	logFile   string
 }
 
-// Run runs a command line and returns the exit code.
-func Run(ctx context.Context, args []string, s Streams) int {
-	a := &app{Streams: s}
+// Run runs a command line and returns the exit code. built is the version that the program was built as, or "".
+func Run(ctx context.Context, args []string, s Streams, built string) int {
+	a := &app{Streams: s, built: built}
 	root := a.root()
 	root.SetArgs(args)
 	root.SetIn(s.In)

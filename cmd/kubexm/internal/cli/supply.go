@@ -34,7 +34,7 @@ func (a *app) bundlePath(flag, declared, version string) (string, error) {
 	if _, err := catalogue.Release(version); err != nil {
 		return "", usage("spec.kubernetes.version: there are no artifacts for it: %w", err)
 	}
-	return "", fmt.Errorf("there is no bundle for Kubernetes %s in %s: make one with: kubexm bundle create %s", version, own, version)
+	return "", fmt.Errorf("there is no bundle for Kubernetes %s in %s: make one with: kubexm bundle create --kubernetes-version %s", version, own, version)
 }
 
 // defaultBundle is where "bundle create" puts a bundle.
@@ -53,7 +53,7 @@ func openBundle(ctx context.Context, path, version string) (*artifact.Bundle, er
 		return nil, err
 	}
 	if has := b.Manifest().KubernetesVersion; version != "" && has != version {
-		return nil, usage("spec.kubernetes.version: the bundle %s has Kubernetes %s, and not %s: set this version, or make another bundle with: kubexm bundle create %s",
+		return nil, usage("spec.kubernetes.version: the bundle %s has Kubernetes %s, and not %s: set this version, or make another bundle with: kubexm bundle create --kubernetes-version %s",
 			path, has, version, version)
 	}
 	return b, nil
@@ -87,7 +87,7 @@ func verify(ctx context.Context, b *artifact.Bundle) error {
 	err := b.Verify(ctx)
 	var wrong *artifact.VerifyError
 	if errors.As(err, &wrong) {
-		return fmt.Errorf("%w\nRemedy: make the bundle again: kubexm bundle create %s --out %s", err, b.Manifest().KubernetesVersion, b.Dir())
+		return fmt.Errorf("%w\nRemedy: make the bundle again: kubexm bundle create --kubernetes-version %s --output %s", err, b.Manifest().KubernetesVersion, b.Dir())
 	}
 	return err
 }

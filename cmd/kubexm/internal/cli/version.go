@@ -14,9 +14,6 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
 )
 
-// version is set by the linker (-X); without, it is what the go command recorded.
-var version string
-
 func (a *app) version() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
@@ -27,16 +24,17 @@ func (a *app) version() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(a.Out, "kubexm %s %s %s/%s\nKubernetes %s\n", ownVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH,
+			fmt.Fprintf(a.Out, "kubexm %s %s %s/%s\nKubernetes %s\n", a.ownVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH,
 				strings.Join(catalogue.Versions(artifact.Kubernetes), ", "))
 			return nil
 		},
 	}
 }
 
-func ownVersion() string {
-	if version != "" {
-		return version
+// ownVersion is what the program was built as; without, it is what the go command recorded.
+func (a *app) ownVersion() string {
+	if a.built != "" {
+		return a.built
 	}
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		return info.Main.Version

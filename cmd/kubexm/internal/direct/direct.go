@@ -6,6 +6,7 @@ package direct
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/access"
@@ -73,11 +74,54 @@ func Preflight(targets []spec.Target, facts map[string]*host.Facts) []preflight.
 	return append(problems, preflight.CheckCluster(targets, facts)...)
 }
 
+// Systems are what plans need of the facts.
+func Systems(facts map[string]*host.Facts) map[string]host.System {
+	systems := make(map[string]host.System, len(facts))
+	for name, f := range facts {
+		systems[name] = f.System
+	}
+	return systems
+}
+
 // Plan is the whole cluster's plan.
-func Plan(targets []spec.Target, facts map[string]*host.Facts, b *artifact.Bundle) (*plan.Plan, error) {
+func Plan(targets []spec.Target, systems map[string]host.System, b *artifact.Bundle) (*plan.Plan, error) {
 	nodes := make([]pipeline.Node, 0, len(targets))
 	for _, t := range targets {
-		nodes = append(nodes, pipeline.Node{Target: t, System: facts[t.Host.Name].System})
+		nodes = append(nodes, pipeline.Node{Target: t, System: systems[t.Host.Name]})
 	}
 	return pipeline.CreateCluster(targets[0].ClusterName, nodes, b)
+}
+
+// Compare looks at every host and at the cluster, and returns what differs from what is declared. systems is what is
+// remembered of the hosts; what is seen now replaces it there. Hosts that turn out to be others are planned for and looked
+// at once more.
+func (t Tools) Compare(ctx context.Context, targets []spec.Target, systems map[string]host.System) (engine.Report, error) {
+	for _, target := range targets {
+		if _, known := systems[target.Host.Name]; !known {
+			facts, err := t.Observe(ctx, targets)
+			if err != nil {
+				return engine.Report{}, err
+			}
+			maps.Copy(systems, Systems(facts))
+			break
+		}
+	}
+	for again := true; ; again = false {
+		p, err := Plan(targets, systems, t.Bundle)
+		if err != nil {
+			return engine.Report{}, err
+		}
+		report, err := t.Engine().Check(ctx, p)
+		if err != nil {
+			return report, err
+		}
+		stale := false
+		for _, h := range report.Hosts {
+			stale = stale || pipeline.Stale(systems[h.Host], h.Facts.System)
+			systems[h.Host] = h.Facts.System
+		}
+		if !stale || !again {
+			return report, nil
+		}
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
@@ -39,6 +40,9 @@ type Host struct {
 	NeedsPassword bool `json:"needsPassword,omitempty"`
 	// HostKey is the key that the host must show: a fingerprint, or a whole key.
 	HostKey string `json:"hostKey,omitempty"`
+	// System is what was last seen of the host, nil if nothing was. Plans are made from it, so that a look at a host that is
+	// as declared costs one exchange.
+	System *host.System `json:"system,omitempty"`
 }
 
 // Inventory reads the inventory, nil if there is none.

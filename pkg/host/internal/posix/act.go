@@ -211,15 +211,21 @@ func checkAct(a host.Act) (change string, err error) {
 	return "", checkQuery(a.Verify)
 }
 
-// reach says how much of the System facts an act may have changed: with full all of it, with units the services among it.
-func reach(a host.Act) (full, units bool) {
+// reach reports whether an act may have changed what the System facts tell.
+func reach(a host.Act) bool {
 	for _, c := range a.Changes {
 		switch c := c.(type) {
 		case host.Package, host.Command, host.SwapOff:
-			return true, true
+			return true
 		case host.Unit:
-			units = units || slices.Contains(systemUnits, c.Name)
+			if slices.Contains(systemUnits, c.Name) {
+				return true
+			}
+		case host.File:
+			if slices.Contains(systemFiles, c.Path) {
+				return true
+			}
 		}
 	}
-	return false, units
+	return false
 }

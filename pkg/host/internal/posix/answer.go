@@ -81,7 +81,7 @@ func (h *Host) commandError(change, message string, code int, output string) *ho
 		output = "… " + output[over:]
 	}
 	e := &host.Error{Kind: host.KindCommand, Host: h.Name(), Change: change, Message: message, Output: output, ExitCode: code}
-	if strings.Contains(output, "No space left on device") || strings.Contains(output, "Disk quota exceeded") {
+	if full(output) {
 		e.Kind, e.Message = host.KindDiskFull, "the disk is full"
 		e.Remedy = "free space on the host; what is done stays, and the next attempt goes on from there"
 		return e
@@ -92,6 +92,14 @@ func (h *Host) commandError(change, message string, code int, output string) *ho
 		e.Message += " with exit code " + strconv.Itoa(code)
 	}
 	return e
+}
+
+// full reports whether a command has failed for want of space. The C library and Go's spell it differently; inotify says the
+// same of something else.
+func full(output string) bool {
+	output = strings.ToLower(output)
+	return (strings.Contains(output, "no space left on device") || strings.Contains(output, "disk quota exceeded")) &&
+		!strings.Contains(output, "inotify")
 }
 
 func lastLine(output string) string {

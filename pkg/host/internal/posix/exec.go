@@ -31,7 +31,7 @@ func (h *Host) Exec(ctx context.Context, c host.Command) (*host.Result, error) {
 	s.line("c_put()", "{", printf(c.Stdin.Reveal())+";", "}")
 	s.line("k_say pid $$")
 	s.line("k_body stdout")
-	s.line("c_put | (", exports(c.Env), "exec timeout -k 5", seconds(c.Timeout), quoteAll(c.Argv), ")")
+	s.line("c_put | (", "PATH=$USERPATH;", exports(c.Env), "exec timeout -k 5", seconds(c.Timeout), quoteAll(c.Argv), ")")
 	s.line("k_say end $?")
 
 	var stderr bytes.Buffer

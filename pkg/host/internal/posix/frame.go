@@ -86,7 +86,7 @@ func (r *frameReader) until(keep bool) ([]byte, error) {
 		whole := err == nil
 		if start && whole && bytes.HasPrefix(line, r.mark) {
 			words := strings.Fields(string(line[len(r.mark):]))
-			if len(words) >= 2 {
+			if len(words) >= 2 && (words[0] == "+" || words[0] == "-") {
 				r.next, r.body = words[1:], words[0] == "+"
 				// The newline before a header belongs to the header.
 				return bytes.TrimSuffix(body, []byte("\n")), nil

@@ -6,6 +6,7 @@ package posix
 import (
 	"context"
 	"io"
+	"time"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
@@ -20,6 +21,9 @@ type Config struct {
 	// Sudo says that User is not root and becomes root by sudo, with SudoPassword if that is set.
 	Sudo         bool
 	SudoPassword secret.Value
+	// Heartbeat is how often a session tells the host that it lives; after six times without one the host ends it. 0 means
+	// 10 s.
+	Heartbeat time.Duration
 	// StateDir is host.StateDir but in tests.
 	StateDir string
 	// Cut, in tests, kills the session's shells on the far side at the nth boundary of an act or undo; 0 never.
@@ -39,6 +43,9 @@ type Host struct {
 func New(t Transport, c Config) *Host {
 	if c.StateDir == "" {
 		c.StateDir = host.StateDir
+	}
+	if c.Heartbeat == 0 {
+		c.Heartbeat = 10 * time.Second
 	}
 	return &Host{transport: t, config: c}
 }
@@ -60,7 +67,7 @@ func (h *Host) Observe(ctx context.Context, q host.Query) (*host.Facts, error) {
 		return nil, h.invalid("", err)
 	}
 	mark := newMark()
-	o := newObservation(q, true, true)
+	o := newObservation(q, true)
 	s := newScript(mark, h.config.StateDir, coreLib, observeLib)
 	o.render(s, h.config.StateDir)
 	s.call("k_say", "end", "0")

@@ -72,14 +72,14 @@ func disguise() string {
 type observation struct {
 	query  host.Query
 	prefix string // of disguised paths
-	// full asks for all System facts and the host's logs; without, only for what the reading of files tells.
+	// full asks for the System facts and the host's logs.
 	full  bool
 	units []string
 }
 
-func newObservation(q host.Query, full, systemUnitsToo bool) *observation {
+func newObservation(q host.Query, full bool) *observation {
 	o := &observation{query: q, prefix: disguise(), full: full, units: slices.Clone(q.Units)}
-	if full || systemUnitsToo {
+	if full {
 		for _, u := range systemUnits {
 			if !slices.Contains(o.units, u) {
 				o.units = append(o.units, u)
@@ -91,9 +91,9 @@ func newObservation(q host.Query, full, systemUnitsToo bool) *observation {
 
 // files lists what is to be read by content, in the shell's words: system files, sysctls, contents, blocks.
 func (o *observation) files(stateDir string) []string {
-	files := slices.Clone(systemFiles)
+	var files []string
 	if o.full {
-		files = append(files, stateDir+"/"+journalFile, stateDir+"/"+undoFile)
+		files = append(slices.Clone(systemFiles), stateDir+"/"+journalFile, stateDir+"/"+undoFile)
 	}
 	for _, s := range o.query.Sysctls {
 		files = append(files, sysctlPath(s))
@@ -137,7 +137,7 @@ func (o *observation) render(s *script, stateDir string) {
 		s.line("read -r kernel <" + fileKernel)
 		s.line(`set -- "$@"`, quote(o.prefix)+`"/lib/modules/$kernel/modules.builtin"`)
 	}
-	s.line("o_files", strconv.Itoa(maxFile), `"$@"`)
+	s.line("[ $# -eq 0 ] || o_files", strconv.Itoa(maxFile), `"$@"`)
 	if len(paths) > 0 {
 		s.call("o_paths", paths...)
 		s.call("o_entries", paths...)

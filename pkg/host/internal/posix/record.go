@@ -100,7 +100,7 @@ func wholeLines(log []byte) func(func([]string) bool) {
 	return func(yield func([]string) bool) {
 		for line := range strings.Lines(string(log)) {
 			fields := strings.Fields(line)
-			if len(fields) < 2 || fields[len(fields)-1] != lineEnd || !strings.HasSuffix(line, "\n") {
+			if len(fields) < 3 || fields[len(fields)-1] != lineEnd || !strings.HasSuffix(line, "\n") {
 				continue
 			}
 			if !yield(fields[:len(fields)-1]) {
@@ -158,6 +158,23 @@ func (l *logs) addUndo(fields []string) error {
 
 func (l *logs) drop(seq int) {
 	l.entries = slices.DeleteFunc(l.entries, func(e entry) bool { return e.seq == seq })
+}
+
+// journalLines and undoLines are the logs with nothing but what counts.
+func (l *logs) journalLines() string {
+	var b strings.Builder
+	for node, e := range l.journal {
+		b.WriteString(journalLine(node, e) + "\n")
+	}
+	return b.String()
+}
+
+func (l *logs) undoLines() string {
+	var b strings.Builder
+	for _, e := range l.entries {
+		b.WriteString(e.line())
+	}
+	return b.String()
 }
 
 // recorded returns the number of the entry that the node recorded in this run for the key, or 0.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
@@ -21,7 +22,9 @@ type session struct {
 	proc *process
 	pid  string // of the session's shell on the host
 	in   *frameReader
-	logs *logs
+	// writing keeps frames and beats apart.
+	writing sync.Mutex
+	logs    *logs
 	// system is what is known of the system, brought up to date by each act; skew is that of the clocks.
 	system host.System
 	skew   time.Duration
@@ -59,7 +62,7 @@ func (h *Host) Begin(ctx context.Context, r host.Run) (host.Session, error) {
 	mark := newMark()
 	s := newScript(mark, h.config.StateDir, coreLib, observeLib, sessionLib, changeLib, unitLib, packageLib, undoLib, stageLib)
 	s.line("T=" + quote(h.runDir()))
-	s.call("s_begin", string(line))
+	s.call("s_begin", string(line), seconds(3*h.config.Heartbeat))
 	proc, err := h.start(ctx, s.String(), nil)
 	if err != nil {
 		return nil, err
@@ -75,7 +78,32 @@ func (h *Host) Begin(ctx context.Context, r host.Run) (host.Session, error) {
 		_ = proc.Close()
 		return nil, err
 	}
+	go b.beat()
 	return b, nil
+}
+
+// beat tells the host now and then that we live, until the session is over.
+func (s *session) beat() {
+	ticker := time.NewTicker(s.host.config.Heartbeat)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-s.proc.errDone: // the process has ended
+			return
+		case <-ticker.C:
+		}
+		if s.write("\n") != nil {
+			return
+		}
+	}
+}
+
+// write sends a whole frame or beat.
+func (s *session) write(frame string) error {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	_, err := s.proc.Write([]byte(frame))
+	return err
 }
 
 // locked reads how taking the lock went.
@@ -100,8 +128,8 @@ func (s *session) locked(ctx context.Context) error {
 		case "locked":
 			return s.host.lockedBy(f.body)
 		case "nostate":
-			e := s.host.commandError("", "cannot make "+s.host.config.StateDir, 1, s.proc.stderr.String())
-			return e
+			_, _ = s.proc.end() // for all of standard error
+			return s.host.commandError("", "cannot make "+s.host.config.StateDir, 1, s.proc.stderr.String())
 		default:
 			return s.host.unexpected(f)
 		}
@@ -121,7 +149,7 @@ func (h *Host) lockedBy(content []byte) error {
 
 // look reads what the host remembers and how it is.
 func (s *session) look(ctx context.Context) error {
-	o := newObservation(host.Query{}, true, true)
+	o := newObservation(host.Query{}, true)
 	sc := &script{}
 	o.render(sc, s.host.config.StateDir)
 	a := newAnswer(o)
@@ -138,11 +166,36 @@ func (s *session) look(ctx context.Context) error {
 	facts := a.finish(sent)
 	s.system, s.skew = facts.System, facts.ClockSkew
 	s.system.User = s.host.config.User
-	s.logs, err = parseLogs(a.files[s.host.config.StateDir+"/"+journalFile], a.files[s.host.config.StateDir+"/"+undoFile])
-	if err != nil {
+	journal, undo := a.files[s.host.config.StateDir+"/"+journalFile], a.files[s.host.config.StateDir+"/"+undoFile]
+	if s.logs, err = parseLogs(journal, undo); err != nil {
 		return s.host.damaged(err)
 	}
-	return nil
+	return s.compact(ctx, len(journal), len(undo))
+}
+
+// compactFrom is the size of a log, in bytes, from which it is worth rewriting.
+const compactFrom = 512 << 10
+
+// compact rewrites logs that have grown by lines that count no more.
+func (s *session) compact(ctx context.Context, journal, undo int) error {
+	sc := &actScript{script: &script{}}
+	for file, log := range map[string]struct {
+		size int
+		live string
+	}{journalFile: {journal, s.logs.journalLines()}, undoFile: {undo, s.logs.undoLines()}} {
+		if log.size > compactFrom && log.size > 2*len(log.live) {
+			sc.put([]byte(log.live))
+			sc.line(`s_compact "$S/` + file + `" || exit`)
+		}
+	}
+	if sc.Len() == 0 {
+		return nil
+	}
+	code, err := s.ask(ctx, sc.String(), func(f frame) error { return s.host.unexpected(f) })
+	if err == nil && code != 0 {
+		err = s.host.commandError("", "cannot rewrite the record in "+s.host.config.StateDir, code, s.proc.stderr.String())
+	}
+	return err
 }
 
 // stopGrace is how long a cancelled act may take to stop before it is given up with its session.
@@ -158,7 +211,7 @@ func (s *session) ask(ctx context.Context, script string, take func(frame) error
 		return 0, s.host.canceled(ctx)
 	}
 	s.host.stats.exchanges.Add(1)
-	if _, err := s.proc.Write([]byte(strconv.Itoa(len(script)) + "\n" + script)); err != nil {
+	if s.write(strconv.Itoa(len(script))+"\n"+script) != nil {
 		return 0, s.lose(ctx)
 	}
 	pid := make(chan string, 1)
@@ -264,8 +317,8 @@ func (s *session) Do(ctx context.Context, a host.Act) (*host.Facts, error) {
 		feeding.start(a.Stdin, a.Progress)
 		defer feeding.close()
 	}
-	full, units := reach(a)
-	o := newObservation(a.Verify, full, units)
+	full := reach(a)
+	o := newObservation(a.Verify, full)
 	sc := &actScript{script: &script{}, run: s.run.ID, node: a.Node, logs: s.logs}
 	s.head(sc.script, a)
 	sc.changes(a)

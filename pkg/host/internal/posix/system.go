@@ -21,8 +21,11 @@ var capabilities = strings.Fields(`chown dac_override dac_read_search fowner fse
 	sys_admin sys_boot sys_nice sys_resource sys_time sys_tty_config mknod lease audit_write audit_control setfcap mac_override
 	mac_admin syslog wake_alarm block_suspend audit_read perfmon bpf checkpoint_restore`)
 
-// systemFromFiles fills in what the files tell. Files that were not read leave their facts alone.
+// systemFromFiles fills in what the files tell.
 func (a *answer) systemFromFiles() {
+	if !a.o.full {
+		return
+	}
 	sys := &a.facts.System
 	text := func(file string) string { return strings.TrimSpace(string(a.files[file])) }
 
@@ -32,7 +35,6 @@ func (a *answer) systemFromFiles() {
 	if c := text(fileContainer); c != "" && sys.Container == "" {
 		sys.Container = c
 	}
-	sys.Swap, sys.MissingCapabilities = nil, nil
 	sys.CPUs = countCPUs(text(fileCPUs))
 	sys.MemoryBytes = kilobytes(a.files[fileMemory], "MemTotal:")
 	sys.DefaultInterface = defaultInterface(a.files[fileRoutes])
@@ -117,11 +119,10 @@ func (a *answer) unitsFromList() {
 		}
 		a.facts.Units[name] = unit
 	}
-	if !slices.Contains(a.o.units, timeUnits[0]) {
-		return // the services of the system were not asked for
+	if !a.o.full {
+		return
 	}
 	sys := &a.facts.System
-	sys.TimeSync, sys.Firewall = "", ""
 	for _, name := range timeUnits {
 		if shown[name].Active == "active" && sys.TimeSync == "" {
 			sys.TimeSync = name

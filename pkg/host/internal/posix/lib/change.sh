@@ -393,6 +393,7 @@ c_command() {
 # leaves running may hold.
 c_run() {
 	trap - PIPE
+	PATH=$USERPATH
 	c_env
 	exec "$@" 8>&- >&2
 }

@@ -3,7 +3,9 @@
 NL='
 '
 LC_ALL=C
-PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:$PATH
+# Commands that we are given look in USERPATH; our own tools are where the distribution puts them, so look there first.
+USERPATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:$PATH
+PATH=/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/sbin:/usr/local/bin:$PATH
 export LC_ALL PATH
 unset CDPATH ENV
 umask 077

@@ -128,7 +128,7 @@ o_command() {
 	k_body stdout "$number"
 	printf '\n@%s + stderr %s\n' "$N" "$number" >&2
 	exec 4>&1
-	status=$({ { timeout -k 1 10 "$@" </dev/null 3>&- 4>&-; echo $? >&3; } | head -c "$max" >&4; } 3>&1)
+	status=$({ { PATH=$USERPATH timeout -k 1 10 "$@" </dev/null 3>&- 4>&-; echo $? >&3; } | head -c "$max" >&4; } 3>&1)
 	exec 4>&-
 	k_say exit "$number" "$status"
 	printf '\n@%s - stderrend\n' "$N" >&2

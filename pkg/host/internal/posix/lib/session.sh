@@ -1,6 +1,6 @@
 # The life of a session: locks, the worker, its frames.
 
-# Take the write lock or say who holds it. $1 is our holder line. T is the directory for what need not last.
+# Take the write lock or say who holds it. $1 is our holder line, $2 for s_run. T is the directory for what need not last.
 s_begin() {
 	until
 		mkdir -p "$S/undo" "$S/staging" "$T" || { k_say nostate; return 1; }
@@ -26,29 +26,48 @@ s_begin() {
 	done
 	rm -rf "$T"/* "$S"/staging/*.part
 	k_say begun $$
-	s_run
+	s_run "$2"
 }
 
 # The pump holds the lock for as long as our input lives. The worker holds the other for as long as it acts, and goes on to
-# the end of its act when the connection is cut.
+# the end of its act when the connection is cut. $1 is how long the writer may be silent, in seconds.
 s_run() {
 	exec 3<&0
 	{
+		k_self
+		printf '%s\n' "$self" >"$T/pump"
 		exec 8>&- 2>/dev/null
 		exec cat <&3
 	} | {
 		exec 9>&- 3<&-
 		trap '' PIPE
+		# Found once, for all acts.
+		hash head stat sync mv ln cp rm mkdir cmp sha256sum systemctl 2>/dev/null
 		s_work
 	} &
 	worker=$!
 	exec 3<&- 9>&- 8>&-
+	s_watch "$worker" "$1" </dev/null >/dev/null 2>&1 &
 	wait "$worker"
+}
+
+# A writer whose machine is gone never closes its connection, and sshd may wait for it for hours. So writers beat (an empty
+# line now and then), and a pump that has read nothing for twice $2 seconds is ended, and the lock with it. $1 is the worker.
+s_watch() {
+	seen= silent=0
+	until timeout "$2" tail --pid="$1" -f /dev/null; do
+		read -r pump <"$T/pump" && read -r label count <"/proc/$pump/io" || return
+		[ "$count" = "$seen" ] || silent=0
+		[ "$silent" -lt 2 ] || { kill "$pump"; return; }
+		seen=$count
+		silent=$((silent + 1))
+	done
 }
 
 # Each frame is the length of a script on a line, then the script. It runs in a shell of its own.
 s_work() {
 	while IFS= read -r length; do
+		[ -n "$length" ] || continue
 		script=$(head -c "$length")
 		(
 			k_self
@@ -59,6 +78,11 @@ s_work() {
 		[ ! -p "$T/stream" ] || : >"$T/closed"
 		k_say end "$status"
 	done
+}
+
+# Put what c_put prints in the place of the log $1.
+s_compact() {
+	c_put >"$1.part" && sync "$1.part" && mv "$1.part" "$1"
 }
 
 # An act starts: $1 what it is, for a writer who must wait for it; $2 its timeout in hundredths of a second, 0 for none;

@@ -1,0 +1,84 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+)
+
+func TestDecide(t *testing.T) {
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	ago := func(d time.Duration) time.Time { return now.Add(-d) }
+	for name, tc := range map[string]struct {
+		memory memory
+		want   decision
+	}{
+		"a host that nothing is known of is run":         {memory{}, decision{act: run}},
+		"a converged host rests":                         {memory{input: "a", ended: ago(time.Minute), converged: true}, decision{act: rest, after: 9 * time.Minute}},
+		"a converged host is looked at after a while":    {memory{input: "a", ended: ago(10 * time.Minute), converged: true}, decision{act: look}},
+		"a host that is to become something else is run": {memory{input: "b", ended: ago(time.Second), converged: true}, decision{act: run}},
+		"a host that was found changed is run":           {memory{input: "a", ended: ago(time.Second), converged: true, drifted: true}, decision{act: run}},
+		"a failure is not repeated at once":              {memory{input: "a", ended: ago(time.Second), failures: 1}, decision{act: rest, after: 4 * time.Second}},
+		"failures in a row wait longer":                  {memory{input: "a", ended: ago(time.Second), failures: 3}, decision{act: rest, after: 19 * time.Second}},
+		"no failure waits for ever":                      {memory{input: "a", ended: ago(time.Minute), failures: 1000}, decision{act: rest, after: 4 * time.Minute}},
+		"after the wait it is run again":                 {memory{input: "a", ended: ago(5 * time.Second), failures: 1}, decision{act: run}},
+		"a change of the input does not wait":            {memory{input: "b", ended: ago(time.Second), failures: 9}, decision{act: run}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := tc.memory.decide("a", now, 10*time.Minute); got != tc.want {
+				t.Errorf("got %+v, want %+v", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestLearn(t *testing.T) {
+	failed := errors.New("no")
+	stopped := &engine.Error{Intent: "JoinWorker", Cause: context.Canceled}
+	seen := &host.System{Hostname: "node1"}
+	for name, tc := range map[string]struct {
+		before memory
+		out    outcome
+		want   memory
+	}{
+		"success forgets failures":                    {memory{input: "a", failures: 3}, outcome{input: "a"}, memory{input: "a", converged: true}},
+		"failures are counted":                        {memory{input: "a", failures: 3}, outcome{input: "a", err: failed}, memory{input: "a", failures: 4}},
+		"failures for another input are counted anew": {memory{input: "a", failures: 3}, outcome{input: "b", err: failed}, memory{input: "b", failures: 1}},
+		"success repairs what had drifted":            {memory{input: "a", drifted: true}, outcome{input: "a"}, memory{input: "a", converged: true}},
+		"what was stopped says nothing but facts":     {memory{input: "a", failures: 3}, outcome{input: "b", err: stopped, system: seen}, memory{input: "a", failures: 3, system: seen}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := tc.before
+			got.learn(&tc.out, time.Time{})
+			if got != tc.want {
+				t.Errorf("got %+v, want %+v", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestRecall(t *testing.T) {
+	ended := metav1.NewTime(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
+	failed := bootstrapv1.KubexmConfigStatus{LastRun: bootstrapv1.RunStatus{
+		EndTime: ended, Outcome: bootstrapv1.RunFailed, Failures: ptr.To[int32](2),
+	}}
+	if got, want := recall(&failed, "a"), (memory{input: "a", ended: ended.Time, failures: 2}); got != want {
+		t.Errorf("got %+v, want %+v: a manager that starts must not run at once what has just failed", got, want)
+	}
+	succeeded := failed
+	succeeded.LastRun.Outcome = bootstrapv1.RunSucceeded
+	if got := recall(&succeeded, "a"); got != (memory{}) {
+		t.Errorf("got %+v: what another process saw of a host is not known to be so still", got)
+	}
+}

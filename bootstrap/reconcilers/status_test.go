@@ -1,0 +1,151 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/cluster-api/util/conditions"
+
+	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/hostrun"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/preflight"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
+)
+
+func testPlan(t *testing.T) *plan.Plan {
+	t.Helper()
+	b := plan.New("JoinWorker", "prod")
+	b.Host("w1", plan.Module{Name: "os", Tasks: []plan.Task{{Name: "files", Steps: []step.Step{step.File{Path: "/etc/a", Content: step.Literal("a")}}}}})
+	p, err := b.Plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// TestShowRun checks the reasons of HostReachable, PreflightPassed, HostConverged, NodeJoined and Ready.
+func TestShowRun(t *testing.T) {
+	seen := &host.System{Hostname: "w1"}
+	counts := func(changed, failed, blocked int) engine.Report {
+		return engine.Report{Hosts: []engine.HostReport{{Host: "w1", Counts: engine.Counts{
+			Total: changed + failed + blocked, Changed: changed, Failed: failed, Blocked: blocked,
+		}}}}
+	}
+	failure := func(f engine.Failure) error {
+		return &engine.Error{Intent: "JoinWorker", Failures: []engine.Failure{f}}
+	}
+	refused := &host.Error{Kind: host.KindHostKey, Host: "w1", Message: "the host shows another key", Remedy: "compare them"}
+
+	for name, tc := range map[string]struct {
+		out  outcome
+		want [5]string
+		text string // part of the message of Ready
+	}{
+		"success": {
+			outcome{system: seen, plan: testPlan(t), report: counts(3, 0, 0)},
+			[5]string{"Reachable", "Passed", "Converged", "Joined", "Ready"}, "",
+		},
+		"a step failed": {
+			outcome{system: seen, plan: testPlan(t), report: counts(1, 1, 1), err: failure(engine.Failure{
+				Host: "w1", Address: "10.1.0.2", Task: "kubelet", Step: "kubelet/start", Position: 2, Total: 3,
+				Err: errors.New("exited 1"), Remedy: "turn swap off",
+			})},
+			[5]string{"Reachable", "Passed", "StepFailed", "WaitingForNode", "StepFailed"},
+			"host w1 (10.1.0.2), task kubelet, step kubelet/start (2 of 3):\n  exited 1\n  Remedy: turn swap off",
+		},
+		"the Node did not become ready": {
+			outcome{system: seen, plan: testPlan(t), report: counts(3, 0, 0), err: failure(engine.Failure{Err: errors.New("Node w1: NotReady")})},
+			[5]string{"Reachable", "Passed", "Converged", "NodeNotReady", "NodeNotReady"}, "Node w1: NotReady",
+		},
+		"another host key": {
+			outcome{err: failure(engine.Failure{Host: "w1", Err: refused, Remedy: refused.Remedy})},
+			[5]string{"HostKeyMismatch", "NotStarted", "StepFailed", "WaitingForNode", "HostKeyMismatch"}, "Remedy: compare them",
+		},
+		"no credentials": {
+			outcome{err: failure(engine.Failure{Host: "w1", Err: &host.Error{Kind: host.KindAuth, Host: "w1", Err: &noCredentials{message: "the Secret ssh does not exist"}}})},
+			[5]string{"CredentialsNotAvailable", "NotStarted", "StepFailed", "WaitingForNode", "CredentialsNotAvailable"}, "the Secret ssh does not exist",
+		},
+		"preflight failed": {
+			outcome{system: seen, checked: true, err: errPreflight, problems: []preflight.Problem{
+				{Host: "w1", Check: "hardware", Severity: preflight.Error, Cause: "has 1 CPU", Remedy: "give it 2"},
+				{Host: "w1", Check: "time", Severity: preflight.Warning, Cause: "no NTP", Remedy: "run chrony"},
+			}},
+			[5]string{"Reachable", "Failed", "Failed", "NotStarted", "Failed"},
+			"Error: w1: hardware: has 1 CPU. Remedy: give it 2\nWarning: w1: time: no NTP. Remedy: run chrony",
+		},
+		"no plan": {
+			outcome{system: seen, planFailed: true, err: errors.New("cluster.x: bad")},
+			[5]string{"Reachable", "NotStarted", "PlanFailed", "NotStarted", "NotStarted"}, "",
+		},
+		"stopped": {
+			outcome{system: seen, plan: testPlan(t), err: &engine.Error{Intent: "JoinWorker", Cause: context.Canceled}},
+			[5]string{"Reachable", "Passed", "Converging", "NotStarted", "Converging"}, "interrupted",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := &bootstrapv1.KubexmConfig{}
+			setTrue(c, bootstrapv1.DataSecretAvailableCondition, bootstrapv1.DataSecretAvailableReason, "")
+			job := &hostrun.State[outcome]{What: converging, Started: time.Now(), Ended: time.Now(), Result: tc.out}
+			if err := showRun(c, job, 1, time.Minute); err != nil {
+				t.Fatal(err)
+			}
+			summarise(c)
+			var got [5]string
+			for i, kind := range []string{
+				bootstrapv1.HostReachableCondition, bootstrapv1.PreflightPassedCondition, bootstrapv1.HostConvergedCondition,
+				bootstrapv1.NodeJoinedCondition, bootstrapv1.ReadyCondition,
+			} {
+				got[i] = conditions.GetReason(c, kind)
+			}
+			if got != tc.want {
+				t.Errorf("reasons %v, want %v", got, tc.want)
+			}
+			if message := conditions.GetMessage(c, bootstrapv1.ReadyCondition); !strings.Contains(message, tc.text) {
+				t.Errorf("message %q, want %q in it", message, tc.text)
+			}
+		})
+	}
+}
+
+func TestShowLook(t *testing.T) {
+	p := testPlan(t)
+	drifted := outcome{system: &host.System{}, plan: p, report: engine.Report{
+		Hosts:  []engine.HostReport{{Host: "w1", Counts: engine.Counts{Total: 1, Changed: 1}}},
+		Checks: []plan.Check{{Node: "w1/os/files/file", Diff: step.Diff{{Subject: "file /etc/a", From: "1234", To: "5678"}}}},
+	}}
+	c := &bootstrapv1.KubexmConfig{}
+	same, err := showLook(c, &hostrun.State[outcome]{What: looking, Result: drifted})
+	if err != nil || same {
+		t.Fatalf("same %v, error %v", same, err)
+	}
+	want := "1 of 1 steps differ, and are being repaired:\nw1/os/files/file: file /etc/a: 1234 → 5678"
+	if got := conditions.Get(c, bootstrapv1.HostConvergedCondition); got.Reason != bootstrapv1.DriftedReason || got.Message != want {
+		t.Errorf("%s %q, want Drifted %q", got.Reason, got.Message, want)
+	}
+	// The repair does not hide what it repairs.
+	showProgress(c, &hostrun.State[outcome]{What: converging, Started: time.Now(), Progress: hostrun.Progress{Total: 1}})
+	if got := conditions.Get(c, bootstrapv1.HostConvergedCondition); got.Message != want {
+		t.Errorf("during the repair: %q", got.Message)
+	}
+}
+
+func TestMessagesAreBounded(t *testing.T) {
+	c := &bootstrapv1.KubexmConfig{}
+	setFalse(c, bootstrapv1.HostConvergedCondition, bootstrapv1.StepFailedReason, strings.Repeat("ä", 40_000))
+	if n := len(conditions.GetMessage(c, bootstrapv1.HostConvergedCondition)); n > 32768 {
+		t.Errorf("%d bytes, more than the API takes", n)
+	}
+	if conditions.Get(c, bootstrapv1.HostConvergedCondition).Status != metav1.ConditionFalse {
+		t.Error("the condition is not set")
+	}
+}

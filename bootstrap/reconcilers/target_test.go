@@ -1,0 +1,135 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/infra"
+	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+)
+
+func testScope() *scope {
+	return &scope{
+		config:  &bootstrapv1.KubexmConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "prod-w1"}},
+		machine: &clusterv1.Machine{Spec: clusterv1.MachineSpec{ClusterName: "prod", Version: "v1.36.3"}},
+		cluster: &clusterv1.Cluster{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "prod"},
+			Spec:       clusterv1.ClusterSpec{ControlPlaneEndpoint: clusterv1.APIEndpoint{Host: "10.1.0.1", Port: 6443}},
+		},
+		controlPlane: &controlplanev1.KubexmControlPlane{Spec: controlplanev1.KubexmControlPlaneSpec{Version: "v1.35.0"}},
+		host: &infra.Host{
+			Name: "w1", Address: "10.1.0.2", Internal: []string{"192.168.7.2"}, ProviderID: "kubexm://fleet/w1",
+			User: "ops", Credentials: "ssh", HostKeys: []string{"SHA256:abc"},
+		},
+	}
+}
+
+func TestTargetOfWorker(t *testing.T) {
+	target, err := targetOf(testScope())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := spec.Host{
+		Name: "w1", Role: spec.RoleWorker, Address: "10.1.0.2", InternalAddresses: []string{"192.168.7.2"}, ProviderID: "kubexm://fleet/w1",
+	}
+	if diff := cmp.Diff(want, target.Host); diff != "" {
+		t.Errorf("host (-want +got):\n%s", diff)
+	}
+	if target.KubernetesVersion != "v1.36.3" {
+		t.Errorf("version %s, want the Machine's own", target.KubernetesVersion)
+	}
+	taints := []corev1.Taint{{Key: "node.cluster.x-k8s.io/uninitialized", Effect: corev1.TaintEffectNoSchedule}}
+	if diff := cmp.Diff(taints, target.Node.NodeTaints); diff != "" {
+		t.Errorf("taints (-want +got):\n%s", diff)
+	}
+}
+
+func TestTargetOfControlPlane(t *testing.T) {
+	s := testScope()
+	s.machine.Labels = map[string]string{clusterv1.MachineControlPlaneLabel: ""}
+	target, err := targetOf(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if target.Host.Role != spec.RoleControlPlane || len(target.Node.NodeTaints) > 0 {
+		t.Errorf("role %s, taints %v; want a control plane without the worker's taint", target.Host.Role, target.Node.NodeTaints)
+	}
+}
+
+func TestTargetNamesTheWrongField(t *testing.T) {
+	s := testScope()
+	s.config.Spec.NodeLabels = map[string]string{"kubernetes.io/role": "x"}
+	if _, err := targetOf(s); err == nil || !strings.Contains(err.Error(), "target.node.nodeLabels[kubernetes.io/role]") {
+		t.Errorf("got %v, want the path of the field", err)
+	}
+}
+
+func TestSharedOf(t *testing.T) {
+	for name, tc := range map[string]struct {
+		endpoint clusterv1.APIEndpoint
+		network  clusterv1.ClusterNetwork
+		shared   spec.Cluster
+		want     spec.Cluster
+	}{
+		"the Cluster's endpoint counts": {
+			endpoint: clusterv1.APIEndpoint{Host: "10.1.0.1", Port: 6443},
+			shared:   spec.Cluster{ControlPlaneEndpoint: spec.ControlPlaneEndpoint{Address: "10.9.9.9", Port: 7443}},
+			want:     spec.Cluster{ControlPlaneEndpoint: spec.ControlPlaneEndpoint{Address: "10.1.0.1", Port: 6443}},
+		},
+		"a name is the domain, and keeps the address that the control plane gives it": {
+			endpoint: clusterv1.APIEndpoint{Host: "api.prod.example", Port: 6443},
+			shared:   spec.Cluster{ControlPlaneEndpoint: spec.ControlPlaneEndpoint{Address: "10.1.0.1"}},
+			want:     spec.Cluster{ControlPlaneEndpoint: spec.ControlPlaneEndpoint{Domain: "api.prod.example", Address: "10.1.0.1", Port: 6443}},
+		},
+		"the Cluster's networks count": {
+			network: clusterv1.ClusterNetwork{
+				Pods: clusterv1.NetworkRanges{CIDRBlocks: []string{"10.244.0.0/16"}}, ServiceDomain: "prod.local",
+			},
+			shared: spec.Cluster{Network: spec.Network{PodCIDRs: []string{"10.0.0.0/16"}, ServiceCIDRs: []string{"10.96.0.0/12"}}},
+			want: spec.Cluster{
+				Network: spec.Network{PodCIDRs: []string{"10.244.0.0/16"}, ServiceCIDRs: []string{"10.96.0.0/12"}},
+				DNS:     spec.DNS{ClusterDomain: "prod.local"},
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := &clusterv1.Cluster{Spec: clusterv1.ClusterSpec{ControlPlaneEndpoint: tc.endpoint, ClusterNetwork: tc.network}}
+			controlPlane := &controlplanev1.KubexmControlPlane{Spec: controlplanev1.KubexmControlPlaneSpec{Cluster: tc.shared}}
+			if diff := cmp.Diff(tc.want, SharedOf(cluster, controlPlane)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestInputFollowsWhatARunDependsOn(t *testing.T) {
+	target, err := targetOf(testScope())
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := *testScope().host
+	base, err := inputOf(target, &h, []string{"s@1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, _ := inputOf(target, &h, []string{"s@1"})
+	secret, _ := inputOf(target, &h, []string{"s@2"})
+	moved := h
+	moved.Address = "10.1.0.9"
+	address, _ := inputOf(target, &moved, []string{"s@1"})
+	target.Node.PreCommands = []string{"true"}
+	node, _ := inputOf(target, &h, []string{"s@1"})
+	if base != again || base == secret || base == address || base == node {
+		t.Errorf("base %s, again %s, another secret %s, another address %s, another node %s", base, again, secret, address, node)
+	}
+}

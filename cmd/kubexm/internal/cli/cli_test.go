@@ -1,0 +1,222 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/inspect"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/exp/embedded"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/preflight"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec/config"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func compare(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got; -update writes it):\n%s", path, diff)
+	}
+}
+
+// TestHelp keeps the whole command line, as help shows it, in one file.
+func TestHelp(t *testing.T) {
+	var text strings.Builder
+	var walk func(cmd *cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		var b bytes.Buffer
+		cmd.SetOut(&b)
+		if err := cmd.Help(); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&text, "===== %s\n%s\n", cmd.CommandPath(), b.String())
+		for _, c := range cmd.Commands() {
+			if c.IsAvailableCommand() {
+				walk(c)
+			}
+		}
+	}
+	walk((&app{}).root())
+	compare(t, "help.golden", text.String())
+}
+
+// run runs a command line with a state directory of its own.
+func run(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, err bytes.Buffer
+	code = Run(t.Context(), append([]string{"--state-dir", t.TempDir()}, args...), Streams{In: strings.NewReader(""), Out: &out, Err: &err}, "v0")
+	return code, out.String(), err.String()
+}
+
+// TestCommandLine: what is wrong with a command line is said in one line, with the exit code that help promises.
+func TestCommandLine(t *testing.T) {
+	bad := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(bad, []byte("apiVersion: kubexm.mensylisir.io/v1alpha1\nkind: Cluster\nmetadata: {name: prod}\nspec: {hots: []}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"version"}, exitOK, ""},
+		{[]string{"get", "clusters"}, exitOK, ""},
+		{[]string{"delete", "cluster", "prod"}, exitOK, ""},
+		{[]string{"creat"}, exitUsage, "did you mean create?"},
+		{[]string{"create"}, exitUsage, "needs a command"},
+		{[]string{"create", "clustre"}, exitUsage, "did you mean cluster?"},
+		{[]string{"create", "cluster"}, exitUsage, "-f config.yaml"},
+		{[]string{"create", "cluster", "-f", "/nonexistent"}, exitUsage, "no such file"},
+		{[]string{"create", "cluster", "-f", bad}, exitUsage, "spec.hots"},
+		{[]string{"plan", "--no-such-flag"}, exitUsage, "unknown flag"},
+		{[]string{"apply"}, exitUsage, "accepts 1 arg"},
+		{[]string{"apply", "/nonexistent"}, exitUsage, "no such file"},
+		{[]string{"delete", "cluster"}, exitUsage, "give the cluster's name"},
+		{[]string{"delete", "cluster", "../etc"}, exitUsage, "use 1 to 63"},
+		{[]string{"get", "nodes"}, exitUsage, "there is no cluster"},
+		{[]string{"get", "hosts", "prod"}, exitUsage, "there is no cluster prod"},
+		{[]string{"get", "clusters", "-o", "xml"}, exitUsage, "none of json, yaml, wide"},
+		{[]string{"kubeconfig", "prod"}, exitUsage, "there is no cluster prod"},
+		{[]string{"run", "command", "--", "true"}, exitUsage, "there is no cluster"},
+		{[]string{"version", "--log-format", "xml"}, exitUsage, "none of text, json"},
+		{[]string{"bundle", "create", "--kubernetes-version", "v1.0.0"}, exitUsage, "v1.0.0"},
+		{[]string{"bundle", "verify", "/nonexistent"}, exitFailed, "no such file"},
+	} {
+		t.Run(strings.Join(c.args, " "), func(t *testing.T) {
+			code, _, stderr := run(t, c.args...)
+			if code != c.code || !strings.Contains(stderr, c.want) {
+				t.Errorf("exit code %d, want %d; standard error, want %q:\n%s", code, c.code, c.want, stderr)
+			}
+		})
+	}
+}
+
+// TestNobodyToAsk: what takes hosts away is refused where nobody can confirm it.
+func TestNobodyToAsk(t *testing.T) {
+	root := t.TempDir()
+	d, err := state.Of(root, "prod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.WriteInventory(&state.Inventory{Cluster: "prod", Hosts: []state.Host{{Name: "node1"}}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"delete", "cluster", "prod"}, {"reset", "host", "node1"}} {
+		var stderr bytes.Buffer
+		code := Run(t.Context(), append([]string{"--state-dir", root}, args...), Streams{In: strings.NewReader("y\n"), Out: &stderr, Err: &stderr}, "")
+		if code != exitUsage || !strings.Contains(stderr.String(), "--yes") {
+			t.Errorf("%v: exit code %d: %s", args, code, &stderr)
+		}
+	}
+	if !d.Exists() {
+		t.Error("the cluster's state is gone")
+	}
+}
+
+func TestConfirm(t *testing.T) {
+	for answer, fine := range map[string]bool{"y\n": true, "Yes\n": true, "n\n": false, "\n": false, "": false} {
+		a := &app{Streams: Streams{In: strings.NewReader(answer), Err: &bytes.Buffer{}, Interactive: true}}
+		if err := a.confirm("x."); (err == nil) != fine {
+			t.Errorf("%q: %v", answer, err)
+		}
+	}
+}
+
+func TestExitCodes(t *testing.T) {
+	ended, end := context.WithCancel(t.Context())
+	end()
+	for _, c := range []struct {
+		name string
+		ctx  context.Context
+		err  error
+		want int
+	}{
+		{"done", t.Context(), nil, exitOK},
+		{"failed", t.Context(), errors.New("x"), exitFailed},
+		{"usage", t.Context(), fmt.Errorf("x: %w", usage("y")), exitUsage},
+		{"config", t.Context(), fmt.Errorf("x: %w", &config.Error{}), exitUsage},
+		{"not fit", t.Context(), fmt.Errorf("x: %w", &unfit{}), exitPreflight},
+		{"state locked", t.Context(), fmt.Errorf("x: %w", &state.LockedError{}), exitLocked},
+		{"plane in use", t.Context(), fmt.Errorf("x: %w", &embedded.InUseError{}), exitLocked},
+		{"host locked", t.Context(), fmt.Errorf("x: %w", &host.Error{Kind: host.KindLocked}), exitLocked},
+		{"interrupted", ended, errors.New("x"), exitInterrupted},
+		{"interrupted after the end", ended, nil, exitOK},
+		{"a command on a host", t.Context(), exitStatus(42), 42},
+	} {
+		if got := exitCode(c.ctx, c.err); got != c.want {
+			t.Errorf("%s: %d, want %d", c.name, got, c.want)
+		}
+	}
+}
+
+// TestUnfit: what is the same on several hosts is said once, and warnings are no reason.
+func TestUnfit(t *testing.T) {
+	problem := func(on string, s preflight.Severity) preflight.Problem {
+		return preflight.Problem{Host: on, Check: "os", Severity: s, Cause: "it is old", Remedy: "renew it"}
+	}
+	got := (&unfit{problems: []preflight.Problem{
+		problem("a", preflight.Error), problem("b", preflight.Error), problem("c", preflight.Warning),
+	}}).Error()
+	want := "preflight: 2 hosts are not fit, nothing was changed:\n  a, b: os: it is old\n    Remedy: renew it"
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestFormats keeps every list in every format in one file.
+func TestFormats(t *testing.T) {
+	now := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	clusters := []inspect.Cluster{
+		{Name: "prod", KubernetesVersion: "v1.36.3", Status: "Ready", Server: "https://172.16.0.2:6443", Bundle: "/bundle", ControlPlanes: 1, Workers: 5, ReadyTime: now.Add(-3 * time.Hour)},
+		{Name: "new", KubernetesVersion: "v1.36.3", Status: "Incomplete", ControlPlanes: 1},
+	}
+	nodes := []inspect.Node{{
+		Cluster: "prod", Name: "node1", Role: "control-plane", Status: "Ready", Version: "v1.36.3", Address: "172.16.0.2",
+		OS: "Debian GNU/Linux 12 (bookworm)", Kernel: "6.1.0", Runtime: "containerd://2.4.2", Since: now.Add(-time.Minute),
+	}}
+	hosts := []inspect.Host{
+		{Cluster: "prod", Name: "node1", Role: spec.RoleControlPlane, Address: "172.16.0.2", User: "ops", Status: "Reachable", OS: "Debian GNU/Linux 12 (bookworm)", Kernel: "6.1.0", Arch: "amd64", CPUs: 4, MemoryBytes: 8 << 30, Changes: 71},
+		{Cluster: "prod", Name: "node2", Role: spec.RoleWorker, Address: "172.16.0.3", User: "ops", Status: "Unreachable", Message: "cannot connect to 172.16.0.3:22"},
+	}
+	var text bytes.Buffer
+	for _, name := range []string{"", "wide", "json", "yaml"} {
+		f := &format{name: name}
+		fmt.Fprintf(&text, "===== -o %s\n", name)
+		for _, err := range []error{
+			list(&text, f, clusters, clusterTable(now)), list(&text, f, nodes, nodeTable(now)), list(&text, f, hosts, hostTable()),
+			list(&text, f, []inspect.Host(nil), hostTable()),
+		} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	compare(t, "formats.golden", text.String())
+}

@@ -1,0 +1,155 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package follow_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/follow"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/objects"
+	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+)
+
+func condition(kind string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
+	return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message}
+}
+
+// ready is a snapshot of a cluster with one control plane host and one worker, ready in all its parts.
+func ready() *follow.Snapshot {
+	config := func(host string) bootstrapv1.KubexmConfig {
+		return bootstrapv1.KubexmConfig{Status: bootstrapv1.KubexmConfigStatus{
+			Host:       bootstrapv1.HostStatus{Name: host},
+			Conditions: []metav1.Condition{condition(bootstrapv1.ReadyCondition, metav1.ConditionTrue, "Ready", "")},
+		}}
+	}
+	machine := clusterv1.Machine{Status: clusterv1.MachineStatus{NodeRef: clusterv1.MachineNodeReference{Name: "x"}}}
+	return &follow.Snapshot{
+		Cluster: &clusterv1.Cluster{},
+		ControlPlane: &controlplanev1.KubexmControlPlane{Status: controlplanev1.KubexmControlPlaneStatus{
+			Conditions: []metav1.Condition{condition(controlplanev1.AvailableCondition, metav1.ConditionTrue, "Available", "")},
+		}},
+		Configs:  []bootstrapv1.KubexmConfig{config("node1"), config("node2")},
+		Machines: []clusterv1.Machine{machine, machine},
+		Deployments: []clusterv1.MachineDeployment{{
+			ObjectMeta: metav1.ObjectMeta{Name: "workers"},
+			Spec:       clusterv1.MachineDeploymentSpec{Replicas: ptr.To(int32(1))},
+			Status:     clusterv1.MachineDeploymentStatus{AvailableReplicas: ptr.To(int32(1))},
+		}},
+	}
+}
+
+func TestWaits(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(s *follow.Snapshot)
+		want   []follow.Wait
+	}{
+		{"ready", func(*follow.Snapshot) {}, nil},
+		{"a step failed: the deepest condition, not the summary", func(s *follow.Snapshot) {
+			s.Configs[1].Status.Conditions = []metav1.Condition{
+				condition(bootstrapv1.ReadyCondition, metav1.ConditionFalse, "NotReady", "in more words"),
+				condition(bootstrapv1.HostConvergedCondition, metav1.ConditionFalse, "StepFailed", "kubelet exited"),
+			}
+		}, []follow.Wait{{On: "node2", Reason: "StepFailed", Message: "kubelet exited"}}},
+		{"not looked at again since a change", func(s *follow.Snapshot) {
+			s.Configs[0].Generation, s.Configs[0].Status.Conditions[0].ObservedGeneration = 2, 1
+		}, []follow.Wait{{On: "node1", Reason: "Changed", Message: "not looked at again yet"}}},
+		{"nothing is there", func(s *follow.Snapshot) { *s = follow.Snapshot{} },
+			[]follow.Wait{{On: "cluster", Reason: "NotFound", Message: "its objects are not there"}}},
+		{"the API does not answer", func(s *follow.Snapshot) {
+			s.ControlPlane.Status.Conditions[0] = condition(controlplanev1.AvailableCondition, metav1.ConditionFalse, "NotAvailable", "refused")
+		}, []follow.Wait{{On: "control plane", Reason: "NotAvailable", Message: "refused"}}},
+		{"a worker is missing", func(s *follow.Snapshot) {
+			s.Machines, s.Configs = s.Machines[:1], s.Configs[:1]
+			s.Deployments[0].Status.AvailableReplicas = nil
+		}, []follow.Wait{
+			{On: "cluster", Reason: "Scaling", Message: "1 of 2 Machines are there"},
+			{On: "cluster", Reason: "Scaling", Message: "MachineDeployment workers has 0 of 1 Machines available"},
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := ready()
+			c.change(s)
+			if diff := cmp.Diff(c.want, s.Waits(2)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestRetire: the Machine on a host that leaves is the one that goes, and the host is forgotten once it is free.
+func TestRetire(t *testing.T) {
+	meta := func(name string, labels map[string]string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: "default", Name: name, Labels: labels}
+	}
+	of := map[string]string{clusterv1.ClusterNameLabel: "prod"}
+	host := func(name, claim string) *infrav1.KubexmHost {
+		return &infrav1.KubexmHost{
+			ObjectMeta: meta(name, map[string]string{objects.ClusterLabel: "prod", objects.PoolLabel: "workers"}),
+			Spec:       infrav1.KubexmHostSpec{ClaimRef: infrav1.MachineReference{Name: claim}},
+		}
+	}
+	machine := func(name, infra string) *clusterv1.Machine {
+		return &clusterv1.Machine{ObjectMeta: meta(name, of), Spec: clusterv1.MachineSpec{
+			InfrastructureRef: clusterv1.ContractVersionedObjectReference{Name: infra},
+		}}
+	}
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, clusterv1.AddToScheme, bootstrapv1.AddToScheme, controlplanev1.AddToScheme, infrav1.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(
+		host("stays", "infra-a"), host("leaves", "infra-b"), host("free", ""),
+		machine("a", "infra-a"), machine("b", "infra-b"),
+		&clusterv1.MachineDeployment{ObjectMeta: meta("old", of)}, &clusterv1.MachineDeployment{ObjectMeta: meta("kept", of)},
+	).Build()
+	key := client.ObjectKey{Namespace: "default", Name: "prod"}
+	s, err := follow.Read(t.Context(), c, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pools := map[string]string{"stays": "workers"}
+	leaving := s.Leaving(pools)
+	if len(leaving) != 1 || leaving[0].Name != "leaves" {
+		t.Fatalf("leaving are %v", leaving)
+	}
+	for _, err := range []error{
+		s.Release(t.Context(), c, leaving),
+		s.Prune(t.Context(), c, []client.Object{&clusterv1.MachineDeployment{ObjectMeta: meta("kept", nil)}}),
+		s.PruneHosts(t.Context(), c, pools),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s, err = follow.Read(t.Context(), c, key); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range s.Machines {
+		if _, marked := m.Annotations[clusterv1.DeleteMachineAnnotation]; marked != (m.Name == "b") {
+			t.Errorf("Machine %s is marked: %v", m.Name, marked)
+		}
+	}
+	if len(s.Deployments) != 1 || s.Deployments[0].Name != "kept" {
+		t.Errorf("MachineDeployments are %d", len(s.Deployments))
+	}
+	if len(s.Hosts) != 2 {
+		t.Errorf("%d hosts are left; the one in use must stay until it is free", len(s.Hosts))
+	}
+}

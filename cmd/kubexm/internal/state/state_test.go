@@ -1,0 +1,131 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package state_test
+
+import (
+	"errors"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+)
+
+func dir(t *testing.T) state.Dir {
+	t.Helper()
+	d, err := state.Of(t.TempDir(), "prod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Make(); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func TestNames(t *testing.T) {
+	for _, name := range []string{"", "..", "a/b", "Prod", "-x"} {
+		if _, err := state.Of(t.TempDir(), name); err == nil {
+			t.Errorf("%q must be refused: it becomes a directory", name)
+		}
+	}
+}
+
+// TestAuthorities: they are made once, and only their owner may read them.
+func TestAuthorities(t *testing.T) {
+	d := dir(t)
+	if d.HasAuthorities() {
+		t.Fatal("there are none yet")
+	}
+	first, err := d.Authorities()
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := d.Authorities()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range state.AuthorityNames() {
+		a, _ := first.Get(name)
+		b, _ := again.Get(name)
+		if string(a.Cert) != string(b.Cert) || !a.Key.Equal(b.Key) {
+			t.Errorf("%s was made again", name)
+		}
+		for _, file := range []string{name + ".crt", name + ".key"} {
+			info, err := os.Stat(d.Path("secrets", file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if mode := info.Mode().Perm(); mode != 0o600 {
+				t.Errorf("%s has mode %04o", file, mode)
+			}
+		}
+	}
+	if info, err := os.Stat(d.Path()); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("the directory has mode %v (%v)", info.Mode(), err)
+	}
+}
+
+// TestKilled: a pair of which only the key was written is made anew, and the others stay.
+func TestKilled(t *testing.T) {
+	d := dir(t)
+	first, err := d.Authorities()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(d.Path("secrets", "sa.crt")); err != nil {
+		t.Fatal(err)
+	}
+	again, err := d.Authorities()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !first.Cluster.Key.Equal(again.Cluster.Key) || first.ServiceAccount.Key.Equal(again.ServiceAccount.Key) {
+		t.Error("exactly the half written pair must be made anew")
+	}
+}
+
+// TestLock: one command at a time, and the second learns who the first is.
+func TestLock(t *testing.T) {
+	d := dir(t)
+	unlock, err := d.Lock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = d.Lock()
+	var locked *state.LockedError
+	if !errors.As(err, &locked) || locked.PID != os.Getpid() {
+		t.Fatalf("got %v, want a LockedError that names this process", err)
+	}
+	unlock()
+	unlock, err = d.Lock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlock()
+}
+
+func TestInventory(t *testing.T) {
+	d := dir(t)
+	if got, err := d.Inventory(); err != nil || got != nil {
+		t.Fatalf("got %v, %v of a cluster that nothing is known of", got, err)
+	}
+	want := &state.Inventory{
+		Cluster: "prod", KubernetesVersion: "v1.36.3", Server: "https://172.16.0.2:6443", ReadyTime: time.Unix(1, 0).UTC(),
+		Hosts: []state.Host{{Name: "node1", Role: spec.RoleControlPlane, Address: "172.16.0.2", Port: 22, User: "ops", NeedsPassword: true}},
+	}
+	if err := d.WriteInventory(want); err != nil {
+		t.Fatal(err)
+	}
+	got, err := d.Inventory()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}

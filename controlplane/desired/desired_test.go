@@ -1,0 +1,98 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package desired_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/desired"
+	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+)
+
+func controlPlane() *state.ControlPlane {
+	return &state.ControlPlane{
+		Cluster: &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "prod"}},
+		Object: &controlplanev1.KubexmControlPlane{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "prod", UID: "1"},
+			Spec: controlplanev1.KubexmControlPlaneSpec{
+				Version: "v1.36.3",
+				Node:    spec.Node{NodeLabels: map[string]string{"pool": "masters"}},
+				MachineTemplate: controlplanev1.MachineTemplate{
+					ObjectMeta: clusterv1.ObjectMeta{
+						Labels:      map[string]string{"team": "a", clusterv1.ClusterNameLabel: "not the user's to say"},
+						Annotations: map[string]string{"note": "b"},
+					},
+					Spec: controlplanev1.MachineTemplateSpec{
+						ReadinessGates: []clusterv1.MachineReadinessGate{{ConditionType: "Mine"}},
+						Deletion:       controlplanev1.MachineDeletion{NodeDrainTimeoutSeconds: ptr.To[int32](60)},
+					},
+				},
+			},
+		},
+	}
+}
+
+func TestMachine(t *testing.T) {
+	m := desired.Machine(controlPlane(), "prod-x", clusterv1.ContractVersionedObjectReference{Kind: "KubexmMachine", Name: "prod-x"})
+	labels := map[string]string{
+		"team": "a", clusterv1.ClusterNameLabel: "prod", clusterv1.MachineControlPlaneLabel: "", clusterv1.MachineControlPlaneNameLabel: "prod",
+	}
+	if diff := cmp.Diff(labels, m.Labels); diff != "" {
+		t.Errorf("labels (-want +got):\n%s", diff)
+	}
+	if !metav1.IsControlledBy(m, controlPlane().Object) {
+		t.Error("the control plane must own its Machines")
+	}
+	if m.Spec.Version != "v1.36.3" || m.Spec.Bootstrap.ConfigRef.Name != "prod-x" || *m.Spec.Deletion.NodeDrainTimeoutSeconds != 60 {
+		t.Errorf("spec %+v", m.Spec)
+	}
+	if last := m.Spec.ReadinessGates[len(m.Spec.ReadinessGates)-1].ConditionType; last != "Mine" || len(m.Spec.ReadinessGates) != 5 {
+		t.Errorf("gates %v, want ours and the user's", m.Spec.ReadinessGates)
+	}
+}
+
+// TestPropagate changes what may be changed in place, and nothing else.
+func TestPropagate(t *testing.T) {
+	c := controlPlane()
+	m := desired.Machine(c, "prod-x", clusterv1.ContractVersionedObjectReference{})
+	m.Labels["others"] = "stay"
+	before := m.DeepCopy()
+	desired.Propagate(c, m)
+	if diff := cmp.Diff(before, m); diff != "" {
+		t.Errorf("it must change nothing when nothing changed (-want +got):\n%s", diff)
+	}
+	c.Object.Spec.Version = "v1.37.0"
+	c.Object.Spec.MachineTemplate.Spec.Deletion.NodeDrainTimeoutSeconds = nil
+	desired.Propagate(c, m)
+	if m.Spec.Version != "v1.36.3" || m.Spec.Deletion.NodeDrainTimeoutSeconds != nil || m.Labels["others"] != "stay" {
+		t.Errorf("version %s, deletion %+v, labels %v", m.Spec.Version, m.Spec.Deletion, m.Labels)
+	}
+}
+
+func TestConfig(t *testing.T) {
+	config := desired.Config(controlPlane(), "prod-x")
+	if config.Spec.NodeLabels["pool"] != "masters" || config.Labels[clusterv1.ClusterNameLabel] != "prod" {
+		t.Errorf("config %+v", config)
+	}
+	if metav1.GetControllerOf(config) != nil {
+		t.Error("Cluster API makes the Machine its controller, and could not if there were one")
+	}
+}
+
+func TestLongNamesFitLabels(t *testing.T) {
+	c := controlPlane()
+	c.Object.Name = strings.Repeat("a", 100)
+	if problems := validation.IsValidLabelValue(desired.Labels(c)[clusterv1.MachineControlPlaneNameLabel]); len(problems) > 0 {
+		t.Error(problems)
+	}
+}

@@ -1,0 +1,117 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workload_test
+
+import (
+	"errors"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/workload"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
+)
+
+// serve answers paths of an API with bodies, and everything else with 404.
+func serve(t *testing.T, answers map[string]string) secret.Value {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		body, found := answers[r.URL.Path]
+		if !found {
+			w.WriteHeader(http.StatusNotFound)
+			body = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`
+		}
+		_, _ = w.Write([]byte(body)) // the client says if it got nothing
+	}))
+	t.Cleanup(server.Close)
+	return kubeconfig(t, server.URL, &clientcmdapi.AuthInfo{Token: "x"})
+}
+
+func kubeconfig(t *testing.T, server string, user *clientcmdapi.AuthInfo) secret.Value {
+	t.Helper()
+	out, err := clientcmd.Write(clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{"c": {Server: server}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"u": user},
+		Contexts:       map[string]*clientcmdapi.Context{"x": {Cluster: "c", AuthInfo: "u"}},
+		CurrentContext: "x",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return secret.New(out)
+}
+
+const (
+	configMap = "/api/v1/namespaces/kube-system/configmaps/kubeadm-config"
+	pods      = "/api/v1/namespaces/kube-system/pods/"
+	ready     = `{"kind":"Pod","apiVersion":"v1","status":{"conditions":[{"type":"Ready","status":"True"}]}}`
+)
+
+func look(t *testing.T, kubeconfig secret.Value) *state.Workload {
+	t.Helper()
+	view, err := workload.Connect(kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m"}}
+	m.Status.NodeRef.Name = "cp1"
+	return view.Look(t.Context(), []clusterv1.Machine{m, {ObjectMeta: metav1.ObjectMeta{Name: "without a Node"}}})
+}
+
+func TestLook(t *testing.T) {
+	w := look(t, serve(t, map[string]string{
+		configMap:                   `{"kind":"ConfigMap","apiVersion":"v1"}`,
+		pods + "kube-apiserver-cp1": ready,
+		pods + "kube-scheduler-cp1": ready,
+		pods + "etcd-cp1":           `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"etcd-cp1"},"status":{"phase":"Pending"}}`,
+	}))
+	want := map[string][]state.Component{"m": {
+		{Condition: state.APIServerPodHealthy},
+		{Condition: state.ControllerManagerPodHealthy, Problem: "the Pod kube-controller-manager-cp1 does not exist"},
+		{Condition: state.SchedulerPodHealthy},
+		{Condition: state.EtcdPodHealthy, Problem: "the Pod etcd-cp1 is Pending and not ready"},
+	}}
+	if diff := cmp.Diff(want, w.Components); diff != "" || w.Err != nil || !w.Initialized {
+		t.Errorf("error %v, initialized %v, components (-want +got):\n%s", w.Err, w.Initialized, diff)
+	}
+}
+
+func TestNotInitialized(t *testing.T) {
+	if w := look(t, serve(t, nil)); w.Err != nil || w.Initialized {
+		t.Errorf("an API server without kubeadm's ConfigMap: error %v, initialized %v", w.Err, w.Initialized)
+	}
+	if w := look(t, kubeconfig(t, "http://127.0.0.1:1", &clientcmdapi.AuthInfo{})); w.Err == nil || w.Initialized {
+		t.Errorf("no API server: error %v, initialized %v", w.Err, w.Initialized)
+	}
+}
+
+func TestConnectRunsNothing(t *testing.T) {
+	file := t.TempDir() + "/run"
+	k := kubeconfig(t, "http://127.0.0.1:1", &clientcmdapi.AuthInfo{Exec: &clientcmdapi.ExecConfig{
+		APIVersion: "client.authentication.k8s.io/v1", Command: "touch", Args: []string{file}, InteractiveMode: clientcmdapi.NeverExecInteractiveMode,
+	}})
+	_ = look(t, k)
+	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the kubeconfig's command was run (%v)", err)
+	}
+}
+
+func TestProblem(t *testing.T) {
+	waiting := corev1.ContainerStatus{Name: "etcd", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "etcd-cp1"}, Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{waiting}}}
+	if got, want := workload.Problem(pod), "the container etcd of the Pod etcd-cp1 waits: CrashLoopBackOff"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

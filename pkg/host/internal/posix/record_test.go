@@ -1,0 +1,84 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package posix
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+)
+
+func TestEntryRoundTrip(t *testing.T) {
+	want := entry{seq: 7, run: "run 1", node: "a/b", task: "", kind: "meta", word: "file", target: "/etc/it's; here %2F", data: []string{"0640", "-", ""}}
+	logs, err := parseLogs(nil, []byte(want.line()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff([]entry{want}, logs.entries, cmp.AllowUnexported(entry{})); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestLogs(t *testing.T) {
+	first := entry{seq: 1, run: "r1", node: "n1", task: "t", kind: "gone", word: "file", target: "/a"}
+	second := entry{seq: 2, run: "r1", node: "n1", task: "t", kind: "kept", word: "path", target: "/b"}
+	again := entry{seq: 4, run: "r2", node: "n2", task: "t", kind: "kept", word: "path", target: "/b"}
+	undo := first.line() + "\n" + second.line() + "+ 3 r1 n1 t gone file /torn" + "\n" + again.line() + "\n- 1 ;\n- 4" // the last line is torn, too
+	at := time.Unix(1700000000, 5).UTC()
+	journal := "\n" + journalLine("n1", host.JournalEntry{Run: "r1", Digest: "sha256:x", Time: at}) + "\n" +
+		journalLine("n2", host.JournalEntry{Run: "r1", Digest: "old", Time: at}) + "\n" + journalLine("n2", host.JournalEntry{Run: "r2", Digest: "new", Time: at}) + "\n" +
+		journalLine("gone", host.JournalEntry{Run: "r1", Time: at}) + "\n~ gone ;\n* torn r1 d"
+	logs, err := parseLogs([]byte(journal), []byte(undo))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff([]entry{second, again}, logs.entries, cmp.AllowUnexported(entry{})); d != "" {
+		t.Errorf("entries:\n%s", d)
+	}
+	if d := cmp.Diff(map[string]host.JournalEntry{
+		"n1": {Run: "r1", Digest: "sha256:x", Time: at}, "n2": {Run: "r2", Digest: "new", Time: at},
+	}, logs.journal); d != "" {
+		t.Errorf("journal:\n%s", d)
+	}
+	compacted, err := parseLogs([]byte(logs.journalLines()), []byte(logs.undoLines()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(logs, compacted, cmp.AllowUnexported(entry{}, *logs)); d != "" {
+		t.Errorf("compacted:\n%s", d)
+	}
+	if logs.lastSeq != 4 {
+		t.Errorf("last number %d", logs.lastSeq)
+	}
+	if got := logs.recorded("r1", "n1", "path", "/b"); got != 2 {
+		t.Errorf("recorded %d", got)
+	}
+	if got := logs.recorded("r2", "n1", "path", "/b"); got != 0 {
+		t.Errorf("recorded by another node: %d", got)
+	}
+	if got := strings.Join(logs.superseded("r2"), " "); got != "4 2" {
+		t.Errorf("superseded %q", got)
+	}
+}
+
+func FuzzLogs(f *testing.F) {
+	f.Add("* n r d 1.5 ;\n", "+ 1 r n t gone file /a ;\n- 1 ;\n")
+	f.Add("0 0 0 0 0 ", "- ;\n")
+	f.Fuzz(func(t *testing.T, journal, undo string) {
+		logs, err := parseLogs([]byte(journal), []byte(undo))
+		if err != nil {
+			return
+		}
+		for _, e := range logs.entries {
+			back, err := parseLogs(nil, []byte(e.line()))
+			if err != nil || len(back.entries) != 1 {
+				t.Fatalf("entry %+v does not come back from %q: %v", e, e.line(), err)
+			}
+		}
+	})
+}

@@ -1,0 +1,58 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ssh_test
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	cryptossh "golang.org/x/crypto/ssh"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/ssh"
+)
+
+// TestRecorder: a key that was accepted is known from then on, for that port alone, in a file that only its owner reads.
+func TestRecorder(t *testing.T) {
+	public, _, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := cryptossh.NewPublicKey(public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := ssh.Config{Address: "172.16.0.2", Port: 2222}
+	r := &ssh.Recorder{File: filepath.Join(t.TempDir(), "new", "known_hosts")}
+	var told string
+	if err := r.Accept(at, func(line string) { told = line })(key); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(r.File); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	known, err := ssh.ReadKnown(r.File)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := known.Pin(at); got == "" || got != told {
+		t.Errorf("the pin is %q, and %q was told", got, told)
+	}
+	if got := known.Pin(ssh.Config{Address: "172.16.0.2"}); got != "" {
+		t.Errorf("another port has the pin %q", got)
+	}
+	if err := ssh.Refuse(key); !errors.Is(err, ssh.ErrUnknownKey) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestKnowsNobody(t *testing.T) {
+	known, err := ssh.ReadKnown()
+	if err != nil || known.Pin(ssh.Config{Address: "172.16.0.2"}) != "" {
+		t.Errorf("no files know nobody; got %v", err)
+	}
+}

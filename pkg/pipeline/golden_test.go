@@ -1,0 +1,207 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package pipeline_test
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pipeline"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// bundle has a manifest and no contents: plans are made without reading any.
+func bundle(t testing.TB) *artifact.Bundle {
+	t.Helper()
+	b, err := artifact.Open(t.Context(), filepath.Join("testdata", "bundle"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// machine is a real machine as its observation tells it, and container a host that is one.
+var (
+	machine = host.System{
+		Hostname: "m", OSID: "debian", OSVersion: "12", Arch: "amd64", Kernel: "6.1.0", CgroupVersion: 2, CPUs: 4,
+		Nameservers: []string{"192.168.0.53"},
+	}
+	container = host.System{
+		Hostname: "c", OSID: "debian", OSVersion: "12", Arch: "amd64", Kernel: "6.1.0", CgroupVersion: 1, CPUs: 2, Container: "docker",
+		Nameservers: []string{"127.0.0.11"}, MissingCapabilities: []string{"sys_resource"},
+	}
+)
+
+// node is a host of the cluster prod, changed by the functions.
+func node(name, address string, role spec.Role, sys host.System, change ...func(*spec.Target)) pipeline.Node {
+	t := spec.Target{
+		ClusterName: "prod", KubernetesVersion: "v1.36.3", Host: spec.Host{Name: name, Role: role, Address: address},
+	}
+	t.Cluster.ControlPlaneEndpoint.Address = "192.168.0.11"
+	for _, c := range change {
+		c(&t)
+	}
+	t.Default()
+	return pipeline.Node{Target: t, System: sys}
+}
+
+// custom sets all that a user may say of the cluster.
+func custom(t *spec.Target) {
+	c := &t.Cluster
+	c.ControlPlaneEndpoint = spec.ControlPlaneEndpoint{Domain: "api.example.com", Address: "192.168.0.11", Port: 8443}
+	c.Kubernetes.APIServer = spec.APIServer{CertSANs: []string{"api.example"}, ExtraArgs: []spec.Arg{{Name: "audit-log-maxage", Value: "7"}}}
+	c.Kubernetes.Kubelet.ExtraArgs = []spec.Arg{{Name: "v", Value: "4"}}
+	c.Kubernetes.Proxy = spec.Proxy{Mode: spec.ProxyNFTables, Masquerade: spec.MasqueradeAll}
+	c.Kubernetes.FeatureGates = []spec.FeatureGate{{Name: "InPlacePodVerticalScaling", State: spec.FeatureDisabled}}
+	c.Etcd.DataDir = "/data/etcd"
+	c.ContainerRuntime.DataDir = "/data/containerd"
+	c.ContainerRuntime.Registries = spec.Registries{
+		Mirrors:  []spec.Mirror{{Registry: "docker.io", Endpoints: []string{"https://mirror.prod.example:5000"}}},
+		Insecure: []string{"mirror.prod.example:5000", "registry.test.example"},
+	}
+	c.Network.PodCIDRs, c.Network.ServiceCIDRs = []string{"10.20.0.0/16"}, []string{"10.30.0.0/16"}
+	c.Network.Flannel = spec.Flannel{Backend: spec.FlannelHostGW, MTU: 1400}
+	c.DNS = spec.DNS{
+		ClusterDomain: "prod.example", EtcHosts: []spec.HostEntry{{Address: "192.168.0.7", Hostnames: []string{"store.example"}}},
+		CoreDNS: spec.CoreDNS{
+			UpstreamServers: []string{"192.168.0.54"},
+			ExternalZones:   []spec.ExternalZone{{Zones: []string{"corp.example:1053"}, Nameservers: []string{"192.168.0.55"}, CacheSeconds: 5}},
+		},
+	}
+	c.System.Packages.Debs = []string{"nfs-common", "socat=1.7.4.4-2"}
+	c.System.Sysctls = []spec.Sysctl{{Name: "net.core.somaxconn", Value: "4096"}}
+	c.System.Modules = []string{"nf_conntrack"}
+	c.System.EtcHosts = []spec.HostEntry{{Address: "192.168.0.7", Hostnames: []string{"store.example", "store"}}}
+	t.Node = spec.Node{
+		Kubelet:    spec.Kubelet{MaxPods: 50},
+		NodeLabels: map[string]string{"disk": "ssd", "topology.kubernetes.io/zone": "a"},
+		NodeTaints: []corev1.Taint{{Key: "dedicated", Value: "db", Effect: corev1.TaintEffectNoSchedule}},
+		Files: []spec.File{
+			{Path: "/etc/app/motd", Content: "hello\n"},
+			{Path: "/etc/app/token", Owner: "app:app", ContentFrom: spec.ContentSource{Secret: spec.SecretKey{Name: "app", Key: "token"}}},
+		},
+		PreCommands: []string{"systemctl mask apt-daily.timer", "set -e\ntouch /a\ntouch /b"}, PostCommands: []string{"echo done"},
+	}
+	t.Host.InternalAddresses, t.Host.ProviderID = []string{"10.0.0." + t.Host.Address[len("192.168.0."):]}, "kubexm://prod/"+t.Host.Name
+}
+
+// scenario is a plan that is kept as a golden file.
+type scenario struct {
+	name string
+	make func() (*plan.Plan, error)
+}
+
+func scenarios(b *artifact.Bundle) []scenario {
+	control, worker := spec.RoleControlPlane, spec.RoleWorker
+	keep := func(t *spec.Target) {
+		t.Cluster.System.Swap, t.Cluster.System.Firewall = spec.PolicyKeep, spec.PolicyKeep
+	}
+	resolved := machine
+	resolved.Nameservers, resolved.UpstreamNameservers = []string{"127.0.0.53"}, []string{"192.168.0.53", "fe80::1%eth0", "2001:db8::53"}
+	return []scenario{
+		{"control-plane-machine", func() (*plan.Plan, error) {
+			return pipeline.CreateControlPlane(node("cp1", "192.168.0.11", control, machine), b)
+		}},
+		{"control-plane-container", func() (*plan.Plan, error) {
+			return pipeline.CreateControlPlane(node("cp1", "192.168.0.11", control, container), b)
+		}},
+		{"control-plane-custom", func() (*plan.Plan, error) {
+			return pipeline.CreateControlPlane(node("cp1", "192.168.0.11", control, machine, custom), b)
+		}},
+		{"worker-machine", func() (*plan.Plan, error) {
+			return pipeline.JoinWorker(node("w1", "192.168.0.21", worker, machine), b)
+		}},
+		{"worker-own-resolv-keep", func() (*plan.Plan, error) {
+			return pipeline.JoinWorker(node("w1", "192.168.0.21", worker, resolved, keep), b)
+		}},
+		{"worker-custom", func() (*plan.Plan, error) {
+			return pipeline.JoinWorker(node("w1", "192.168.0.21", worker, container, custom), b)
+		}},
+		{"cluster", func() (*plan.Plan, error) {
+			return pipeline.CreateCluster("prod", []pipeline.Node{
+				node("w1", "192.168.0.21", worker, machine),
+				node("cp1", "192.168.0.11", control, machine),
+				node("w2", "192.168.0.22", worker, container),
+			}, b)
+		}},
+	}
+}
+
+func TestGolden(t *testing.T) {
+	for _, tt := range scenarios(bundle(t)) {
+		t.Run(tt.name, func(t *testing.T) {
+			p, err := tt.make()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var text strings.Builder
+			if err := p.Text(&text); err != nil {
+				t.Fatal(err)
+			}
+			golden(t, tt.name+".golden", text.String())
+			roundTrip(t, p)
+		})
+	}
+}
+
+// The targets of the goldens are ones that a user may have.
+func TestGoldenTargetsAreValid(t *testing.T) {
+	for _, change := range []func(*spec.Target){func(*spec.Target) {}, custom} {
+		n := node("cp1", "192.168.0.11", spec.RoleControlPlane, machine, change)
+		if errs := n.Target.Validate(field.NewPath("target")); len(errs) > 0 {
+			t.Error(errs.ToAggregate())
+		}
+	}
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(got), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s differs; if it should, run go test -update:\n%s", path, diff)
+	}
+}
+
+// roundTrip writes p, reads it back, and wants the same.
+func roundTrip(t *testing.T, p *plan.Plan) {
+	t.Helper()
+	var written bytes.Buffer
+	if err := p.Write(&written); err != nil {
+		t.Fatal(err)
+	}
+	read, err := plan.Read(&written)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := p.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := read.Digest(); err != nil || got != want {
+		t.Errorf("read back, the plan's digest is %s (%v), not %s", got, err, want)
+	}
+}

@@ -1,0 +1,110 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package pipeline_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pipeline"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+)
+
+func TestRefuses(t *testing.T) {
+	b := bundle(t)
+	control := func(name string, change ...func(*spec.Target)) pipeline.Node {
+		return node(name, "192.168.0.11", spec.RoleControlPlane, machine, change...)
+	}
+	worker := func(name string, change ...func(*spec.Target)) pipeline.Node {
+		return node(name, "192.168.0.21", spec.RoleWorker, machine, change...)
+	}
+	arm, unseen := machine, host.System{}
+	arm.Arch = "arm64"
+	file := func(f spec.File) func(*spec.Target) {
+		return func(t *spec.Target) { t.Node.Files = []spec.File{f} }
+	}
+
+	for _, tt := range []struct {
+		name string
+		make func() (*plan.Plan, error)
+		want []string
+	}{
+		{"a worker as control plane", func() (*plan.Plan, error) { return pipeline.CreateControlPlane(worker("w1"), b) },
+			[]string{"host w1", `its role is "worker"`, "control-plane"}},
+		{"a control plane host as worker", func() (*plan.Plan, error) { return pipeline.JoinWorker(control("cp1"), b) },
+			[]string{"host cp1", `its role is "control-plane"`}},
+		{"no control plane", func() (*plan.Plan, error) { return pipeline.CreateCluster("prod", []pipeline.Node{worker("w1")}, b) },
+			[]string{"cluster prod", "no host has the role control-plane"}},
+		{"two of them", func() (*plan.Plan, error) {
+			return pipeline.CreateCluster("prod", []pipeline.Node{control("cp1"), control("cp2")}, b)
+		}, []string{"cp1, cp2", "one host"}},
+		{"another cluster's host", func() (*plan.Plan, error) {
+			return pipeline.CreateCluster("prod", []pipeline.Node{control("cp1"), worker("w1", func(t *spec.Target) { t.ClusterName = "test" })}, b)
+		}, []string{"host w1 is for cluster test"}},
+		{"a name twice", func() (*plan.Plan, error) {
+			return pipeline.CreateCluster("prod", []pipeline.Node{control("n1"), worker("n1")}, b)
+		}, []string{"n1/os/system/system/swap is there twice"}},
+		{"no endpoint", func() (*plan.Plan, error) {
+			return pipeline.JoinWorker(worker("w1", func(t *spec.Target) { t.Cluster.ControlPlaneEndpoint = spec.ControlPlaneEndpoint{} }), b)
+		}, []string{"host w1", "cluster.controlPlaneEndpoint", "give the address"}},
+		{"a host that was not observed", func() (*plan.Plan, error) {
+			return pipeline.JoinWorker(node("w1", "192.168.0.21", spec.RoleWorker, unseen), b)
+		}, []string{"host w1", "architecture is not known"}},
+		{"an architecture that the bundle lacks", func() (*plan.Plan, error) {
+			return pipeline.JoinWorker(node("w1", "192.168.0.21", spec.RoleWorker, arm), b)
+		}, []string{"host w1", "arm64", "containerd v2.4.2 amd64"}},
+		{"another version than the bundle's", func() (*plan.Plan, error) {
+			return pipeline.JoinWorker(worker("w1", func(t *spec.Target) { t.KubernetesVersion = "v1.35.0" }), b)
+		}, []string{"host w1", "is for Kubernetes v1.36.3, not v1.35.0"}},
+		{"a file of ours", func() (*plan.Plan, error) {
+			return pipeline.JoinWorker(worker("w1", file(spec.File{Path: "/etc/containerd/config.toml", Content: "x"})), b)
+		}, []string{"w1/runtime/containerd/containerd/config", "w1/os/user/system/files writes /etc/containerd/config.toml, too"}},
+		{"a set-user-ID file", func() (*plan.Plan, error) {
+			return pipeline.JoinWorker(worker("w1", file(spec.File{Path: "/opt/x", Mode: "4755", Content: "x"})), b)
+		}, []string{"host w1", "files[/opt/x].mode: 4755"}},
+		{"a mode that is none", func() (*plan.Plan, error) {
+			return pipeline.JoinWorker(worker("w1", file(spec.File{Path: "/opt/x", Mode: "rwx", Content: "x"})), b)
+		}, []string{"files[/opt/x].mode", "octal"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := tt.make()
+			if err == nil {
+				t.Fatal("it was planned")
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("the error says nothing of %q:\n%v", want, err)
+				}
+			}
+		})
+	}
+}
+
+// A plan depends on few facts of a host, and is stale when one of these is another.
+func TestStale(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		change func(*host.System)
+		want   bool
+	}{
+		{"nothing", func(*host.System) {}, false},
+		{"kernel", func(s *host.System) { s.Kernel = "6.2" }, false},
+		{"free space", func(s *host.System) { s.DiskFreeBytes = 1 }, false},
+		{"another missing capability", func(s *host.System) { s.MissingCapabilities = []string{"perfmon"} }, false},
+		{"architecture", func(s *host.System) { s.Arch = "arm64" }, true},
+		{"container", func(s *host.System) { s.Container = "docker" }, true},
+		{"control groups", func(s *host.System) { s.CgroupVersion = 1 }, true},
+		{"name servers", func(s *host.System) { s.Nameservers = []string{"127.0.0.53"} }, true},
+		{"name servers behind systemd-resolved", func(s *host.System) { s.UpstreamNameservers = []string{"192.168.0.54"} }, true},
+		{"OOM scores", func(s *host.System) { s.MissingCapabilities = []string{"sys_resource"} }, true},
+	} {
+		seen := machine
+		tt.change(&seen)
+		if got := pipeline.Stale(machine, seen); got != tt.want {
+			t.Errorf("%s: stale is %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}

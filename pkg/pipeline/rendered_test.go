@@ -1,0 +1,100 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package pipeline_test
+
+import (
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
+)
+
+// rendered is every text that a plan writes: files by their path, what is applied by its name. Secrets and outputs stand in
+// them as references.
+func rendered(p *plan.Plan) map[string]string {
+	all := make(map[string]string)
+	for i := range p.Graph().Len() {
+		texts(p.Graph().Node(i).Value.Step, all)
+	}
+	return all
+}
+
+// reference is the secret that a text consists of, or "".
+func reference(t step.Text) string {
+	if len(t) == 1 && t[0].Secret != nil {
+		return t[0].Secret.String()
+	}
+	return ""
+}
+
+func texts(s step.Step, into map[string]string) {
+	switch s := s.(type) {
+	case step.Sequence:
+		for _, p := range s.Parts {
+			texts(p, into)
+		}
+	case step.File:
+		if s.From == nil && reference(s.Content) == "" {
+			// A colon cannot stand in the name of a file of a Go module.
+			into[strings.ReplaceAll(strings.TrimPrefix(s.Path, "/"), ":", "_")] = s.Content.String()
+		}
+	case step.Block:
+		into[strings.TrimPrefix(s.Path, "/")+".block"] = s.Content
+	case step.Apply:
+		into["apply/"+strings.ReplaceAll(s.Title, " ", "-")+".yaml"] = s.Manifest.String()
+	case step.Release:
+		into["helm/"+s.Name+"-values.yaml"] = s.Values.String()
+	}
+}
+
+// TestRendered keeps the texts of the first scenario, and of the others those that differ from it.
+func TestRendered(t *testing.T) {
+	var plain map[string]string
+	for _, tt := range scenarios(bundle(t)) {
+		if tt.name == "cluster" {
+			continue // the same on more hosts
+		}
+		t.Run(tt.name, func(t *testing.T) {
+			p, err := tt.make()
+			if err != nil {
+				t.Fatal(err)
+			}
+			dir := filepath.Join("rendered", tt.name)
+			if *update {
+				if err := os.RemoveAll(filepath.Join("testdata", dir)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			all := rendered(p)
+			maps.DeleteFunc(all, func(name, text string) bool { return plain[name] == text })
+			if plain == nil {
+				plain = all
+			}
+			for name, text := range all {
+				golden(t, filepath.Join(dir, name), text)
+			}
+			var kept []string
+			err = filepath.WalkDir(filepath.Join("testdata", dir), func(path string, e fs.DirEntry, err error) error {
+				if err == nil && !e.IsDir() {
+					kept = append(kept, strings.TrimPrefix(path, filepath.Join("testdata", dir)+"/"))
+				}
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(slices.Sorted(slices.Values(kept)), slices.Sorted(maps.Keys(all))); diff != "" {
+				t.Errorf("other files are written:\n%s", diff)
+			}
+		})
+	}
+}

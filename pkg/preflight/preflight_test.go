@@ -1,0 +1,280 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package preflight_test
+
+import (
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/preflight"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func target(name string, role spec.Role, address string) spec.Target {
+	t := spec.Target{
+		ClusterName: "prod", KubernetesVersion: "v1.36.3",
+		Host: spec.Host{Name: name, Role: role, Address: address},
+	}
+	t.Default()
+	return t
+}
+
+// fit are the facts of a host that nothing is wrong with.
+func fit() *host.Facts {
+	return &host.Facts{
+		System: host.System{
+			Hostname: "node1", OSID: "debian", OSVersion: "12", Arch: "amd64", Kernel: "6.1.0-31-amd64", CgroupVersion: 2,
+			CPUs: 2, MemoryBytes: 4 << 30, DiskFreeBytes: 50 << 30, DiskTotalBytes: 100 << 30, User: "ops", Root: true,
+			Addresses: []string{"172.16.0.2/24"}, HostnameAddresses: []string{"172.16.0.2"},
+			Nameservers: []string{"172.16.0.1"}, TimeSync: "chrony.service",
+		},
+		Paths: map[string]host.Path{
+			"/etc/resolv.conf": {Exists: true, Size: 20}, "/etc/kubernetes": {}, "/var/lib/etcd": {},
+			"/etc/machine-id": {Exists: true, Content: []byte("0123456789abcdef0123456789abcdef\n")},
+		},
+		Units:   map[string]host.UnitState{"kubelet.service": {Load: "not-found"}},
+		Modules: map[string]bool{"overlay": true, "br_netfilter": true},
+		Ports:   map[int32]host.Listener{},
+		Commands: map[string]host.Result{
+			"preflight/processes":             {Stdout: []byte("bash\nsshd\nsystemd\n")},
+			"preflight/modprobe/overlay":      {},
+			"preflight/modprobe/br_netfilter": {},
+		},
+	}
+}
+
+// scenario is a host with something wrong.
+type scenario struct {
+	name   string
+	worker bool
+	spoil  func(t *spec.Target, f *host.Facts)
+}
+
+func scenarios() []scenario {
+	return []scenario{
+		{name: "nothing is wrong", spoil: func(*spec.Target, *host.Facts) {}},
+		{name: "no sudo", spoil: func(_ *spec.Target, f *host.Facts) { f.System.Root = false }},
+		{name: "unknown system", spoil: func(_ *spec.Target, f *host.Facts) { f.System.OSID, f.System.OSVersion = "centos", "7" }},
+		{name: "no os-release", spoil: func(_ *spec.Target, f *host.Facts) { f.System.OSID, f.System.OSVersion = "", "" }},
+		{name: "old release", spoil: func(_ *spec.Target, f *host.Facts) { f.System.OSVersion = "10" }},
+		{name: "unknown architecture", spoil: func(_ *spec.Target, f *host.Facts) { f.System.Arch = "riscv64" }},
+		{name: "other architecture than declared", spoil: func(t *spec.Target, _ *host.Facts) { t.Host.Arch = spec.ArchARM64 }},
+		{name: "one CPU", spoil: func(_ *spec.Target, f *host.Facts) { f.System.CPUs = 1 }},
+		{name: "a control plane with 3.7 GiB, some of 4 GB kept back", spoil: func(_ *spec.Target, f *host.Facts) { f.System.MemoryBytes = 3_810_000_000 }},
+		{name: "a control plane with 2 GiB", spoil: func(_ *spec.Target, f *host.Facts) { f.System.MemoryBytes = 2 << 30 }},
+		{name: "a worker with 2 GiB", worker: true, spoil: func(_ *spec.Target, f *host.Facts) { f.System.MemoryBytes = 2 << 30 }},
+		{name: "a worker with 1 GiB", worker: true, spoil: func(_ *spec.Target, f *host.Facts) { f.System.MemoryBytes = 1 << 30 }},
+		{name: "disk full", spoil: func(_ *spec.Target, f *host.Facts) { f.System.DiskFreeBytes = 3 << 30 }},
+		{name: "disk nearly full", spoil: func(_ *spec.Target, f *host.Facts) { f.System.DiskFreeBytes = 10 << 30 }},
+		{name: "disk nearly full with what we put there", spoil: func(_ *spec.Target, f *host.Facts) {
+			f.System.DiskFreeBytes, f.UndoEntries = 1<<30, 40
+		}},
+		{name: "old kernel", spoil: func(_ *spec.Target, f *host.Facts) { f.System.Kernel = "4.19.0-27-amd64" }},
+		{name: "kernel too old for nftables", spoil: func(t *spec.Target, f *host.Facts) {
+			t.Cluster.Kubernetes.Proxy.Mode, f.System.Kernel = spec.ProxyNFTables, "5.10.0-33-amd64"
+		}},
+		{name: "unreadable kernel", spoil: func(_ *spec.Target, f *host.Facts) { f.System.Kernel = "custom" }},
+		{name: "module not loaded but at hand", spoil: func(_ *spec.Target, f *host.Facts) { f.Modules["overlay"] = false }},
+		{name: "module that cannot be had", spoil: func(t *spec.Target, f *host.Facts) {
+			t.Cluster.System.Modules = []string{"ip_vs"}
+			f.Modules["br_netfilter"] = false
+			f.Commands["preflight/modprobe/br_netfilter"] = host.Result{ExitCode: 1}
+		}},
+		{name: "cgroup v1", spoil: func(_ *spec.Target, f *host.Facts) { f.System.CgroupVersion = 1 }},
+		{name: "a container without rights", spoil: func(_ *spec.Target, f *host.Facts) {
+			f.System.Container, f.System.MissingCapabilities = "docker", []string{"net_admin", "sys_admin", "sys_resource"}
+		}},
+		{name: "bad name", spoil: func(_ *spec.Target, f *host.Facts) { f.System.Hostname = "Node_1" }},
+		{name: "name resolves to loopback", spoil: func(_ *spec.Target, f *host.Facts) {
+			f.System.HostnameAddresses = []string{"127.0.1.1"}
+		}},
+		{name: "address of no interface", spoil: func(t *spec.Target, _ *host.Facts) {
+			t.Host.InternalAddresses = []string{"10.0.0.9"}
+		}},
+		{name: "address translated from outside", spoil: func(t *spec.Target, _ *host.Facts) {
+			t.Host.Address, t.Host.InternalAddresses = "203.0.113.7", []string{"172.16.0.2"}
+		}},
+		{name: "host in the network of pods", spoil: func(_ *spec.Target, f *host.Facts) {
+			f.System.Addresses = append(f.System.Addresses, "10.233.65.1/24")
+		}},
+		{name: "our own network of pods", spoil: func(_ *spec.Target, f *host.Facts) {
+			f.System.Addresses, f.UndoEntries = append(f.System.Addresses, "10.233.65.1/24"), 40
+		}},
+		{name: "clock a little ahead", spoil: func(_ *spec.Target, f *host.Facts) { f.ClockSkew = 1200 * time.Millisecond }},
+		{name: "clock far behind", spoil: func(_ *spec.Target, f *host.Facts) { f.ClockSkew = -90 * time.Second }},
+		{name: "no NTP", spoil: func(_ *spec.Target, f *host.Facts) { f.System.TimeSync = "" }},
+		{name: "no NTP in a container", spoil: func(_ *spec.Target, f *host.Facts) {
+			f.System.TimeSync, f.System.Container = "", "docker"
+		}},
+		{name: "another Kubernetes", spoil: func(_ *spec.Target, f *host.Facts) {
+			f.Paths["/etc/kubernetes"] = host.Path{Exists: true, Mode: fs.ModeDir, Entries: 4}
+			f.Paths["/var/lib/etcd"] = host.Path{Exists: true, Mode: fs.ModeDir, Entries: 1}
+			f.Units["kubelet.service"] = host.UnitState{Load: "loaded", Active: "active"}
+			f.Commands["preflight/processes"] = host.Result{Stdout: []byte("kube-apiserver\nkubelet\npause\nsshd\n")}
+		}},
+		{name: "an empty /etc/kubernetes", spoil: func(_ *spec.Target, f *host.Facts) {
+			f.Paths["/etc/kubernetes"] = host.Path{Exists: true, Mode: fs.ModeDir}
+		}},
+		{name: "our own Kubernetes", spoil: func(_ *spec.Target, f *host.Facts) {
+			f.Paths["/etc/kubernetes"] = host.Path{Exists: true, Mode: fs.ModeDir, Entries: 4}
+			f.Units["kubelet.service"] = host.UnitState{Load: "loaded", Active: "active"}
+			f.Ports[6443] = host.Listener{Process: "kube-apiserver", PID: 1}
+			f.Journal = map[string]host.JournalEntry{"node1/os/system/sysctls": {}}
+		}},
+		{name: "taken ports", spoil: func(_ *spec.Target, f *host.Facts) {
+			f.Ports[6443], f.Ports[10250] = host.Listener{Process: "nginx", PID: 711}, host.Listener{}
+		}},
+		{name: "a port that workers do not need", worker: true, spoil: func(_ *spec.Target, f *host.Facts) {
+			f.Ports[6443] = host.Listener{Process: "nginx", PID: 711}
+		}},
+		{name: "no resolv.conf", spoil: func(_ *spec.Target, f *host.Facts) { f.Paths["/etc/resolv.conf"] = host.Path{} }},
+		{name: "no name servers", spoil: func(_ *spec.Target, f *host.Facts) { f.System.Nameservers = nil }},
+		{name: "only a stub", spoil: func(_ *spec.Target, f *host.Facts) { f.System.Nameservers = []string{"127.0.0.11"} }},
+		{name: "systemd-resolved with upstream", spoil: func(_ *spec.Target, f *host.Facts) {
+			f.System.Nameservers, f.System.UpstreamNameservers = []string{"127.0.0.53"}, []string{"172.16.0.1"}
+		}},
+		{name: "a stub, and servers declared", spoil: func(t *spec.Target, f *host.Facts) {
+			f.System.Nameservers = []string{"127.0.0.11"}
+			t.Cluster.DNS.CoreDNS.UpstreamServers = []string{"172.16.0.1"}
+		}},
+		{name: "SELinux", spoil: func(_ *spec.Target, f *host.Facts) { f.System.SELinux = "Enforcing" }},
+		{name: "firewall", spoil: func(_ *spec.Target, f *host.Facts) { f.System.Firewall = "ufw" }},
+		{name: "firewall to be kept", spoil: func(t *spec.Target, f *host.Facts) {
+			f.System.Firewall, t.Node.System.Firewall = "firewalld", spec.PolicyKeep
+		}},
+		{name: "swap", spoil: func(_ *spec.Target, f *host.Facts) { f.System.Swap = []string{"/dev/sdb2", "/swapfile"} }},
+		{name: "swap to be kept", spoil: func(t *spec.Target, f *host.Facts) {
+			f.System.Swap, t.Cluster.System.Swap = []string{"/swapfile"}, spec.PolicyKeep
+		}},
+		{name: "swap of a container's machine", spoil: func(_ *spec.Target, f *host.Facts) {
+			f.System.Swap, f.System.Container = []string{"/dev/sdb2"}, "docker"
+		}},
+	}
+}
+
+// TestMessages keeps every message of every check in a file that a person can read.
+func TestMessages(t *testing.T) {
+	var got strings.Builder
+	for _, s := range scenarios() {
+		role := spec.RoleControlPlane
+		if s.worker {
+			role = spec.RoleWorker
+		}
+		on, f := target("node1", role, "172.16.0.2"), fit()
+		s.spoil(&on, f)
+		fmt.Fprintf(&got, "%s\n", s.name)
+		write(&got, preflight.Check(on, f))
+	}
+	compare(t, "messages.golden", got.String())
+}
+
+func write(w *strings.Builder, problems []preflight.Problem) {
+	for _, p := range problems {
+		fmt.Fprintf(w, "  %-7s  %s\n           %s\n           → %s\n", p.Severity, p.Check, p.Cause, p.Remedy)
+	}
+	w.WriteString("\n")
+}
+
+// TestCluster: what is wrong with hosts only in view of each other.
+func TestCluster(t *testing.T) {
+	other := func(change func(*host.Facts)) *host.Facts {
+		f := fit()
+		f.System.Hostname, f.System.Addresses = "node2", []string{"172.16.0.3/24"}
+		f.Paths["/etc/machine-id"] = host.Path{Exists: true, Content: []byte("fedcba9876543210fedcba9876543210\n")}
+		change(f)
+		return f
+	}
+	var got strings.Builder
+	for _, c := range []struct {
+		name   string
+		second *host.Facts
+	}{
+		{"two hosts", other(func(*host.Facts) {})},
+		{"one does not answer", nil},
+		{"one machine by two names", fit()},
+		{"a clone", other(func(f *host.Facts) { f.Paths["/etc/machine-id"] = fit().Paths["/etc/machine-id"] })},
+		{"no machine IDs", other(func(f *host.Facts) { delete(f.Paths, "/etc/machine-id") })},
+		{"one name", other(func(f *host.Facts) { f.System.Hostname = "node1" })},
+		{"the other's address", other(func(f *host.Facts) { f.System.Addresses = append(f.System.Addresses, "172.16.0.2/24") })},
+	} {
+		first, second := target("node1", spec.RoleControlPlane, "172.16.0.2"), target("node2", spec.RoleWorker, "172.16.0.3")
+		problems := preflight.CheckCluster([]spec.Target{second, first}, map[string]*host.Facts{"node1": fit(), "node2": c.second})
+		fmt.Fprintf(&got, "%s\n", c.name)
+		write(&got, problems)
+	}
+	compare(t, "cluster.golden", got.String())
+}
+
+// TestQuery: what Check looks at is what Query asks.
+func TestQuery(t *testing.T) {
+	q := preflight.Query(target("node1", spec.RoleControlPlane, "172.16.0.2"))
+	var asked []string
+	for _, p := range q.Paths {
+		asked = append(asked, p.Path)
+	}
+	asked = append(asked, q.Units...)
+	asked = append(asked, q.Modules...)
+	for _, c := range q.Commands {
+		asked = append(asked, c.ID)
+	}
+	for _, port := range q.Ports {
+		asked = append(asked, fmt.Sprint(port))
+	}
+	known := fit()
+	for path := range known.Paths {
+		if !strings.Contains(strings.Join(asked, " "), path) {
+			t.Errorf("path %s is looked at but not asked", path)
+		}
+	}
+	for id := range known.Commands {
+		if !strings.Contains(strings.Join(asked, " "), id) {
+			t.Errorf("command %s is looked at but not asked", id)
+		}
+	}
+	for _, port := range []string{"6443", "2379", "2380", "10250", "10257", "10259"} {
+		if !strings.Contains(strings.Join(asked, " "), port) {
+			t.Errorf("port %s is not asked", port)
+		}
+	}
+	for _, p := range q.Paths {
+		if p.Content && p.Path != "/etc/machine-id" {
+			t.Errorf("the content of %s is asked", p.Path)
+		}
+	}
+}
+
+func TestFailed(t *testing.T) {
+	warning, failure := preflight.Problem{Severity: preflight.Warning}, preflight.Problem{Severity: preflight.Error}
+	if preflight.Failed(nil) || preflight.Failed([]preflight.Problem{warning}) || !preflight.Failed([]preflight.Problem{warning, failure}) {
+		t.Error("Failed must report errors, and only these")
+	}
+}
+
+func compare(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got; -update writes it):\n%s", path, diff)
+	}
+}

@@ -1,0 +1,97 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package step_test
+
+import (
+	"testing"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
+)
+
+// journaled is the journal in which this node was finished with an input.
+func journaled(input string) map[string]host.JournalEntry {
+	return map[string]host.JournalEntry{"node": {Run: "r1", Digest: input}}
+}
+
+func TestCommandIsDone(t *testing.T) {
+	run := func(d step.Done) step.Command { return step.Command{Title: "x", Argv: []string{"x"}, Done: d} }
+	both := paths("/a", regular("", 0o644))
+	both.Units = map[string]host.UnitState{"a.service": {Active: "active"}}
+	crashed := paths("/a", regular("", 0o644))
+	crashed.Units = map[string]host.UnitState{"a.service": {Active: "failed"}}
+	there := paths("/a", regular("", 0o644))
+	there.Journal = journaled("other input")
+	const does = `
+		do command x ["x"] env [] stdin "" undo []`
+
+	decide(t, []decision{
+		{"never", run(step.Done{}), host.Facts{Journal: journaled("input")}, "command x: always → run" + does},
+		{"path is there", run(step.Done{Paths: []string{"/a"}}), paths("/a", regular("", 0o644)), "so already"},
+		{"path is not", run(step.Done{Paths: []string{"/a"}}), paths("/a", host.Path{}), "command x: /a is absent → run" + does},
+		{"path and unit", run(step.Done{Paths: []string{"/a"}, Units: []string{"a.service"}}), both, "so already"},
+		{"unit failed", run(step.Done{Paths: []string{"/a"}, Units: []string{"a.service"}}), crashed, "command x: a.service is failed → run" + does},
+		{"not journaled", run(step.Done{Journaled: true}), host.Facts{}, "command x: not done yet → run" + does},
+		{"journaled with other input", run(step.Done{Journaled: true}), host.Facts{Journal: journaled("other")}, "so already"},
+		{"same input", run(step.Done{SameInput: true}), host.Facts{Journal: journaled("input")}, "so already"},
+		{"other input", run(step.Done{SameInput: true}), host.Facts{Journal: journaled("other")}, "command x: done with another input → run" + does},
+		{"path, but not by us", run(step.Done{Paths: []string{"/a"}, Journaled: true}), paths("/a", regular("", 0o644)), "command x: not done yet → run" + does},
+		{"path and journal", run(step.Done{Paths: []string{"/a"}, Journaled: true}), there, "so already"},
+		{"all of it goes to the host", step.Command{
+			Title: "x", Argv: []string{"x", "y z"}, Env: []string{"A=b"}, Stdin: step.Secret("app", "password"), Undo: []string{"un", "x"},
+		}, host.Facts{}, `command x: always → run
+			do command x ["x" "y z"] env ["A=b"] stdin "hunter2" undo ["un" "x"]`},
+	})
+}
+
+func TestClaim(t *testing.T) {
+	c := step.Claim{Paths: []string{"/a", "/b"}, Cleanup: []step.Cleanup{{Title: "first", Argv: []string{"1"}}, {Title: "second", Argv: []string{"2"}}}}
+	decide(t, []decision{
+		{"recorded", c, host.Facts{Journal: journaled("any input")}, "so already"},
+		// Undo goes backwards: first, second, the paths.
+		{"not recorded", c, host.Facts{}, `
+			claim: not recorded → recorded
+			do claim /a /b
+			do command second [] env [] stdin "" undo ["2"]
+			do command first [] env [] stdin "" undo ["1"]`},
+		{"nothing but clean-up", step.Claim{Cleanup: c.Cleanup[:1]}, host.Facts{}, `
+			claim: not recorded → recorded
+			do command first [] env [] stdin "" undo ["1"]`},
+	})
+}
+
+func TestImport(t *testing.T) {
+	pause, etcd := step.Image{Ref: "r/pause:3", Digest: sha("pause"), Size: 1}, step.Image{Ref: "r/etcd:3", Digest: sha("etcd"), Size: 20}
+	proxy := step.Image{Ref: "r/proxy:1", Digest: sha("proxy"), Size: 300}
+	i := step.Import{Arch: "amd64", Images: []step.Image{pause, etcd, proxy}}
+	id := i.Observe().Commands[0].ID
+	list := func(lines string) host.Facts {
+		return host.Facts{Commands: map[string]host.Result{id: {Stdout: []byte("REF TYPE DIGEST SIZE PLATFORMS LABELS\n" + lines)}}}
+	}
+	row := func(m step.Image, digest string) string {
+		return m.Ref + " application/vnd.oci.image.manifest.v1+json " + digest + " 8.1 MiB linux/amd64 io.cri-containerd.image=managed\n"
+	}
+	const does = "do command import images [\"/usr/local/bin/ctr\" \"--namespace\" \"k8s.io\" \"images\" \"import\" \"--local\" \"-\"] env [] stdin \"\" undo []"
+	decide(t, []decision{
+		{"all there", i, list(row(etcd, sha("etcd")) + row(pause, sha("pause")) + row(proxy, sha("proxy"))), "so already"},
+		{"one is missing, one is another", i, list(row(pause, sha("pause")) + row(proxy, sha("old"))), `
+			image r/etcd:3: none → ` + sha("etcd")[:15] + `
+			image r/proxy:1: ` + sha("old")[:15] + ` → ` + sha("proxy")[:15] + `
+			stream images [r/etcd:3 r/proxy:1] [` + sha("etcd") + " " + sha("proxy") + `] 320 B
+			` + does},
+		{"containerd does not run", i, host.Facts{Commands: map[string]host.Result{id: {ExitCode: 1, Stderr: []byte("connection refused")}}}, `
+			image r/pause:3: none → ` + sha("pause")[:15] + `
+			image r/etcd:3: none → ` + sha("etcd")[:15] + `
+			image r/proxy:1: none → ` + sha("proxy")[:15] + `
+			stream images [r/pause:3 r/etcd:3 r/proxy:1] [` + sha("pause") + " " + sha("etcd") + " " + sha("proxy") + `] 321 B
+			` + does},
+	})
+	// Two imports on one host ask two questions.
+	var q host.Query
+	q.Merge(i.Observe())
+	q.Merge(step.Import{Arch: "amd64", Images: []step.Image{pause}}.Observe())
+	if len(q.Commands) != 2 {
+		t.Errorf("two imports ask %v", q.Commands)
+	}
+}

@@ -1,0 +1,130 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeadm_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/graph"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/kubeadm"
+)
+
+// values knows every secret and output.
+type values struct{}
+
+func (values) Secret(step.SecretRef) ([]byte, error) { return []byte("secret"), nil }
+func (values) Output(string) ([]byte, error)         { return []byte("abcdef.0123456789abcdef"), nil }
+
+// commands are the titles of the commands that s runs, given the paths that exist and whether it was finished; nil when
+// nothing differs.
+func commands(t *testing.T, s step.Step, finished bool, paths ...string) []string {
+	t.Helper()
+	f := &host.Facts{Paths: map[string]host.Path{}, Journal: map[string]host.JournalEntry{}}
+	for _, p := range paths {
+		f.Paths[p] = host.Path{Exists: true}
+	}
+	if finished {
+		f.Journal["node"] = host.JournalEntry{Digest: "other input"}
+	}
+	v := step.View{Facts: f, Values: values{}, Node: "node", Digest: "input"}
+	d, err := s.Precheck(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(d) == 0 {
+		return nil
+	}
+	e, err := s.(step.Actor).Effect(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := []string{}
+	for _, c := range e.Changes {
+		if c, ok := c.(host.Command); ok {
+			all = append(all, c.Title)
+		}
+	}
+	return all
+}
+
+func target(role spec.Role) *spec.Target {
+	t := &spec.Target{ClusterName: "prod", KubernetesVersion: "v1.36.3", Host: spec.Host{Name: "n1", Role: role, Address: "10.0.0.1"}}
+	t.Cluster.ControlPlaneEndpoint.Address = "10.0.0.1"
+	t.Default()
+	return t
+}
+
+func TestJoinIsCut(t *testing.T) {
+	target := target(spec.RoleWorker)
+	join := kubeadm.Join(kubeadm.Cluster{Name: "prod", Spec: target.Cluster}, kubeadm.NodeOf(target, ""),
+		graph.Output[string]{Name: "token"}, graph.Output[string]{Name: "joined"})
+	const conf, cert = "/etc/kubernetes/kubelet.conf", "/var/lib/kubelet/pki/kubelet-client-current.pem"
+	const bootstrap = "/etc/kubernetes/bootstrap-kubelet.conf"
+	for _, tt := range []struct {
+		name     string
+		finished bool
+		paths    []string
+		want     []string
+	}{
+		{"nothing is there", false, nil, []string{"kubeadm join"}},
+		{"cut before the kubelet had its certificate", false, []string{bootstrap, conf}, []string{"kubeadm join"}},
+		{"cut after that: kubeadm would refuse, for the Node is Ready", false, []string{bootstrap, conf, cert}, []string{}},
+		{"finished", true, []string{conf, cert}, nil},
+		{"finished, and its certificate was removed", true, []string{conf}, []string{"kubeadm join"}},
+	} {
+		if got := commands(t, join, tt.finished, tt.paths...); !slices.Equal(got, tt.want) || (got == nil) != (tt.want == nil) {
+			t.Errorf("%s: runs %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestInitIsCut(t *testing.T) {
+	target := target(spec.RoleControlPlane)
+	begin := kubeadm.Init(kubeadm.Cluster{Name: "prod", Spec: target.Cluster}, kubeadm.NodeOf(target, ""))
+	dns := kubeadm.DNS(graph.Output[string]{Name: "done"})
+	const conf, admin = "/etc/kubernetes/kubelet.conf", "/etc/kubernetes/admin.conf"
+	for _, tt := range []struct {
+		name     string
+		step     step.Step
+		finished bool
+		paths    []string
+		want     []string
+	}{
+		{"nothing is there", begin, false, nil, []string{"kubeadm init"}},
+		{"cut on the way", begin, false, []string{conf, admin}, []string{"kubeadm init"}},
+		{"finished, with another configuration", begin, true, []string{conf, admin}, nil},
+		{"finished, and somebody keeps admin.conf elsewhere", begin, true, []string{conf}, nil},
+		{"finished, and the host was wiped", begin, true, nil, []string{"kubeadm init"}},
+		{"no DNS server yet", dns, false, nil, []string{"deploy CoreDNS"}},
+		{"DNS server deployed", dns, true, nil, nil},
+	} {
+		if got := commands(t, tt.step, tt.finished, tt.paths...); !slices.Equal(got, tt.want) || (got == nil) != (tt.want == nil) {
+			t.Errorf("%s: runs %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+// What a command prints stands in errors and events, and what it is called with in the list of processes.
+func TestNoTokenIsPrinted(t *testing.T) {
+	target := target(spec.RoleControlPlane)
+	c, n := kubeadm.Cluster{Name: "prod", Spec: target.Cluster}, kubeadm.NodeOf(target, "")
+	token := graph.Output[string]{Name: "token"}
+	raw, err := step.Marshal(kubeadm.Init(c, n))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(raw), `"--skip-token-print"`) || !strings.Contains(string(raw), "show-join-command") {
+		t.Errorf("kubeadm init prints its token: %s", raw)
+	}
+	for _, p := range kubeadm.Join(c, n, token, token).(step.Sequence).Parts {
+		if c, ok := p.(step.Command); ok && strings.Contains(strings.Join(c.Argv, " "), "token") {
+			t.Errorf("%q", c.Argv)
+		}
+	}
+}
