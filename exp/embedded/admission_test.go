@@ -11,10 +11,10 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-func validating(name string, service *admissionregistrationv1.ServiceReference) []*admissionregistrationv1.ValidatingWebhookConfiguration {
+func validating(service *admissionregistrationv1.ServiceReference) []*admissionregistrationv1.ValidatingWebhookConfiguration {
 	return []*admissionregistrationv1.ValidatingWebhookConfiguration{{
 		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
-			Name: name, ClientConfig: admissionregistrationv1.WebhookClientConfig{Service: service},
+			Name: "validation.example.org", ClientConfig: admissionregistrationv1.WebhookClientConfig{Service: service},
 		}},
 	}}
 }
@@ -22,7 +22,7 @@ func validating(name string, service *admissionregistrationv1.ServiceReference) 
 func TestAdmission(t *testing.T) {
 	const name, path = "validation.example.org", "/validate-example"
 	service := &admissionregistrationv1.ServiceReference{Path: ptr.To(path)}
-	ours := validating(name, service)
+	ours := validating(service)
 	all, err := newAdmission(Options{ValidatingWebhooks: ours}, 4711, []byte("authority"))
 	if err != nil {
 		t.Fatal(err)
@@ -44,8 +44,8 @@ func TestAdmission(t *testing.T) {
 	}
 
 	for what, wrong := range map[string][]*admissionregistrationv1.ValidatingWebhookConfiguration{
-		"names no Service with a path": validating(name, nil),
-		"there are two of it":          append(validating(name, service), validating(name, service)...),
+		"names no Service with a path": validating(nil),
+		"there are two of it":          append(validating(service), validating(service)...),
 	} {
 		_, err := newAdmission(Options{ValidatingWebhooks: wrong}, 4711, nil)
 		if err == nil || !strings.Contains(err.Error(), what) || !strings.Contains(err.Error(), name) {

@@ -11,6 +11,7 @@ import (
 // Phase is what is being done with a component. Builds have phases of their own beside these (compiling, fetching modules …).
 type Phase string
 
+// The phases that are not a build's own.
 const (
 	PhaseWaiting     Phase = "waiting"     // another process makes it
 	PhaseDownloading Phase = "downloading" // N of M are bytes

@@ -260,7 +260,7 @@ func decompress(r io.Reader) (plain io.Reader, done func(), err error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		return zr, func() { zr.Close() }, nil
+		return zr, func() { _ = zr.Close() }, nil
 	case bytes.Equal(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}):
 		zr, err := zstd.NewReader(br, zstd.WithDecoderMaxWindow(128<<20))
 		if err != nil {

@@ -42,7 +42,7 @@ func (p *production) writeDirectory(ctx context.Context, m Manifest) (*Bundle, e
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	if err := p.fill(ctx, dir, m, data); err != nil {
 		return nil, err
 	}
@@ -179,7 +179,7 @@ func (p *production) writeArchive(ctx context.Context, m Manifest, form archiveF
 	if err != nil {
 		return nil, err
 	}
-	defer os.Remove(f.Name()) // it is gone if all went well
+	defer func() { _ = os.Remove(f.Name()) }() // it is gone if all went well
 	h := sha256.New()
 	err = p.repair(p.pack(ctx, io.MultiWriter(f, h), m, manifest, form))
 	if err := errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close()); err != nil {

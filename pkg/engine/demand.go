@@ -6,6 +6,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"errors"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
 )
@@ -93,7 +94,7 @@ func (s *scheduler) advanceGate(i int) {
 	s.work(func() func() {
 		out := s.gate(ctx, value)
 		return func() {
-			unneeded := context.Cause(ctx) == errUnneeded
+			unneeded := errors.Is(context.Cause(ctx), errUnneeded)
 			cancel(nil)
 			if out.err == nil || !unneeded {
 				s.ended(i, out)

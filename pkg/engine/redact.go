@@ -93,14 +93,14 @@ func (r *redactor) err(err error) error {
 		same = same && c.Message == he.Message && c.Output == he.Output && c.Remedy == he.Remedy
 		if he.Err != nil {
 			c.Err = r.err(he.Err)
-			same = same && c.Err == he.Err
+			same = same && c.Err == he.Err //nolint:errorlint // the very same error
 		}
 		clean.host = &c
 	}
 	switch {
 	case same:
 		return err
-	case err == error(he):
+	case err == error(he): //nolint:errorlint // the very same error
 		return clean.host
 	}
 	return clean

@@ -123,7 +123,7 @@ func (c *Cluster) wrap(err error) error {
 // withoutURL takes off the method and URL that net/http puts before a connection's error: the server has been named.
 func withoutURL(err error) error {
 	var u *url.Error
-	if errors.As(err, &u) && error(u) == err {
+	if errors.As(err, &u) && error(u) == err { //nolint:errorlint // the very same error
 		return u.Err
 	}
 	return err

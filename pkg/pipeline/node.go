@@ -72,7 +72,9 @@ func CreateCluster(name string, nodes []Node, b *artifact.Bundle) (*plan.Plan, e
 			continue
 		}
 		controlPlane(p, in)
-		p.Gate(module.BootstrapToken(in))
+	}
+	if len(workers) > 0 {
+		p.Gate(module.BootstrapToken(workers[0]))
 	}
 	for _, in := range workers {
 		worker(p, in)

@@ -108,3 +108,17 @@ func TestStale(t *testing.T) {
 		}
 	}
 }
+
+// A token that nobody would join with would be made at every look, and the cluster never be as declared.
+func TestNoTokenWithoutWorkers(t *testing.T) {
+	b := bundle(t)
+	p, err := pipeline.CreateCluster("alone", []pipeline.Node{node("cp1", "10.0.0.1", spec.RoleControlPlane, machine, func(x *spec.Target) { x.ClusterName = "alone" })}, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range p.Graph().Len() {
+		if id := p.Graph().Node(i).ID; strings.Contains(id, "token") {
+			t.Errorf("node %s has nobody to be for", id)
+		}
+	}
+}

@@ -32,7 +32,7 @@ kernel.panic_on_oops = 1
 FILE
 sysctl -q -p /etc/sysctl.d/90-kubernetes.conf
 grep -q '$worker' /etc/hosts || echo '$ADDRESS $worker' >>/etc/hosts
-mkdir -p /etc/containerd/certs.d /etc/kubernetes/pki /etc/kubernetes/manifests /lib/modules
+mkdir -p /etc/containerd/certs.d /etc/kubernetes/pki /etc/kubernetes/manifests /etc/kubernetes/patches /lib/modules
 cat >/etc/containerd/config.toml <<'FILE'
 version = 3
 root = "/var/lib/containerd"
@@ -89,6 +89,8 @@ RestartSec=5
 WantedBy=multi-user.target
 FILE
 : >/etc/kubernetes/resolv.conf
+echo 'cgroupDriver: cgroupfs' >/etc/kubernetes/patches/kubeletconfiguration.yaml
+[ -f /sys/fs/cgroup/cgroup.controllers ] || echo 'failCgroupV1: false' >>/etc/kubernetes/patches/kubeletconfiguration.yaml
 echo '$ca' | base64 -d >/etc/kubernetes/pki/ca.crt
 cat >/etc/kubernetes/discovery.conf <<'FILE'
 apiVersion: v1
@@ -118,6 +120,7 @@ nodeRegistration:
 discovery:
   file: {kubeConfigPath: /etc/kubernetes/discovery.conf}
   tlsBootstrapToken: $token
+patches: {directory: /etc/kubernetes/patches}
 timeouts: {kubeletHealthCheck: 1m}
 FILE
 systemctl daemon-reload

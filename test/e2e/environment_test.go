@@ -63,6 +63,7 @@ type environment struct {
 
 // start makes the hosts and the management cluster with our providers' components, and none of their managers yet.
 func start(t *testing.T) *environment {
+	t.Helper()
 	e := &environment{WithT: NewWithT(t), t: t, before: map[string]hosts.Snapshot{}}
 	e.SetDefaultEventuallyPollingInterval(poll)
 	e.SetDefaultEventuallyTimeout(time.Minute)

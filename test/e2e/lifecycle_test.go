@@ -62,6 +62,7 @@ func TestLifecycle(t *testing.T) {
 
 // in is the environment for a part of the test.
 func (e *environment) in(t *testing.T) *environment {
+	t.Helper()
 	part := *e
 	part.t, part.WithT = t, NewWithT(t)
 	part.SetDefaultEventuallyPollingInterval(poll)

@@ -108,13 +108,3 @@ func labelled(objects []*unstructured.Unstructured, labels map[string]string) []
 	}
 	return objects
 }
-
-// of are the objects of one kind.
-func of(objects []*unstructured.Unstructured, kind string) *unstructured.Unstructured {
-	for _, object := range objects {
-		if object.GetKind() == kind {
-			return object
-		}
-	}
-	return nil
-}

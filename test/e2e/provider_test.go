@@ -62,7 +62,7 @@ func (e *environment) install(program string) []*provider {
 }
 
 func (e *environment) freePort() int {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := new(net.ListenConfig).Listen(e.t.Context(), "tcp", "127.0.0.1:0")
 	e.Expect(err).NotTo(HaveOccurred())
 	defer listener.Close()
 	return listener.Addr().(*net.TCPAddr).Port

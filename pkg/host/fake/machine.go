@@ -104,7 +104,7 @@ func (m *Machine) Remove(file string) {
 	m.remove(file)
 }
 
-// SetUnit, SetSysctl, SetModule and SetPackage set what was there before anybody came.
+// SetUnit sets what was there before anybody came, as SetSysctl, SetModule and SetPackage do.
 func (m *Machine) SetUnit(name string, state host.UnitState) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

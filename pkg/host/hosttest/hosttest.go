@@ -167,10 +167,10 @@ func explain(err error) string {
 // hostErrors lists every *host.Error in err's tree.
 func hostErrors(err error) []*host.Error {
 	var found []*host.Error
-	if e, ok := err.(*host.Error); ok { //nolint:errorlint // this walks the tree itself
+	if e, ok := err.(*host.Error); ok {
 		found = append(found, e)
 	}
-	switch wrapped := err.(type) { //nolint:errorlint // see above
+	switch wrapped := err.(type) {
 	case interface{ Unwrap() error }:
 		if inner := wrapped.Unwrap(); inner != nil {
 			found = append(found, hostErrors(inner)...)

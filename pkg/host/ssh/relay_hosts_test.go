@@ -91,14 +91,14 @@ func relay(to, from net.Conn, delay time.Duration, rate float64, hold *atomic.Bo
 		}
 	}()
 	for p := range line {
-		time.Sleep(time.Until(p.due))
+		<-time.After(time.Until(p.due))
 		if hold.Load() {
 			continue // lost
 		}
 		if _, err := to.Write(p.bytes); err != nil {
 			_ = from.Close()
 		}
-		free.Put(p.bytes[:cap(p.bytes)]) //nolint:staticcheck // the slice's header is nothing beside its content
+		free.Put(p.bytes[:cap(p.bytes)])
 	}
 	_ = to.Close()
 }

@@ -39,6 +39,10 @@ type Cluster struct {
 	Out io.Writer
 }
 
+func (c *Cluster) say(format string, args ...any) {
+	_, _ = fmt.Fprintf(c.Out, format, args...) // a reader that is gone is no reason to stop
+}
+
 // Prove returns when all Nodes are Ready, all system pods run, and a pod has reached a Service on another Node by its name.
 func (c *Cluster) Prove(ctx context.Context) error {
 	nodes, err := c.readyNodes(ctx)
@@ -75,7 +79,7 @@ func (c *Cluster) readyNodes(ctx context.Context) ([]corev1.Node, error) {
 		return nil, fmt.Errorf("nodes are not Ready: %w", err)
 	}
 	for _, n := range nodes {
-		fmt.Fprintf(c.Out, "node %-12s Ready  %s  %s\n", n.Name, n.Status.NodeInfo.KubeletVersion, n.Status.NodeInfo.ContainerRuntimeVersion)
+		c.say("node %-12s Ready  %s  %s\n", n.Name, n.Status.NodeInfo.KubeletVersion, n.Status.NodeInfo.ContainerRuntimeVersion)
 	}
 	return nodes, nil
 }
@@ -113,7 +117,7 @@ func (c *Cluster) systemPods(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("pod %s does not run: %w", waiting, err)
 	}
-	fmt.Fprintf(c.Out, "%d system pods Running\n", running)
+	c.say("%d system pods Running\n", running)
 	return nil
 }
 
@@ -215,7 +219,7 @@ func (c *Cluster) serviceByName(ctx context.Context, nodes []corev1.Node, image 
 	if err != nil {
 		return fmt.Errorf("http://%s was not answered from node %s: %w (last: %w)", name, from, err, last)
 	}
-	fmt.Fprintf(c.Out, "http://%s answered by a pod on %s, asked from a pod on %s\n", name, to, from)
+	c.say("http://%s answered by a pod on %s, asked from a pod on %s\n", name, to, from)
 	return nil
 }
 

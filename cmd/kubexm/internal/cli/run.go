@@ -170,7 +170,7 @@ func runOn(ctx context.Context, hosts *access.Hosts, name string, c host.Command
 	if err != nil {
 		return ran{Host: name, ExitCode: notRun, Error: err.Error()}
 	}
-	defer h.Close()
+	defer func() { _ = h.Close() }()
 	result, err := h.Exec(ctx, c)
 	if err != nil {
 		return ran{Host: name, ExitCode: notRun, Error: err.Error()}

@@ -42,7 +42,7 @@ func (h *Host) Exec(ctx context.Context, c host.Command) (*host.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer p.Close()
+	defer func() { _ = p.Close() }()
 	return h.execResult(ctx, p, newFrameReader(p.out, mark), &stderr)
 }
 

@@ -45,7 +45,6 @@ type frameReader struct {
 	mark []byte
 	next []string // header that ended the body before it
 	body bool     // next has a body
-	err  error
 }
 
 func newFrameReader(r io.Reader, mark string) *frameReader {

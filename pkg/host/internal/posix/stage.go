@@ -222,7 +222,7 @@ func (s *session) stream(ctx context.Context, parts []part, tool string) error {
 	if err != nil {
 		return err
 	}
-	defer p.Close()
+	defer func() { _ = p.Close() }()
 	stop := context.AfterFunc(ctx, func() { _ = p.Close() })
 	defer stop()
 	in := newFrameReader(p.out, mark)
