@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -128,13 +129,23 @@ func rounds(ctx context.Context, l *lab, chosen []experiment, take note) error {
 		first += len(mine)
 		for round := range l.options.repeat {
 			name := e.measurements[0].name
-			l.log("%s …, round %d of %d", name, round+1, l.options.repeat)
+			l.log("%s …, round %d of %d, load %s", name, round+1, l.options.repeat, load())
 			if err := e.round(ctx, l, mine, round, take); err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}
 		}
 	}
 	return nil
+}
+
+// load is how busy this machine was in the last minute, as it tells it: figures from a busy one are worth little.
+func load() string {
+	content, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "unknown"
+	}
+	last, _, _ := strings.Cut(string(content), " ")
+	return last
 }
 
 // timed is how long f takes, in seconds.

@@ -41,7 +41,7 @@ func Claim(dataDir string) step.Step {
 		},
 		// kube-proxy mounts it, and has it made where it is not; it is not ours to keep as a claim would.
 		step.Directory{Path: "/lib/modules", Mode: 0o755},
-	)
+	).Until(step.Done{Journaled: true}) // once: /run is empty after a boot, and that is no drift
 }
 
 // Pods declares that pods will run, so that a reset removes them while containerd still runs: it comes after containerd
