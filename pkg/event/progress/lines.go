@@ -24,7 +24,7 @@ func (l *lines) update(p *place, e event.Event) {
 		l.run(e)
 		return
 	}
-	if e.Type != event.Failed && (l.quiet || !l.worth(p, e)) {
+	if e.Type != event.Failed && (l.quiet || p.now == "" || !l.worth(p, e)) {
 		return
 	}
 	l.write(e.Time, p.name, p.count(), p.now)
