@@ -93,8 +93,13 @@ func TestValidateUpdate(t *testing.T) {
 		change func(*controlplanev1.KubexmControlPlaneSpec)
 		want   []string
 	}{
-		"an API server's flag": {change: func(s *controlplanev1.KubexmControlPlaneSpec) {
-			s.Cluster.Kubernetes.APIServer.ExtraArgs = []spec.Arg{{Name: "v", Value: "3"}}
+		"an API server's flag": {
+			func(s *controlplanev1.KubexmControlPlaneSpec) {
+				s.Cluster.Kubernetes.APIServer.ExtraArgs = []spec.Arg{{Name: "v", Value: "3"}}
+			}, []string{"spec.cluster.kubernetes.apiServer"},
+		},
+		"a sysctl": {change: func(s *controlplanev1.KubexmControlPlaneSpec) {
+			s.Cluster.System.Sysctls = []spec.Sysctl{{Name: "vm.swappiness", Value: "0"}}
 		}},
 		"a timeout": {change: func(s *controlplanev1.KubexmControlPlaneSpec) {
 			s.MachineTemplate.Spec.Deletion.NodeDrainTimeoutSeconds = ptr.To[int32](60)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -53,6 +54,31 @@ func ValidateUpdate(old, updated *Cluster, path *field.Path) field.ErrorList {
 	}
 	if was, is := before.Network.ServiceCIDRs, after.Network.ServiceCIDRs; !slices.Equal(was, is) {
 		refuse(path.Child("network", "serviceCIDRs"), was, is)
+	}
+	return append(errs, frozen(before, after, path)...)
+}
+
+// frozen refuses changes of what kubeadm is told once, when it makes the control plane or joins a host, and of which
+// nothing would reach a host that runs already.
+func frozen(before, after *Cluster, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	was, is := before.Kubernetes, after.Kubernetes
+	for _, part := range []struct {
+		at   *field.Path
+		same bool
+	}{
+		{path.Child("kubernetes", "apiServer"), equality.Semantic.DeepEqual(was.APIServer, is.APIServer)},
+		{path.Child("kubernetes", "controllerManager"), equality.Semantic.DeepEqual(was.ControllerManager, is.ControllerManager)},
+		{path.Child("kubernetes", "scheduler"), equality.Semantic.DeepEqual(was.Scheduler, is.Scheduler)},
+		{path.Child("kubernetes", "kubelet"), equality.Semantic.DeepEqual(was.Kubelet, is.Kubelet)},
+		{path.Child("kubernetes", "proxy"), equality.Semantic.DeepEqual(was.Proxy, is.Proxy)},
+		{path.Child("kubernetes", "featureGates"), equality.Semantic.DeepEqual(was.FeatureGates, is.FeatureGates)},
+		{path.Child("etcd", "extraArgs"), equality.Semantic.DeepEqual(before.Etcd.ExtraArgs, after.Etcd.ExtraArgs)},
+	} {
+		if !part.same {
+			errs = append(errs, field.Forbidden(part.at,
+				"this version cannot change it on a running cluster: set it back to what it was, or create another cluster"))
+		}
 	}
 	return errs
 }
