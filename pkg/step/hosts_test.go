@@ -24,7 +24,7 @@ import (
 var pool *hosts.Pool
 
 func TestMain(m *testing.M) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	var err error
 	pool, err = hosts.Start(ctx, hosts.Options{Name: fmt.Sprintf("steps-%d", os.Getpid()), Count: 1})
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	code := m.Run()
-	if err := pool.Stop(ctx); err != nil {
+	if err := pool.Stop(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
 	}

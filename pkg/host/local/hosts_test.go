@@ -28,7 +28,7 @@ func TestOnHost(t *testing.T) {
 		testWholeMachine(t)
 		return
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 9*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 25*time.Minute)
 	defer cancel()
 	pool, err := hosts.Start(ctx, hosts.Options{Name: fmt.Sprintf("hosttest-local-%d", os.Getpid()), Count: 1})
 	if err != nil {
@@ -48,7 +48,7 @@ func TestOnHost(t *testing.T) {
 	}
 	for _, user := range []string{hosts.Root, hosts.Ops} {
 		t.Run(user, func(t *testing.T) {
-			run := fmt.Sprintf("cd /tmp && env %s=%s %s -test.run '^TestOnHost$' -test.v -test.timeout 8m", onHost, user, binary)
+			run := fmt.Sprintf("cd /tmp && env %s=%s %s -test.run '^TestOnHost$' -test.v -test.timeout 12m", onHost, user, binary)
 			out, err := machine.Command(ctx, "su", user, "-c", run).CombinedOutput()
 			if err != nil || !strings.Contains(string(out), "--- PASS: TestOnHost") {
 				t.Errorf("on the host: %v\n%s", err, out)

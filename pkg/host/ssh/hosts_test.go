@@ -29,7 +29,7 @@ var pool *hosts.Pool
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
 
 func testMain(m *testing.M) int {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	dir, err := os.MkdirTemp("", "hosttest-ssh") // for OpenSSH, which wants files
 	if err == nil {
@@ -41,7 +41,7 @@ func testMain(m *testing.M) int {
 		return 1
 	}
 	code := m.Run()
-	if err := pool.Stop(ctx); err != nil {
+	if err := pool.Stop(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
 	}
