@@ -43,6 +43,10 @@ type Cluster struct {
 	// +optional
 	System System `json:"system,omitempty,omitzero"`
 
+	// certificates is for how long certificates are made, and when they are renewed.
+	// +optional
+	Certificates Certificates `json:"certificates,omitempty,omitzero"`
+
 	// artifacts is where binaries, images and charts come from.
 	// +optional
 	Artifacts Artifacts `json:"artifacts,omitempty,omitzero"`
@@ -51,12 +55,13 @@ type Cluster struct {
 // Default fills what was left out.
 func (c *Cluster) Default() {
 	c.Kubernetes.setDefaults()
-	c.Etcd.setDefaults()
+	c.Etcd.setDefaults(c.Kubernetes.Type)
 	c.ContainerRuntime.setDefaults()
 	c.ControlPlaneEndpoint.setDefaults()
 	c.Network.setDefaults()
 	c.DNS.setDefaults()
 	c.System.setDefaults()
+	c.Certificates.setDefaults()
 }
 
 // Validate checks a cluster that has its defaults.
@@ -68,6 +73,7 @@ func (c *Cluster) Validate(path *field.Path) field.ErrorList {
 	errs = append(errs, c.Network.validate(path.Child("network"))...)
 	errs = append(errs, c.DNS.validate(path.Child("dns"))...)
 	errs = append(errs, c.System.validate(path.Child("system"))...)
+	errs = append(errs, c.Certificates.validate(path.Child("certificates"))...)
 	errs = append(errs, c.Artifacts.validate(path.Child("artifacts"))...)
 	return append(errs, c.validateTogether(path)...)
 }

@@ -5,6 +5,7 @@ package spec
 
 import (
 	"regexp"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -102,12 +103,24 @@ func (f *File) validate(path *field.Path) field.ErrorList {
 	case f.Content != "" && f.ContentFrom != (ContentSource{}):
 		errs = append(errs, field.Forbidden(from, "a file's content comes from one place: remove contentFrom or content"))
 	case f.Content == "":
-		if len(validation.IsDNS1123Subdomain(secret.Name)) > 0 {
-			errs = append(errs, field.Invalid(from.Child("secret", "name"), secret.Name, "use the name of a Secret"))
-		}
+		errs = append(errs, validateSecretName(from.Child("secret", "name"), secret.Name)...)
 		if len(validation.IsConfigMapKey(secret.Key)) > 0 {
 			errs = append(errs, field.Invalid(from.Child("secret", "key"), secret.Key, "use a key of the Secret's data"))
 		}
 	}
 	return errs
+}
+
+// ownSecrets are the names by which plans know the cluster's own key pairs and its kubeconfig.
+var ownSecrets = []string{"ca", "etcd", "proxy", "sa", "kubeconfig"}
+
+// validateSecretName checks the name of a user's Secret.
+func validateSecretName(path *field.Path, name string) field.ErrorList {
+	switch {
+	case len(validation.IsDNS1123Subdomain(name)) > 0:
+		return field.ErrorList{field.Invalid(path, name, "use the name of a Secret")}
+	case slices.Contains(ownSecrets, name):
+		return field.ErrorList{field.Invalid(path, name, "this is what the cluster's own key pairs are called: give the Secret another name")}
+	}
+	return nil
 }

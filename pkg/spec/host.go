@@ -12,15 +12,22 @@ import (
 
 // Role is what a host is for.
 //
-// +kubebuilder:validation:Enum=control-plane;worker
+// +kubebuilder:validation:Enum=control-plane;worker;etcd;loadbalancer
 type Role string
 
 const (
-	// RoleControlPlane hosts run the API server, the controllers and, with kubeadm's etcd, etcd.
+	// RoleControlPlane hosts run the API server, the controllers and, where etcd has no hosts of its own, etcd.
 	RoleControlPlane Role = "control-plane"
 	// RoleWorker hosts run pods.
 	RoleWorker Role = "worker"
+	// RoleEtcd hosts run etcd and nothing else.
+	RoleEtcd Role = "etcd"
+	// RoleLoadBalancer hosts carry requests to the API servers and do nothing else.
+	RoleLoadBalancer Role = "loadbalancer"
 )
+
+// IsNode reports whether a host with this role becomes a Node.
+func (r Role) IsNode() bool { return r == RoleControlPlane || r == RoleWorker }
 
 // Arch is a host's processor architecture, as Go names it.
 //
@@ -101,7 +108,7 @@ func (h *Host) Validate(path *field.Path) field.ErrorList {
 		errs = append(errs, field.Invalid(path.Child("name"), h.Name,
 			"use at most 63 lower-case letters, digits, '-' and '.', beginning and ending with a letter or digit, and not localhost"))
 	}
-	errs = append(errs, oneOf(path.Child("role"), h.Role, RoleControlPlane, RoleWorker)...)
+	errs = append(errs, oneOf(path.Child("role"), h.Role, RoleControlPlane, RoleWorker, RoleEtcd, RoleLoadBalancer)...)
 	if h.Arch != "" {
 		errs = append(errs, oneOf(path.Child("arch"), h.Arch, ArchAMD64, ArchARM64)...)
 	}

@@ -4,6 +4,7 @@
 package spec
 
 import (
+	"fmt"
 	"net/netip"
 	"regexp"
 	"slices"
@@ -14,11 +15,15 @@ import (
 
 // KubernetesType is how Kubernetes is installed.
 //
-// +kubebuilder:validation:Enum=kubeadm
+// +kubebuilder:validation:Enum=kubexm;kubeadm
 type KubernetesType string
 
-// KubernetesKubeadm installs the control plane as static pods by kubeadm's phases.
-const KubernetesKubeadm KubernetesType = "kubeadm"
+const (
+	// KubernetesKubexm runs every component as a systemd unit, with certificates and configuration made here.
+	KubernetesKubexm KubernetesType = "kubexm"
+	// KubernetesKubeadm installs the control plane as static pods by kubeadm's phases.
+	KubernetesKubeadm KubernetesType = "kubeadm"
+)
 
 // Kubernetes is how Kubernetes is installed and how its components are set. Its version is not here: it is a cluster's
 // and a Machine's own field.
@@ -146,7 +151,7 @@ type Kubelet struct {
 
 // ProxyMode is what kube-proxy programs services with.
 //
-// +kubebuilder:validation:Enum=iptables;nftables
+// +kubebuilder:validation:Enum=iptables;nftables;ipvs
 type ProxyMode string
 
 const (
@@ -154,6 +159,8 @@ const (
 	ProxyIPTables ProxyMode = "iptables"
 	// ProxyNFTables programs services with nftables, which needs Linux 5.13 or later.
 	ProxyNFTables ProxyMode = "nftables"
+	// ProxyIPVS programs services with IPVS, which needs the kernel modules ip_vs, ip_vs_rr and nf_conntrack.
+	ProxyIPVS ProxyMode = "ipvs"
 )
 
 // Masquerade is which traffic to a service's cluster IP leaves with the Node's address as its source.
@@ -179,6 +186,24 @@ type Proxy struct {
 	// masquerade is which traffic to a service's cluster IP leaves with the Node's address as its source. If unset, OffCluster.
 	// +optional
 	Masquerade Masquerade `json:"masquerade,omitempty"`
+
+	// ipvs sets the mode ipvs.
+	// +optional
+	IPVS IPVS `json:"ipvs,omitempty,omitzero"`
+}
+
+// IPVS sets kube-proxy's mode ipvs.
+//
+// +kubebuilder:validation:MinProperties=1
+type IPVS struct {
+	// excludeCIDRs are networks whose IPVS rules kube-proxy leaves alone, such as that of a virtual address.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=43
+	ExcludeCIDRs []string `json:"excludeCIDRs,omitempty"`
 }
 
 // FeatureState is whether a feature gate is on.
@@ -221,16 +246,30 @@ var removedGates = []string{"CSIStorageCapacity", "ExpandCSIVolumes", "TTLAfterF
 var gateName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*$`)
 
 func (k *Kubernetes) validate(path *field.Path) field.ErrorList {
-	errs := oneOf(path.Child("type"), k.Type, KubernetesKubeadm)
+	errs := oneOf(path.Child("type"), k.Type, KubernetesKubexm, KubernetesKubeadm)
 	errs = append(errs, validateSANs(path.Child("apiServer", "certSANs"), k.APIServer.CertSANs)...)
 	errs = append(errs, validateArgs(path.Child("apiServer", "extraArgs"), k.APIServer.ExtraArgs, apiServerFlags)...)
 	errs = append(errs, validateArgs(path.Child("controllerManager", "extraArgs"), k.ControllerManager.ExtraArgs, controllerManagerFlags)...)
 	errs = append(errs, validateArgs(path.Child("scheduler", "extraArgs"), k.Scheduler.ExtraArgs, schedulerFlags)...)
 	errs = append(errs, k.Kubelet.validate(path.Child("kubelet"))...)
-	errs = append(errs, oneOf(path.Child("proxy", "mode"), k.Proxy.Mode, ProxyIPTables, ProxyNFTables)...)
-	errs = append(errs, oneOf(path.Child("proxy", "masquerade"), k.Proxy.Masquerade, MasqueradeOffCluster, MasqueradeAll)...)
+	errs = append(errs, k.Proxy.validate(path.Child("proxy"))...)
 	errs = append(errs, validateGates(path.Child("featureGates"), k.FeatureGates)...)
 	return append(errs, inRange(path.Child("nodeCIDRMaskSize"), int64(k.NodeCIDRMaskSize), 16, 28)...)
+}
+
+func (p *Proxy) validate(path *field.Path) field.ErrorList {
+	errs := oneOf(path.Child("mode"), p.Mode, ProxyIPTables, ProxyNFTables, ProxyIPVS)
+	errs = append(errs, oneOf(path.Child("masquerade"), p.Masquerade, MasqueradeOffCluster, MasqueradeAll)...)
+	exclude := path.Child("ipvs", "excludeCIDRs")
+	if len(p.IPVS.ExcludeCIDRs) > 0 && p.Mode != ProxyIPVS {
+		errs = append(errs, field.Forbidden(exclude, fmt.Sprintf("the mode is %s: remove it, or set %s to %s", p.Mode, path.Child("mode"), ProxyIPVS)))
+	}
+	for i, cidr := range p.IPVS.ExcludeCIDRs {
+		if _, err := netip.ParsePrefix(cidr); err != nil {
+			errs = append(errs, field.Invalid(exclude.Index(i), cidr, "use a network, such as 172.16.0.0/24"))
+		}
+	}
+	return append(errs, unique(exclude, p.IPVS.ExcludeCIDRs, itself)...)
 }
 
 // validate takes zero for left out, as it is in a Node.

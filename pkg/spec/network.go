@@ -76,6 +76,28 @@ type Flannel struct {
 	MTU int32 `json:"mtu,omitempty"`
 }
 
+// DNSAddress is the cluster IP of the cluster's DNS server: the tenth of the first service network. It is "" where that one
+// is not valid.
+func (n *Network) DNSAddress() string { return n.serviceAddress(10) }
+
+// APIAddress is the cluster IP of the Service kubernetes: the first of the first service network.
+func (n *Network) APIAddress() string { return n.serviceAddress(1) }
+
+func (n *Network) serviceAddress(index int) string {
+	if len(n.ServiceCIDRs) == 0 {
+		return ""
+	}
+	prefix, err := netip.ParsePrefix(n.ServiceCIDRs[0])
+	if err != nil {
+		return ""
+	}
+	address := prefix.Masked().Addr()
+	for range index {
+		address = address.Next()
+	}
+	return address.String()
+}
+
 func (n *Network) setDefaults() {
 	defaultTo(&n.Plugin, NetworkFlannel)
 	if len(n.PodCIDRs) == 0 {

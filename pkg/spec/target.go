@@ -38,12 +38,65 @@ type Target struct {
 	// host is the host.
 	// +required
 	Host Host `json:"host,omitempty,omitzero"`
+
+	// order says whether the host begins the control plane (or etcd on hosts of its own), or joins it. For other hosts it is
+	// empty.
+	// +optional
+	Order Order `json:"order,omitempty"`
+
+	// members are the hosts that the control plane, etcd and the load balancers consist of at present, this one included:
+	// load balancers and etcd's membership follow it. If unset, the host is the only one.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	Members []Member `json:"members,omitempty"`
+
+	// leaving are the hosts whose etcd members are to be removed, because the hosts go. No member is removed that is not named
+	// here, whatever members says.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	Leaving []Member `json:"leaving,omitempty"`
 }
 
 // Default fills what was left out.
 func (t *Target) Default() {
 	t.Cluster.Default()
 	t.Node.Default()
+	if t.Order == "" && (t.Host.Role == RoleControlPlane || t.Host.Role == RoleEtcd) {
+		t.Order = OrderFirst
+	}
+	if self := (Member{Name: t.Host.Name, Role: t.Host.Role, Address: t.Host.NodeAddress()}); t.Host.Role != RoleWorker &&
+		!slices.ContainsFunc(t.Members, func(m Member) bool { return m.Name == self.Name }) {
+		t.Members = append(slices.Clip(t.Members), self)
+	}
+}
+
+// MembersWith are the members with a role, by their names.
+func (t *Target) MembersWith(role Role) []Member {
+	var with []Member
+	for _, m := range t.Members {
+		if m.Role == role {
+			with = append(with, m)
+		}
+	}
+	slices.SortFunc(with, func(a, b Member) int { return cmp.Compare(a.Name, b.Name) })
+	return with
+}
+
+// EtcdMembers are the hosts that run an etcd of this cluster's own, by their names; none where etcd is external.
+func (t *Target) EtcdMembers() []Member {
+	switch {
+	case t.Cluster.Etcd.Type == EtcdExternal:
+		return nil
+	case t.Cluster.Etcd.IsStacked():
+		return t.MembersWith(RoleControlPlane)
+	}
+	return t.MembersWith(RoleEtcd)
 }
 
 // Validate checks a target that has its defaults.

@@ -19,6 +19,7 @@ func ValidateUpdate(old, updated *Cluster, path *field.Path) field.ErrorList {
 	after.Default()
 
 	var errs field.ErrorList
+	endpoint := path.Child("controlPlaneEndpoint")
 	refuse := func(at *field.Path, was, is any) {
 		errs = append(errs, field.Invalid(at, is, fmt.Sprintf(
 			"cannot be changed once the cluster exists: set it back to %q, or create another cluster", fmt.Sprint(was))))
@@ -32,7 +33,9 @@ func ValidateUpdate(old, updated *Cluster, path *field.Path) field.ErrorList {
 		{path.Child("etcd", "dataDir"), before.Etcd.DataDir, after.Etcd.DataDir},
 		{path.Child("containerRuntime", "type"), string(before.ContainerRuntime.Type), string(after.ContainerRuntime.Type)},
 		{path.Child("containerRuntime", "dataDir"), before.ContainerRuntime.DataDir, after.ContainerRuntime.DataDir},
-		{path.Child("controlPlaneEndpoint", "domain"), before.ControlPlaneEndpoint.Domain, after.ControlPlaneEndpoint.Domain},
+		{endpoint.Child("external"), string(before.ControlPlaneEndpoint.External), string(after.ControlPlaneEndpoint.External)},
+		{endpoint.Child("internal"), string(before.ControlPlaneEndpoint.Internal), string(after.ControlPlaneEndpoint.Internal)},
+		{endpoint.Child("domain"), before.ControlPlaneEndpoint.Domain, after.ControlPlaneEndpoint.Domain},
 		{path.Child("network", "plugin"), string(before.Network.Plugin), string(after.Network.Plugin)},
 		{path.Child("dns", "clusterDomain"), before.DNS.ClusterDomain, after.DNS.ClusterDomain},
 	} {
@@ -41,10 +44,16 @@ func ValidateUpdate(old, updated *Cluster, path *field.Path) field.ErrorList {
 		}
 	}
 	if was, is := before.ControlPlaneEndpoint.Address, after.ControlPlaneEndpoint.Address; was != "" && was != is {
-		refuse(path.Child("controlPlaneEndpoint", "address"), was, is)
+		refuse(endpoint.Child("address"), was, is)
 	}
 	if was, is := before.ControlPlaneEndpoint.Port, after.ControlPlaneEndpoint.Port; was != is {
-		refuse(path.Child("controlPlaneEndpoint", "port"), was, is)
+		refuse(endpoint.Child("port"), was, is)
+	}
+	if was, is := place(&before.Etcd), place(&after.Etcd); before.Etcd.Type == after.Etcd.Type && was != is {
+		refuse(path.Child("etcd", "hosts"), was, is)
+	}
+	if was, is := before.Etcd.External.Endpoints, after.Etcd.External.Endpoints; !equality.Semantic.DeepEqual(was, is) {
+		refuse(path.Child("etcd", "external", "endpoints"), was, is)
 	}
 	if was, is := before.Kubernetes.NodeCIDRMaskSize, after.Kubernetes.NodeCIDRMaskSize; was != is {
 		refuse(path.Child("kubernetes", "nodeCIDRMaskSize"), was, is)
@@ -58,27 +67,58 @@ func ValidateUpdate(old, updated *Cluster, path *field.Path) field.ErrorList {
 	return append(errs, frozen(before, after, path)...)
 }
 
+// place is where an etcd that is run here runs, in words. Which hosts of its own these are may change.
+func place(e *Etcd) string {
+	if e.Hosts.IsZero() {
+		return "on the control plane's hosts"
+	}
+	return "on hosts of its own"
+}
+
 // frozen refuses changes of what kubeadm is told once, when it makes the control plane or joins a host, and of which
 // nothing would reach a host that runs already.
 func frozen(before, after *Cluster, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
 	was, is := before.Kubernetes, after.Kubernetes
-	for _, part := range []struct {
-		at   *field.Path
-		same bool
-	}{
+	parts := []part{
 		{path.Child("kubernetes", "apiServer"), equality.Semantic.DeepEqual(was.APIServer, is.APIServer)},
 		{path.Child("kubernetes", "controllerManager"), equality.Semantic.DeepEqual(was.ControllerManager, is.ControllerManager)},
 		{path.Child("kubernetes", "scheduler"), equality.Semantic.DeepEqual(was.Scheduler, is.Scheduler)},
 		{path.Child("kubernetes", "kubelet"), equality.Semantic.DeepEqual(was.Kubelet, is.Kubelet)},
 		{path.Child("kubernetes", "proxy"), equality.Semantic.DeepEqual(was.Proxy, is.Proxy)},
 		{path.Child("kubernetes", "featureGates"), equality.Semantic.DeepEqual(was.FeatureGates, is.FeatureGates)},
-		{path.Child("etcd", "extraArgs"), equality.Semantic.DeepEqual(before.Etcd.ExtraArgs, after.Etcd.ExtraArgs)},
-	} {
-		if !part.same {
-			errs = append(errs, field.Forbidden(part.at,
+	}
+	if after.Etcd.Type == EtcdKubeadm {
+		parts = append(parts, tuning(&before.Etcd, &after.Etcd, path.Child("etcd"))...)
+	}
+	var errs field.ErrorList
+	for _, p := range parts {
+		if !p.same {
+			errs = append(errs, field.Forbidden(p.at,
 				"this version cannot change it on a running cluster: set it back to what it was, or create another cluster"))
 		}
 	}
 	return errs
+}
+
+// part is a field, and whether it is what it was.
+type part struct {
+	at   *field.Path
+	same bool
+}
+
+// tuning are etcd's settings, which an etcd of the type kubexm takes over, one member after the other.
+func tuning(was, is *Etcd, path *field.Path) []part {
+	return []part{
+		{path.Child("heartbeatIntervalMilliseconds"), was.HeartbeatIntervalMilliseconds == is.HeartbeatIntervalMilliseconds},
+		{path.Child("electionTimeoutMilliseconds"), was.ElectionTimeoutMilliseconds == is.ElectionTimeoutMilliseconds},
+		{path.Child("snapshotCount"), was.SnapshotCount == is.SnapshotCount},
+		{path.Child("autoCompactionRetentionHours"), was.AutoCompactionRetentionHours == is.AutoCompactionRetentionHours},
+		{path.Child("metrics"), was.Metrics == is.Metrics},
+		{path.Child("quotaBackendBytes"), was.QuotaBackendBytes == is.QuotaBackendBytes},
+		{path.Child("maxRequestBytes"), was.MaxRequestBytes == is.MaxRequestBytes},
+		{path.Child("maxSnapshots"), was.MaxSnapshots == is.MaxSnapshots},
+		{path.Child("maxWALs"), was.MaxWALs == is.MaxWALs},
+		{path.Child("logLevel"), was.LogLevel == is.LogLevel},
+		{path.Child("extraArgs"), equality.Semantic.DeepEqual(was.ExtraArgs, is.ExtraArgs)},
+	}
 }

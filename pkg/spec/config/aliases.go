@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
 // alias is another spelling of a field. Paths are below spec; name[] means each item of a list. Rows apply in order.
@@ -23,6 +25,17 @@ var aliases = []alias{
 	{from: "hosts[].internalAddress", to: "hosts[].internalAddresses", convert: commaList},
 
 	{from: "controlPlaneEndpoint.lb_address", to: "controlPlaneEndpoint.address"},
+	{from: "controlPlaneEndpoint.vip", to: "controlPlaneEndpoint.address"},
+	{from: "controlPlaneEndpoint.externalLoadBalancer", to: "controlPlaneEndpoint.external"},
+	{from: "controlPlaneEndpoint.external", to: "controlPlaneEndpoint.external", convert: ownLoadBalancer},
+	{from: "controlPlaneEndpoint.internalLoadbalancer", to: "controlPlaneEndpoint.internal"},
+	{from: "controlPlaneEndpoint.internalLoadBalancer", to: "controlPlaneEndpoint.internal"},
+	{from: "controlPlaneEndpoint.externalDNS", to: "controlPlaneEndpoint.domainResolution", convert: oneOfTwo("ExternalDNS", "HostsFile")},
+
+	{from: "etcd.heartbeatInterval", to: "etcd.heartbeatIntervalMilliseconds"},
+	{from: "etcd.electionTimeout", to: "etcd.electionTimeoutMilliseconds"},
+	{from: "etcd.autoCompactionRetention", to: "etcd.autoCompactionRetentionHours", convert: unlessZero},
+	{from: "etcd.maxWals", to: "etcd.maxWALs"},
 
 	{from: "system.debs", to: "system.packages.debs"},
 	{from: "host", to: "system.etcHosts"},
@@ -42,6 +55,8 @@ var aliases = []alias{
 	{from: "kubernetes.nodeCidrMaskSize", to: "kubernetes.nodeCIDRMaskSize"},
 	{from: "kubernetes.proxyMode", to: "kubernetes.proxy.mode"},
 	{from: "kubernetes.masqueradeAll", to: "kubernetes.proxy.masquerade", convert: oneOfTwo("All", "OffCluster")},
+	{from: "kubernetes.kubeProxyConfiguration.ipvs.excludeCIDRs", to: "kubernetes.proxy.ipvs.excludeCIDRs"},
+	{from: "kubernetes.autoRenewCerts", to: "certificates.renewal", convert: oneOfTwo("Automatic", "Manual")},
 	{from: "kubernetes.featureGates", to: "kubernetes.featureGates", convert: gateList},
 	{from: "kubernetes.clusterName", to: "dns.clusterDomain"},
 
@@ -56,9 +71,9 @@ var aliases = []alias{
 }
 
 // resolveAliases gives every field below spec its own spelling.
-func (t *tree) resolveAliases(spec *yaml.Node) {
+func (t *tree) resolveAliases(body *yaml.Node) {
 	for _, row := range aliases {
-		t.resolve(spec, strings.Split(row.from, "."), strings.Split(row.to, "."), row.convert)
+		t.resolve(body, strings.Split(row.from, "."), strings.Split(row.to, "."), row.convert)
 	}
 }
 
@@ -163,6 +178,22 @@ func oneOfTwo(yes, no string) func(*tree, *yaml.Node) *yaml.Node {
 		}
 		return t.text(node, no)
 	}
+}
+
+// ownLoadBalancer gives the older name of load balancers on hosts of their own its newer one.
+func ownLoadBalancer(t *tree, node *yaml.Node) *yaml.Node {
+	if node.Kind == yaml.ScalarNode && node.Value == "kubexm" {
+		return t.text(node, string(spec.LoadBalancerKeepalivedHAProxy))
+	}
+	return node
+}
+
+// unlessZero leaves a number out that turns off what is off when it is left out.
+func unlessZero(_ *tree, node *yaml.Node) *yaml.Node {
+	if node.Kind == yaml.ScalarNode && node.Value == "0" {
+		return nil
+	}
+	return node
 }
 
 var flagSyntax = regexp.MustCompile(`^--([^=]+)=(.+)$`)

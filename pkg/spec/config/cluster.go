@@ -33,6 +33,8 @@ type Cluster struct {
 	Spec spec.Cluster `json:"spec"`
 	// Hosts are in the order of the file.
 	Hosts []Host `json:"hosts"`
+	// EtcdFiles are for an external etcd that is reached by TLS.
+	EtcdFiles EtcdFiles `json:"etcdFiles,omitzero"`
 }
 
 // file is the form of a config file once aliases are resolved.
@@ -101,48 +103,58 @@ func read(data []byte) *reading {
 		return r
 	}
 	var version string
+	var files EtcdFiles
 	if body := child(r.root, "spec"); body != nil {
 		r.resolveAliases(body)
 		r.refuseUnsupported(body)
-		version = r.takeVersion()
+		version = r.takeText("spec", "kubernetes", "version")
+		files = r.takeEtcdFiles()
 	}
 	var content file
 	d := &decoder{tree: r.tree, known: knownFields()}
 	d.decode(r.root, reflect.ValueOf(&content).Elem(), "")
 
-	r.cluster = &Cluster{Name: content.Metadata.Name, KubernetesVersion: version, Spec: content.Spec.Cluster, Hosts: content.Spec.Hosts}
+	r.cluster = &Cluster{
+		Name: content.Metadata.Name, KubernetesVersion: version, Spec: content.Spec.Cluster, Hosts: content.Spec.Hosts, EtcdFiles: files,
+	}
+	r.assignRoles(content.Spec.RoleGroups)
+	r.nameEtcdSecret()
 	r.cluster.Spec.Default()
 	for i := range r.cluster.Hosts {
 		r.cluster.Hosts[i].setDefaults()
 	}
 
 	r.validateHeader(&content)
-	r.assignRoles(content.Spec.RoleGroups)
 	body := field.NewPath("spec")
 	r.report(spec.ValidateClusterName(r.cluster.Name, field.NewPath("metadata", "name")))
 	r.report(spec.ValidateVersion(version, body.Child("kubernetes", "version")))
 	r.report(r.cluster.Spec.Validate(body))
 	r.report(r.cluster.validateHosts(body.Child("hosts")))
-	r.report(r.cluster.validateEndpoint(body.Child("controlPlaneEndpoint", "address")))
+	r.report(r.cluster.validateGroups(field.NewPath("spec", "roleGroups")))
+	r.report(r.cluster.validateEndpoint(body.Child("controlPlaneEndpoint")))
+	r.warnOfLabels()
 	return r
 }
 
-// takeVersion takes the version of Kubernetes, which is a machine's and not a part of spec.Cluster, out of the tree.
-func (r *reading) takeVersion() string {
-	path := []string{"spec", "kubernetes", "version"}
+// takeText takes a text that is not a part of spec.Cluster out of the tree, such as the version of Kubernetes, which is a
+// machine's.
+func (r *reading) takeText(path ...string) string {
 	node := take(r.root, path)
 	if node == nil {
 		return ""
 	}
-	var version string
+	var text string
 	d := &decoder{tree: r.tree}
-	d.decode(node, reflect.ValueOf(&version).Elem(), strings.Join(path, "."))
-	return version
+	d.decode(node, reflect.ValueOf(&text).Elem(), strings.Join(path, "."))
+	return text
 }
 
 // knownFields are the paths of all fields that a config file may have, or may have in another version.
 func knownFields() []string {
 	known := append(knownPaths(reflect.TypeFor[file](), ""), "spec.kubernetes.version")
+	for _, name := range etcdFileNames() {
+		known = append(known, etcdPath+"."+name)
+	}
 	for _, row := range aliases {
 		if path := "spec." + row.from; !slices.Contains(known, path) && !slices.Contains(known, path+"[]") {
 			known = append(known, path)
@@ -160,22 +172,6 @@ func (r *reading) validateHeader(content *file) {
 			r.report(field.ErrorList{field.NotSupported(field.NewPath(header.name), header.is, []string{header.must})})
 		}
 	}
-}
-
-// validateEndpoint keeps an endpoint's address on the control plane's host, as nothing else could answer there.
-func (c *Cluster) validateEndpoint(path *field.Path) field.ErrorList {
-	address := c.Spec.ControlPlaneEndpoint.Address
-	for _, host := range c.Hosts {
-		if address == "" || !slices.Contains(host.Roles, spec.RoleControlPlane) {
-			continue
-		}
-		own := host.Spec()
-		if addresses := own.Addresses(); !slices.Contains(addresses, address) {
-			return field.ErrorList{field.Invalid(path, address, fmt.Sprintf(
-				"is not an address of %s, the control plane host, and load balancers are %s; remove it, or use %s", host.Name, notYet, strings.Join(addresses, " or ")))}
-		}
-	}
-	return nil
 }
 
 // fieldPath is a field's path in an error's text.
@@ -226,8 +222,9 @@ func tooLarge(size int64) string {
 	return fmt.Sprintf("has %d bytes: a config file has at most %d", size, maxSize)
 }
 
-// checkAccess checks, against this machine, how hosts are reached.
+// checkAccess checks, against this machine, how hosts and an external etcd are reached.
 func (r *reading) checkAccess(info os.FileInfo) {
+	r.checkEtcdFiles()
 	warn := info.Mode().Perm()&0o044 != 0 // once, for the first password
 	for i := range r.cluster.Hosts {
 		host := &r.cluster.Hosts[i]
@@ -238,7 +235,8 @@ func (r *reading) checkAccess(info os.FileInfo) {
 				Text: fmt.Sprintf("the file holds passwords and others may read it (mode %04o): run chmod 600 on it, or use keys", info.Mode().Perm())})
 		}
 		if at := r.placeOf(path + ".privateKeyPath"); host.PrivateKeyPath != "" {
-			if err := host.findKey(); err != nil {
+			var err error
+			if host.PrivateKeyPath, err = findFile(host.PrivateKeyPath); err != nil {
 				r.refuseAt(at.path, at.line, "the key cannot be used: %v", err)
 			}
 			continue
@@ -249,26 +247,26 @@ func (r *reading) checkAccess(info os.FileInfo) {
 	}
 }
 
-// findKey resolves the path of the host's private key, and looks whether it is there.
-func (h *Host) findKey() error {
-	if rest, isHome := strings.CutPrefix(h.PrivateKeyPath, "~/"); isHome {
+// findFile resolves the path of a file with a key or certificate, and looks whether it is there.
+func findFile(path string) (string, error) {
+	if rest, isHome := strings.CutPrefix(path, "~/"); isHome {
 		home, err := os.UserHomeDir()
 		if err != nil {
-			return err
+			return path, err
 		}
-		h.PrivateKeyPath = filepath.Join(home, rest)
+		path = filepath.Join(home, rest)
 	}
-	info, err := os.Stat(h.PrivateKeyPath)
+	info, err := os.Stat(path)
 	switch {
 	case err != nil:
-		return err
+		return path, err
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("%s is not a regular file", h.PrivateKeyPath)
+		return path, fmt.Errorf("%s is not a regular file", path)
 	case info.Size() > maxKeySize:
-		return errors.New("it is too large for a key")
+		return path, errors.New("it is too large for a key or certificate")
 	}
-	return nil
+	return path, nil
 }
 
-// maxKeySize is how many bytes a private key's file may have.
+// maxKeySize is how many bytes a file with a key or certificate may have.
 const maxKeySize = 64 << 10

@@ -20,6 +20,7 @@ import (
 //	parse   a whole file
 //	spec    the part of a file below spec, beside two hosts and their roles: line 7 is the first
 //	hosts   the hosts and role groups of a file that has nothing else: line 6 is the first
+//	roles   the same with anything else, of which the hosts' roles, etcd and the endpoint are shown
 func TestParse(t *testing.T) {
 	const header = "apiVersion: kubexm.mensylisir.io/v1alpha1\nkind: Cluster\nmetadata: {name: test}\nspec:\n"
 	datadriven.Walk(t, "testdata/parse", func(t *testing.T, path string) {
@@ -29,6 +30,8 @@ func TestParse(t *testing.T) {
 				return parse(t, d.Input, func(c *config.Cluster) any { return c })
 			case "hosts":
 				return parse(t, header+"  kubernetes: {version: v1.36.3}\n"+indent(d.Input), func(c *config.Cluster) any { return c.Hosts })
+			case "roles":
+				return parse(t, header+"  kubernetes: {version: v1.36.3}\n"+indent(d.Input), roles)
 			case "spec":
 				const hosts = "  hosts: [{name: a, address: 172.16.0.2}, {name: b, address: 172.16.0.3}]\n  roleGroups: {master: [a], worker: [b]}\n"
 				return parse(t, header+hosts+indent(d.Input), func(c *config.Cluster) any { return c.Spec })
@@ -37,6 +40,15 @@ func TestParse(t *testing.T) {
 			return ""
 		})
 	})
+}
+
+// roles are what a file says of who does what.
+func roles(c *config.Cluster) any {
+	of := map[string]any{}
+	for _, h := range c.Hosts {
+		of[h.Name] = h.Spec().Role
+	}
+	return map[string]any{"roles": of, "etcd": c.Spec.Etcd, "etcdFiles": c.EtcdFiles, "controlPlaneEndpoint": c.Spec.ControlPlaneEndpoint}
 }
 
 func indent(s string) string {

@@ -12,6 +12,9 @@
 //	  kubernetes: {version: v1.36.3}
 //	  …           the rest is spec.Cluster
 //
+// Hosts of etcd and of load balancers, that spec.Cluster names or selects in an inventory, are role groups of a file: etcd
+// (where it is not the control plane's hosts) and loadbalancer. Of an external etcd a file names the PEM files on this machine.
+//
 // A file goes through these stages; nothing is ever ignored, and all problems are reported at once, each with its line:
 //
 //	tree         YAML without anchors, tags and keys that are there twice

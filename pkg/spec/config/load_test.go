@@ -6,11 +6,13 @@ package config_test
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec/config"
 )
 
@@ -91,18 +93,60 @@ func TestLoadWithoutFile(t *testing.T) {
 	}
 }
 
-// TestQuickstart keeps the file that a newcomer starts with valid.
-func TestQuickstart(t *testing.T) {
-	data, err := os.ReadFile("../../../templates/quickstart/config.yaml")
+// TestLoadEtcdFiles: what an external etcd is reached with must be there, and the home directory is this user's.
+func TestLoadEtcdFiles(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	for _, name := range []string{"ca.crt", "etcd.crt", "etcd.key"} {
+		if err := os.WriteFile(filepath.Join(home, name), []byte("PEM"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	load := func(key string) (*config.Cluster, error) {
+		path := filepath.Join(t.TempDir(), "config.yaml")
+		content := strings.Replace(twoHosts, "ACCESS", "password: hunter3", 1) +
+			"  etcd: {type: external, external: {endpoints: [\"https://192.168.6.6:2379\"], caFile: ~/ca.crt, certFile: ~/etcd.crt, keyFile: " + key + "}}\n"
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		cluster, _, err := config.Load(path)
+		return cluster, err
+	}
+	cluster, err := load("~/etcd.key")
 	if err != nil {
 		t.Fatal(err)
 	}
-	cluster, warnings, err := config.Parse(data)
-	if err != nil || len(warnings) > 0 {
-		t.Fatalf("error %v, warnings %v", err, warnings)
+	want := config.EtcdFiles{CA: home + "/ca.crt", Cert: home + "/etcd.crt", Key: home + "/etcd.key"}
+	if cluster.EtcdFiles != want || cluster.Spec.Etcd.External.SecretRef.Name != cluster.EtcdSecret() {
+		t.Errorf("the files are %v, for the Secret %q", cluster.EtcdFiles, cluster.Spec.Etcd.External.SecretRef.Name)
 	}
-	if len(cluster.Hosts) != 2 {
-		t.Errorf("%d hosts, want 2", len(cluster.Hosts))
+	if _, err := load("~/other.key"); err == nil || !strings.Contains(err.Error(), "spec.etcd.external.keyFile: the file cannot be used") {
+		t.Errorf("error %v, want that of the missing key", err)
+	}
+}
+
+// TestTemplates keeps the files that users start with valid.
+func TestTemplates(t *testing.T) {
+	for template, roles := range map[string]map[spec.Role]int{
+		"quickstart": {spec.RoleControlPlane: 1, spec.RoleWorker: 1},
+		"ha":         {spec.RoleControlPlane: 3, spec.RoleWorker: 2, spec.RoleLoadBalancer: 2},
+	} {
+		data, err := os.ReadFile("../../../templates/" + template + "/config.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		cluster, warnings, err := config.Parse(data)
+		if err != nil || len(warnings) > 0 {
+			t.Errorf("%s: error %v, warnings %v", template, err, warnings)
+			continue
+		}
+		has := map[spec.Role]int{}
+		for i := range cluster.Hosts {
+			has[cluster.Hosts[i].Spec().Role]++
+		}
+		if !maps.Equal(has, roles) {
+			t.Errorf("%s: the hosts are %v, want %v", template, has, roles)
+		}
 	}
 }
 

@@ -207,6 +207,7 @@ func (t *tree) put(scope *yaml.Node, path []string, node *yaml.Node) {
 		if next == nil {
 			if next = node; len(path) > 1 {
 				next = t.derive(node, yaml.MappingNode)
+				t.places[next] = place{path: join(t.places[scope].path, path[0]), line: t.places[node].line}
 			}
 			scope.Content = append(scope.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: path[0], Line: node.Line}, next)
 		}

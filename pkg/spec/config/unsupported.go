@@ -14,38 +14,18 @@ const notYet = "known, but not supported yet by this version of kubexm"
 // unsupported are fields of a config file that this version cannot honour, by their paths below spec after aliases, each
 // with what to do. One that is there and turned off (empty, false) is honoured by leaving it out.
 var unsupported = []struct{ path, remedy string }{
-	{"controlPlaneEndpoint.externalLoadBalancer", "remove it; hosts reach the API server at the control plane host"},
-	{"controlPlaneEndpoint.internalLoadbalancer", "remove it; hosts reach the API server at the control plane host"},
-	{"controlPlaneEndpoint.externalDNS", "remove it; the domain is written to each host's /etc/hosts"},
-	{"controlPlaneEndpoint.external", "remove it; hosts reach the API server at the control plane host"},
-	{"controlPlaneEndpoint.internal", "remove it; hosts reach the API server at the control plane host"},
-
 	{"system.ntpServers", "remove it, and keep the hosts' clocks in step by other means"},
 	{"system.timezone", "remove it"},
 	{"system.rpms", "remove it"},
 	{"system.packages.rpms", "remove it"},
 
-	{"kubernetes.autoRenewCerts", "remove it"},
 	{"kubernetes.kata", "remove it"},
 	{"kubernetes.nodeFeatureDiscovery", "remove it"},
-	{"kubernetes.kubeProxyConfiguration", "remove it"},
+	{"kubernetes.kubeProxyConfiguration", "remove all of it but ipvs.excludeCIDRs"},
 
 	{"containerRuntime.version", "remove it; the artifact bundle says which version is installed"},
 	{"containerRuntime.containerd.version", "remove it; the artifact bundle says which version is installed"},
 
-	{"etcd.external", "remove it; kubeadm runs etcd on the control plane host"},
-	{"etcd.heartbeatInterval", "remove it"},
-	{"etcd.heartbeatIntervalMilliseconds", "remove it"},
-	{"etcd.electionTimeout", "remove it"},
-	{"etcd.electionTimeoutMilliseconds", "remove it"},
-	{"etcd.snapshotCount", "remove it"},
-	{"etcd.autoCompactionRetention", "remove it"},
-	{"etcd.metrics", "remove it"},
-	{"etcd.quotaBackendBytes", "remove it"},
-	{"etcd.maxRequestBytes", "remove it"},
-	{"etcd.maxSnapshots", "remove it"},
-	{"etcd.maxWals", "remove it"},
-	{"etcd.logLevel", "remove it"},
 	{"etcd.backup", "remove it"},
 
 	{"network.calico.ipipMode", "remove it"},
@@ -75,10 +55,7 @@ var unsupported = []struct{ path, remedy string }{
 
 // unsupportedValues are values of supported fields that this version cannot honour, by the field's path below spec.
 var unsupportedValues = []struct{ path, values, remedy string }{
-	{"kubernetes.type", "kubexm", "use kubeadm"},
-	{"kubernetes.proxy.mode", "ipvs", "use iptables or nftables"},
 	{"containerRuntime.type", "docker cri-o isula isulad", "use containerd"},
-	{"etcd.type", "kubexm external", "use kubeadm"},
 	{"network.plugin", "calico cilium", "use flannel"},
 }
 
