@@ -21,7 +21,8 @@ var kinds = map[string]reflect.Type{
 	"swapOff": reflect.TypeFor[SwapOff](), "package": reflect.TypeFor[Package](),
 	"command": reflect.TypeFor[Command](), "claim": reflect.TypeFor[Claim](), "import": reflect.TypeFor[Import](),
 	"await": reflect.TypeFor[Await](), "token": reflect.TypeFor[Token](), "apply": reflect.TypeFor[Apply](),
-	"release": reflect.TypeFor[Release](),
+	"release": reflect.TypeFor[Release](), "certificate": reflect.TypeFor[Certificate](),
+	"etcd": reflect.TypeFor[Etcd](),
 }
 
 // KindOf returns the name of s's kind in JSON, or "" when s is not one of this package's.

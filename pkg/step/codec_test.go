@@ -27,7 +27,7 @@ func all() []step.Step {
 		step.Link{Path: "/a", Target: "b"},
 		step.Absent{Path: "/a"},
 		step.Block{Path: "/a", Name: "n", Content: "c\n"},
-		step.Service{Name: "a.service", State: step.Stopped, Watches: []string{"/a"}, Settle: step.Duration(200 * time.Millisecond)},
+		step.Service{Name: "a.service", State: step.Stopped, Watches: []string{"/a"}, Reload: true, Settle: step.Duration(200 * time.Millisecond)},
 		step.Sysctl{Name: "a.b", Value: "1"},
 		step.Module{Name: "overlay"},
 		step.SwapOff{},

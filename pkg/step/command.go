@@ -4,7 +4,9 @@
 package step
 
 import (
+	"cmp"
 	"context"
+	"strings"
 	"time"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
@@ -17,6 +19,9 @@ type Done struct {
 	Paths []string `json:"paths,omitempty"`
 	// Units are active.
 	Units []string `json:"units,omitempty"`
+	// Check is a command that only looks, as host.CommandQuery is: it exits with 0. What it prints otherwise is shown as the
+	// reason, so it must not print secrets.
+	Check []string `json:"check,omitempty"`
 	// Journaled: a run of ours finished this node on this host.
 	Journaled bool `json:"journaled,omitempty"`
 	// SameInput: and it did so with the same input digest.
@@ -28,12 +33,17 @@ func (d Done) query() host.Query {
 	for _, p := range d.Paths {
 		q.Paths = append(q.Paths, host.PathQuery{Path: p})
 	}
+	if len(d.Check) > 0 {
+		q.Commands = []host.CommandQuery{{ID: d.checkID(), Argv: d.Check}}
+	}
 	return q
 }
 
+func (d Done) checkID() string { return "check " + strings.Join(d.Check, " ") }
+
 // missing returns "" when d holds, else why it does not.
 func (d Done) missing(v View) string {
-	if len(d.Paths)+len(d.Units) == 0 && !d.Journaled && !d.SameInput {
+	if len(d.Paths)+len(d.Units)+len(d.Check) == 0 && !d.Journaled && !d.SameInput {
 		return "always"
 	}
 	for _, p := range d.Paths {
@@ -44,6 +54,13 @@ func (d Done) missing(v View) string {
 	for _, u := range d.Units {
 		if v.Facts.Units[u].Active != "active" {
 			return u + " is " + orNone(v.Facts.Units[u].Active)
+		}
+	}
+	if len(d.Check) > 0 {
+		r, asked := v.Facts.Commands[d.checkID()]
+		if !asked || r.ExitCode != 0 {
+			said, _, _ := strings.Cut(strings.TrimSpace(string(r.Stdout)), "\n")
+			return cmp.Or(strings.TrimSpace(said), "not so yet")
 		}
 	}
 	entry, journaled := v.Facts.Journal[v.Node]

@@ -45,6 +45,46 @@ func TestCommandIsDone(t *testing.T) {
 	})
 }
 
+func TestCommandIsChecked(t *testing.T) {
+	check := step.Done{Check: []string{"/bin/sh", "-c", "etcdctl member list"}, Units: []string{"etcd.service"}}
+	run := step.Command{Title: "join", Argv: []string{"join"}, Done: check}
+	id := run.Observe().Commands[0].ID
+	told := func(exit int, stdout string) host.Facts {
+		return host.Facts{
+			Units:    map[string]host.UnitState{"etcd.service": {Active: "active"}},
+			Commands: map[string]host.Result{id: {ExitCode: exit, Stdout: []byte(stdout), Stderr: []byte("for others")}},
+		}
+	}
+	stopped := told(0, "")
+	stopped.Units = nil
+	const does = `
+		do command join ["join"] env [] stdin "" undo []`
+
+	decide(t, []decision{
+		{"holds", run, told(0, "whatever it says"), "so already"},
+		{"holds not, and says why in its first line", run, told(1, "\nit is a learner\nof yesterday\n"), "command join: it is a learner → run" + does},
+		{"holds not, and says nothing", run, told(1, ""), "command join: not so yet → run" + does},
+		{"is not there", run, told(127, ""), "command join: not so yet → run" + does},
+		{"was not answered", run, host.Facts{Units: told(0, "").Units}, "command join: not so yet → run" + does},
+		{"all of it must hold", run, stopped, "command join: etcd.service is none → run" + does},
+		{"and so must the journal", step.Command{Title: "join", Argv: []string{"join"}, Done: step.Done{Check: check.Check, Journaled: true}},
+			told(0, ""), "command join: not done yet → run" + does},
+	})
+
+	// What one command is asked is asked once, and two are told apart.
+	other := run
+	other.Done = step.Done{Check: []string{"/bin/sh", "-c", "etcdctl alarm list"}}
+	q := step.New(step.Meta{Name: "a"}, run, run, other).Observe()
+	if len(q.Commands) != 2 || q.Commands[0].Argv[2] != "etcdctl member list" || q.Commands[0].ID == q.Commands[1].ID {
+		t.Errorf("it asks %v", q.Commands)
+	}
+	// A sequence is done by it, whatever its parts say.
+	s := step.New(step.Meta{Name: "etcd/join"}, step.Absent{Path: "/there"}, run).Until(step.Done{Check: check.Check})
+	there := told(0, "")
+	there.Paths = map[string]host.Path{"/there": regular("", 0o644)}
+	decide(t, []decision{{"sequence", s, there, "so already"}})
+}
+
 func TestClaim(t *testing.T) {
 	c := step.Claim{Paths: []string{"/a", "/b"}, Cleanup: []step.Cleanup{{Title: "first", Argv: []string{"1"}}, {Title: "second", Argv: []string{"2"}}}}
 	decide(t, []decision{

@@ -237,6 +237,8 @@ func Writes(s Step) []string {
 		return []string{s.Path}
 	case Link:
 		return []string{s.Path}
+	case Certificate:
+		return []string{s.Path, s.KeyPath}
 	case Sequence:
 		var all []string
 		for _, p := range s.Parts {

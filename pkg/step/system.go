@@ -33,6 +33,9 @@ type Service struct {
 	// holds over interruptions: what was written before the cut still leads to the restart. (Not so for one that was
 	// removed: nothing on the host tells when.)
 	Watches []string `json:"watches,omitempty"`
+	// Reload: the unit is reloaded for the sake of what it watches, not restarted, so that those it serves notice nothing.
+	// (The undo of what it watches does not reload one that ran before anything of ours.)
+	Reload bool `json:"reload,omitempty"`
 	// Settle is how long the unit must stay up after it started for the step to count as done.
 	Settle Duration `json:"settle,omitempty"`
 }
@@ -46,8 +49,15 @@ func (s Service) Observe() host.Query {
 	for _, w := range s.Watches {
 		q.Paths = append(q.Paths, host.PathQuery{Path: w})
 	}
+	if s.Reload {
+		q.Paths = append(q.Paths, host.PathQuery{Path: s.reloaded()})
+	}
 	return q
 }
+
+// reloaded is a file that is as old as what the unit knows of what it watches: systemd does not tell when a unit was reloaded.
+// It goes with the boot, as the unit does.
+func (s Service) reloaded() string { return "/run/kubexm-reloaded-" + s.Name }
 
 // Precheck compares enablement, activity and the age of what is watched.
 func (s Service) Precheck(v View) (Diff, error) {
@@ -78,9 +88,16 @@ func (s Service) Precheck(v View) (Diff, error) {
 	if have.NeedDaemonReload {
 		return append(d, Delta{subject, "unit file changed", "restarted"}), nil
 	}
+	since, again := have.Since, "restarted"
+	if s.Reload {
+		again = "reloaded"
+		if reloaded := s.reloaded(); newer(v.Facts, reloaded, since) {
+			since = v.Facts.Paths[reloaded].Modified
+		}
+	}
 	for _, w := range s.Watches {
-		if newer(v.Facts, w, have.Since) {
-			return append(d, Delta{subject, "older than " + w, "restarted"}), nil
+		if newer(v.Facts, w, since) {
+			return append(d, Delta{subject, "older than " + w, again}), nil
 		}
 	}
 	return d, nil
@@ -94,18 +111,37 @@ func newer(f *host.Facts, path string, since time.Time) bool {
 	return p.Exists && p.Modified.After(since) && !p.Modified.After(f.Taken.Add(inaccuracy))
 }
 
-// Effect starts, restarts or stops the unit.
+// Effect starts, restarts, reloads or stops the unit.
 func (s Service) Effect(v View) (Effect, error) {
+	have := v.Facts.Units[s.Name]
 	u := host.Unit{Name: s.Name, Enabled: "enabled", Active: "started", Settle: time.Duration(s.Settle)}
 	switch {
 	case s.State == Enabled:
 		u.Active, u.Settle = "", 0
 	case s.State == Stopped:
 		u.Enabled, u.Active, u.Settle = "disabled", "stopped", 0
-	case v.Facts.Units[s.Name].Active == "active":
+	case have.Active == "active" && s.Reload && !have.NeedDaemonReload:
+		return s.reload(u), nil
+	case have.Active == "active":
 		u.Active = "restarted"
 	}
 	return changes(u), nil
+}
+
+// reloadUnit reloads unit $1 and makes file $2 as old as the beginning of that: a reload that was cut is done again, and so is
+// one during which what is watched was written. A unit that tells by itself when it has reloaded is waited for.
+const reloadUnit = `touch "$2.began"
+systemctl reload -- "$1" || { journalctl -u "$1" -n 15 --no-pager -o cat >&2; exit 1; }
+while state=$(systemctl is-active -- "$1") || true; [ "$state" = reloading ]; do sleep 0.1; done
+[ "$state" = active ] || { echo "$1 is $state after the reload" >&2; exit 1; }
+mv -f "$2.began" "$2"`
+
+// reload reloads the unit, which u enables where it is not.
+func (s Service) reload(u host.Unit) Effect {
+	return changes(u, host.Command{
+		Title: "reload " + s.Name, Argv: []string{"/bin/sh", "-ec", reloadUnit, "sh", s.Name, s.reloaded()},
+		Undo: []string{"rm", "-f", s.reloaded(), s.reloaded() + ".began"},
+	})
 }
 
 // after reports whether changes that are about to be made in the same act mean that the unit must be restarted.

@@ -84,6 +84,39 @@ func TestService(t *testing.T) {
 	})
 }
 
+func TestServiceIsReloaded(t *testing.T) {
+	s := step.Service{Name: "a.service", Watches: []string{"/conf"}, Reload: true}
+	const stamp = "/run/kubexm-reloaded-a.service"
+	const script = `touch \"$2.began\"\nsystemctl reload -- \"$1\" || { journalctl -u \"$1\" -n 15 --no-pager -o cat >&2; exit 1; }\n` +
+		`while state=$(systemctl is-active -- \"$1\") || true; [ \"$state\" = reloading ]; do sleep 0.1; done\n` +
+		`[ \"$state\" = active ] || { echo \"$1 is $state after the reload\" >&2; exit 1; }\nmv -f \"$2.began\" \"$2\"`
+	const reload = `
+			unit a.service: older than /conf → reloaded
+			do unit a.service enabled started settle 0s
+			do command reload a.service ["/bin/sh" "-ec" "` + script + `" "sh" "a.service" "` + stamp + `"] env [] stdin "" undo ["rm" "-f" "` + stamp + `" "` + stamp + `.began"]`
+	up := host.UnitState{Load: "loaded", Active: "active", File: "enabled", Since: now.Add(-time.Hour)}
+	ago := func(minutes int) time.Time { return now.Add(-time.Duration(minutes) * time.Minute) }
+	other := up
+	other.NeedDaemonReload = true
+
+	decide(t, []decision{
+		{"started with what it watches", s, unit(up, map[string]time.Time{"/conf": ago(70)}), "so already"},
+		{"older than what it watches", s, unit(up, map[string]time.Time{"/conf": ago(30)}), reload},
+		{"reloaded since", s, unit(up, map[string]time.Time{"/conf": ago(30), stamp: ago(20)}), "so already"},
+		{"reloaded at that time", s, unit(up, map[string]time.Time{"/conf": ago(30), stamp: ago(30)}), "so already"},
+		{"written again since", s, unit(up, map[string]time.Time{"/conf": ago(10), stamp: ago(20)}), reload},
+		{"restarted since, by whomever", s, unit(up, map[string]time.Time{"/conf": ago(70), stamp: ago(80)}), "so already"},
+		{"reloaded by a clock that was set back since", s, unit(up, map[string]time.Time{"/conf": ago(30), stamp: ago(-30)}), reload},
+		{"is not there", s, unit(host.UnitState{Load: "not-found", Active: "inactive"}, map[string]time.Time{"/conf": ago(30)}), `
+			unit a.service: none → enabled
+			unit a.service: inactive → active
+			do unit a.service enabled started settle 0s`},
+		{"unit file changed: a reload would not do", s, unit(other, nil), `
+			unit a.service: unit file changed → restarted
+			do unit a.service enabled restarted settle 0s`},
+	})
+}
+
 func TestSysctl(t *testing.T) {
 	is := func(value string) host.Facts {
 		return host.Facts{Sysctls: map[string]string{"net.ipv4.ping_group_range": value}}

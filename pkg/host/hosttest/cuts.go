@@ -5,6 +5,7 @@ package hosttest
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
@@ -13,19 +14,29 @@ import (
 // maxBoundaries is more than any act of the suite has.
 const maxBoundaries = 100
 
-// testCuts kills the session at every boundary of each act and of its undo, and goes on with another session.
+// cutSeed draws where sampled cuts begin, the same ones in each run.
+const cutSeed = 1
+
+// testCuts kills the session at boundaries of each act and of its undo, and goes on with another session.
 func testCuts(t *testing.T, fixture func(t *testing.T) Fixture) {
-	for _, k := range kinds(fixture(t)) {
+	f := fixture(t)
+	every := max(f.CutEvery, 1)
+	draw := rand.New(rand.NewPCG(cutSeed, 0))
+	for _, k := range kinds(f) {
+		if f.CutSystemOnly && !k.system {
+			continue
+		}
+		firstDo, firstUndo := 1+draw.IntN(every), 1+draw.IntN(every)
 		t.Run(k.name, func(t *testing.T) {
 			parallel(t, fixture)
-			for n := 1; n <= maxBoundaries; n++ {
+			for n := firstDo; n <= maxBoundaries; n += every {
 				whole := false
 				t.Run(fmt.Sprintf("Do%d", n), func(t *testing.T) { whole = k.cutDo(newRig(t, fixture(t)), n) })
 				if whole || t.Failed() {
 					break
 				}
 			}
-			for n := 1; n <= maxBoundaries; n++ {
+			for n := firstUndo; n <= maxBoundaries; n += every {
 				whole := false
 				t.Run(fmt.Sprintf("Undo%d", n), func(t *testing.T) { whole = k.cutUndo(newRig(t, fixture(t)), n) })
 				if whole || t.Failed() {

@@ -28,6 +28,11 @@ type Fixture struct {
 	// CutAt has sessions begun by any connection killed on the far side at the nth boundary of an act or undo; 0 ends that.
 	// Without it the suite cuts nothing.
 	CutAt func(n int)
+	// CutEvery is for where each cut takes long: of the boundaries of an act or undo one of so many is cut, the first drawn by
+	// a fixed seed. 0 and 1 are all. A kind with fewer boundaries may get no cut.
+	CutEvery int
+	// CutSystemOnly leaves the cuts of changes to files to another fixture of the same implementation.
+	CutSystemOnly bool
 	// Dir exists and is empty; the suite works in it.
 	Dir string
 	// Owner is an account of the host beside root, and Group its group.

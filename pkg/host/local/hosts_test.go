@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -71,16 +72,22 @@ func open(t *testing.T) io.Reader {
 	return file
 }
 
-// testWholeMachine is the suite, on a machine that is ours.
+// testWholeMachine is the suite, on a machine that is ours. What belongs to a machine is cut by root at every third boundary
+// (each cut takes seconds: units start and stop); files are at each, by TestConformance, and each kind now and then over SSH.
 func testWholeMachine(t *testing.T) {
 	helper := newHost(t, Config{})
+	var cut atomic.Int64
+	config := Config{cut: func() int { return int(cut.Load()) }}
 	hosttest.Run(t, func(t *testing.T) hosttest.Fixture {
 		const dir = "/srv/hosttest"
-		// What is cut where is the same by every transport, and tested by ssh on a host and here on files.
 		f := hosttest.Shell(hosttest.Fixture{
-			Dial: func(t *testing.T) host.Host { return newHost(t, Config{}) },
-			Dir:  dir, Owner: hosts.NoSudo, Group: hosts.NoSudo, Sysctl: "net.ipv4.ip_forward", Machine: true,
+			Dial: func(t *testing.T) host.Host { return newHost(t, config) },
+			Dir:  dir, Owner: hosts.NoSudo, Group: hosts.NoSudo, Sysctl: "net.ipv4.ip_forward", Machine: true, CutSystemOnly: true,
 		}, helper)
+		if os.Getenv(onHost) == hosts.Root {
+			f.CutEvery = 3
+			f.CutAt = func(n int) { cut.Store(int64(n)) }
+		}
 		f.Remove(t, dir)
 		f.Put(t, dir+"/x", "", 0o644)
 		f.Remove(t, dir+"/x")

@@ -157,6 +157,7 @@ func dialOnce(ctx context.Context, c Config, name string, through *connection, m
 	if err != nil {
 		return nil, dialError(ctx, name, c, err)
 	}
+	raw = gather(raw)
 	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
 	defer stop()
 	check.reset()

@@ -1,10 +1,11 @@
 // Copyright 2026 The cluster-api-provider-kubexm Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package coredns holds the step that configures the cluster's DNS server.
+// Package coredns holds the step that deploys the cluster's DNS server.
 package coredns
 
 import (
+	_ "embed"
 	"fmt"
 	"strings"
 	"time"
@@ -16,19 +17,34 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 )
 
-// Config applies the Corefile. hostForwards says that the hosts have name servers that pods can reach, so that names
-// outside of the cluster are asked of them where the user names no others.
-func Config(dns spec.DNS, hostForwards bool, after graph.Output[string]) step.Step {
+//go:embed manifest.yaml
+var manifest string
+
+// Settings of the cluster's DNS server.
+type Settings struct {
+	DNS spec.DNS
+	// Image is a full reference; Address is the Service's cluster IP.
+	Image, Address string
+	// HostForwards says that hosts have name servers that pods can reach, so that names outside of the cluster are asked of
+	// them where the user names no others.
+	HostForwards bool
+	// After must be there first.
+	After graph.Output[string]
+}
+
+// Deploy makes the cluster's DNS server, with the names and labels that every kubeadm cluster has.
+func Deploy(s Settings) step.Step {
 	// A map of strings always marshals.
-	manifest, _ := yaml.Marshal(map[string]any{
+	config, _ := yaml.Marshal(map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap",
 		"metadata": map[string]any{"name": "coredns", "namespace": "kube-system"},
-		"data":     map[string]any{"Corefile": corefile(dns, hostForwards)},
+		"data":     map[string]any{"Corefile": corefile(s.DNS, s.HostForwards)},
 	})
+	objects := strings.NewReplacer("$IMAGE", s.Image, "$ADDRESS", s.Address).Replace(manifest)
 	return step.New(step.Meta{
-		Name: "coredns/config", Description: "configure the cluster's DNS", Timeout: step.Duration(time.Minute),
+		Name: "coredns/deploy", Description: "deploy the cluster's DNS server", Timeout: step.Duration(time.Minute),
 		Retry: step.Retry{Attempts: 5, Delay: step.Duration(time.Second), MaxDelay: step.Duration(10 * time.Second)},
-	}, step.Apply{Title: "Corefile", Manifest: step.Literal(string(manifest)), After: []string{after.Name}})
+	}, step.Apply{Title: "CoreDNS", Manifest: step.Literal(string(config) + "---\n" + objects), After: []string{s.After.Name}})
 }
 
 // corefile renders external zones first, then the cluster's server block.

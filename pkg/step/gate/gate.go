@@ -30,6 +30,14 @@ func Token(token graph.Output[string], after graph.Output[string]) step.Step {
 	}, step.Token{Output: token, TTL: step.Duration(lifetime), After: []string{after.Name}})
 }
 
+// ExternalEtcd waits until an etcd that others run answers at every endpoint, is well and new enough. secret is the Secret with
+// ca.crt, tls.crt and tls.key, "" where it is reached without TLS; checked is made then.
+func ExternalEtcd(endpoints []string, secret string, checked graph.Output[string]) step.Step {
+	return step.New(step.Meta{
+		Name: "gate/etcd", Description: "check the external etcd", Timeout: step.Duration(2 * time.Minute),
+	}, step.Etcd{Endpoints: endpoints, Secret: secret, Output: checked.Name})
+}
+
 // NodeReady waits until the Node is Ready. After are outputs that must be there first.
 func NodeReady(name string, after ...string) step.Step {
 	return step.New(step.Meta{

@@ -17,8 +17,10 @@ import (
 type Cluster struct {
 	Name, Version string
 	Spec          spec.Cluster
-	// EtcdImageTag and CoreDNSImageTag are those of the bundle's images.
-	EtcdImageTag, CoreDNSImageTag string
+	// EtcdImageTag is that of the bundle's image. EtcdEndpoints are the URLs of an etcd that kubeadm does not run; where it runs
+	// one there are none.
+	EtcdImageTag  string
+	EtcdEndpoints []string
 	// FixedConntrack: hosts may not change how many connections their kernel tracks. kube-proxy has one configuration for
 	// all Nodes, so it is the first host that decides.
 	FixedConntrack bool
@@ -74,7 +76,7 @@ func initConfig(c Cluster, n Node) string {
 		object{
 			"apiVersion": "kubeadm.k8s.io/v1beta4", "kind": "InitConfiguration",
 			"nodeRegistration": registration(n), "patches": object{"directory": patches},
-			"localAPIEndpoint": object{"advertiseAddress": n.Address, "bindPort": c.Spec.ControlPlaneEndpoint.Port},
+			"localAPIEndpoint": localEndpoint(c, n),
 			// kubeadm insists on making a token. Nobody is told this one.
 			"bootstrapTokens": []object{{"ttl": "1m0s", "description": "made by kubeadm init and not used"}},
 		},
@@ -82,12 +84,20 @@ func initConfig(c Cluster, n Node) string {
 	)
 }
 
-// joinConfig ends where the bootstrap token goes.
-func joinConfig(n Node) string {
-	return documents(object{
+// joinConfig ends where the bootstrap token goes. controlPlane is what is said of a control plane host, nil for a worker.
+func joinConfig(n Node, controlPlane object) string {
+	o := object{
 		"apiVersion": "kubeadm.k8s.io/v1beta4", "kind": "JoinConfiguration",
 		"nodeRegistration": registration(n), "patches": object{"directory": patches},
-	}) + "discovery:\n  file:\n    kubeConfigPath: " + discovery + "\n"
+	}
+	if controlPlane != nil {
+		o["controlPlane"] = controlPlane
+	}
+	return documents(o) + "discovery:\n  file:\n    kubeConfigPath: " + discovery + "\n"
+}
+
+func localEndpoint(c Cluster, n Node) object {
+	return object{"advertiseAddress": n.Address, "bindPort": c.Spec.ControlPlaneEndpoint.Port}
 }
 
 func discoveryConfig(c Cluster) string {
@@ -108,15 +118,13 @@ func clusterConfiguration(c Cluster, n Node) object {
 	return object{
 		"apiVersion": "kubeadm.k8s.io/v1beta4", "kind": "ClusterConfiguration",
 		"clusterName": c.Name, "kubernetesVersion": c.Version,
-		"controlPlaneEndpoint": c.Spec.ControlPlaneEndpoint.HostPort(),
+		"certificateValidityPeriod": c.Spec.Certificates.Validity().String(),
+		"controlPlaneEndpoint":      c.Spec.ControlPlaneEndpoint.HostPort(),
 		"networking": object{
 			"podSubnet": strings.Join(c.Spec.Network.PodCIDRs, ","), "serviceSubnet": strings.Join(c.Spec.Network.ServiceCIDRs, ","),
 			"dnsDomain": c.Spec.DNS.ClusterDomain,
 		},
-		"etcd": object{"local": object{
-			"dataDir": c.Spec.Etcd.DataDir, "imageTag": c.EtcdImageTag, "extraArgs": args(c.Spec.Etcd.ExtraArgs),
-		}},
-		"dns": object{"imageTag": c.CoreDNSImageTag},
+		"etcd": etcd(c),
 		"apiServer": object{
 			"certSANs": certSANs(c, n), "extraArgs": args(k.APIServer.ExtraArgs, gates...),
 		},
@@ -124,6 +132,19 @@ func clusterConfiguration(c Cluster, n Node) object {
 			append(gates, arg{"node-cidr-mask-size", itoa(k.NodeCIDRMaskSize)})...)},
 		"scheduler": object{"extraArgs": args(k.Scheduler.ExtraArgs, gates...)},
 	}
+}
+
+func etcd(c Cluster) object {
+	if len(c.EtcdEndpoints) == 0 {
+		return object{"local": object{
+			"dataDir": c.Spec.Etcd.DataDir, "imageTag": c.EtcdImageTag, "extraArgs": args(c.Spec.Etcd.Flags()),
+		}}
+	}
+	o := object{"endpoints": c.EtcdEndpoints}
+	if strings.HasPrefix(c.EtcdEndpoints[0], "https:") {
+		o["caFile"], o["certFile"], o["keyFile"] = pki+"/etcd/ca.crt", pki+"/apiserver-etcd-client.crt", pki+"/apiserver-etcd-client.key"
+	}
+	return object{"external": o}
 }
 
 // certSANs are the names of the endpoint and of the host, and the user's; kubeadm adds those of the kubernetes Service.
@@ -171,6 +192,9 @@ func proxyConfiguration(c Cluster) object {
 	}
 	all := k.Proxy.Masquerade == spec.MasqueradeAll
 	o["iptables"], o["nftables"] = object{"masqueradeAll": all}, object{"masqueradeAll": all}
+	if k.Proxy.Mode == spec.ProxyIPVS {
+		o["ipvs"] = object{"excludeCIDRs": k.Proxy.IPVS.ExcludeCIDRs, "strictARP": c.Spec.ControlPlaneEndpoint.Internal == spec.LoadBalancerKubeVIP}
+	}
 	if c.FixedConntrack {
 		o["conntrack"] = object{"maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s"}
 	}

@@ -28,8 +28,8 @@ const (
 	bootstrapConf = dir + "/bootstrap-kubelet.conf"
 )
 
-//go:embed dns.sh
-var deployDNS string
+//go:embed join.sh
+var joinControlPlane string
 
 // Claim declares what kubeadm and the static pods will write, so that a reset removes it. etcdDir is "" where no etcd will run.
 func Claim(etcdDir string) step.Step {
@@ -44,18 +44,20 @@ func Claim(etcdDir string) step.Step {
 		append(parts, step.Claim{Paths: paths})...)
 }
 
-// Authorities installs the cluster's certificate authorities and service account keys.
-func Authorities() step.Step {
-	parts := []step.Step{
-		step.Directory{Path: pki, Mode: 0o755},
-		step.Directory{Path: pki + "/etcd", Mode: 0o755},
-	}
-	for _, a := range []struct{ cert, key, secret string }{
+// Authorities installs the cluster's certificate authorities and service account keys: that of etcd too where kubeadm runs
+// it.
+func Authorities(ownEtcd bool) step.Step {
+	parts := []step.Step{step.Directory{Path: pki, Mode: 0o755}}
+	pairs := []struct{ cert, key, secret string }{
 		{"ca.crt", "ca.key", "ca"},
 		{"front-proxy-ca.crt", "front-proxy-ca.key", "proxy"},
-		{"etcd/ca.crt", "etcd/ca.key", "etcd"},
 		{"sa.pub", "sa.key", "sa"},
-	} {
+	}
+	if ownEtcd {
+		parts = append(parts, step.Directory{Path: pki + "/etcd", Mode: 0o755})
+		pairs = append(pairs, struct{ cert, key, secret string }{"etcd/ca.crt", "etcd/ca.key", "etcd"})
+	}
+	for _, a := range pairs {
 		parts = append(parts,
 			step.File{Path: path.Join(pki, a.cert), Mode: 0o644, Content: step.Secret(a.secret, "tls.crt")},
 			step.File{Path: path.Join(pki, a.key), Mode: 0o600, Content: step.Secret(a.secret, "tls.key")},
@@ -69,15 +71,21 @@ func patch(n Node) step.Step {
 	return step.File{Path: patches + "/kubeletconfiguration.yaml", Mode: 0o644, Content: step.Literal(kubeletPatch(n))}
 }
 
-// Init makes the host the first of the control plane, all but its DNS server.
+// through holds when kubeadm has made the host a part of the control plane, by init or by join: a run that ended so is not
+// repeated, whatever the configuration says by then. That admin.conf is taken away later is nobody's concern here.
+var through = step.Done{Paths: []string{nodeConf}, Journaled: true}
+
+// controlPlaneName is the name of Init and JoinControlPlane alike: once it is through, nobody needs to know which it was.
+const controlPlaneName = "kubeadm/control-plane"
+
+// Init makes the host the first of the control plane, without the cluster's DNS server; done is made then.
 //
-// It may be cut and run again: kubeadm's phases take up what is there. Once it is through it is not run again, whatever its
-// configuration says by then: what kubeadm init has configured (the kubelet, the static pods, kube-proxy) is changed in a
-// cluster that runs by other means, host by host. That admin.conf is taken away later is nobody's concern here.
-func Init(c Cluster, n Node) step.Step {
+// It may be cut and run again: kubeadm's phases take up what is there. Once it is through it is not run again: what kubeadm
+// has configured (the kubelet, the static pods, kube-proxy) is changed in a cluster that runs by other means, host by host.
+func Init(c Cluster, n Node, done graph.Output[string]) step.Step {
 	return step.New(step.Meta{
-		Name: "kubeadm/init", Description: "start the control plane", Timeout: step.Duration(6 * time.Minute),
-		Retry: step.Retry{Attempts: 2, Delay: step.Duration(5 * time.Second)},
+		Name: controlPlaneName, Description: "start the control plane", Timeout: step.Duration(6 * time.Minute),
+		Retry: step.Retry{Attempts: 3, Delay: step.Duration(5 * time.Second)}, Makes: []string{done.Name},
 	},
 		patch(n),
 		step.File{Path: initFile, Mode: 0o600, Content: step.Literal(initConfig(c, n))},
@@ -86,17 +94,25 @@ func Init(c Cluster, n Node) step.Step {
 			// What it prints stands in errors, so it must not print tokens.
 			Argv: []string{bin, "init", "--config", initFile, "--skip-token-print", "--skip-phases", "preflight,addon/coredns,show-join-command"},
 		},
-	).Until(step.Done{Paths: []string{nodeConf}, Journaled: true})
+	).Until(through)
 }
 
-// DNS deploys the cluster's DNS server; the control plane is complete then, and done is made.
-func DNS(done graph.Output[string]) step.Step {
+// JoinControlPlane makes the host one more of the control plane; done is made then. After are outputs that must be there
+// first. It may be cut and run again, and is not run again once it is through; see Init.
+func JoinControlPlane(c Cluster, n Node, token, done graph.Output[string], after ...string) step.Step {
+	config := joinConfig(n, object{"localAPIEndpoint": localEndpoint(c, n)})
 	return step.New(step.Meta{
-		Name: "kubeadm/dns", Description: "deploy the cluster's DNS server", Timeout: step.Duration(2 * time.Minute),
-		Retry: step.Retry{Attempts: 3, Delay: step.Duration(5 * time.Second)}, Makes: []string{done.Name},
-	}, step.Command{
-		Title: "deploy CoreDNS", Argv: []string{"/bin/sh", "-c", deployDNS, "sh", initFile}, Done: step.Done{Journaled: true},
-	})
+		Name: controlPlaneName, Description: "join the control plane", Timeout: step.Duration(6 * time.Minute),
+		Retry: step.Retry{Attempts: 5, Delay: step.Duration(5 * time.Second)}, Takes: after, Makes: []string{done.Name},
+	},
+		patch(n),
+		step.File{Path: discovery, Mode: 0o600, Content: step.Literal(discoveryConfig(c))},
+		step.File{Path: joinFile, Mode: 0o600, Content: step.Join(
+			step.Literal(config+"  tlsBootstrapToken: "), step.FromOutput(token), step.Literal("\n"),
+		)},
+		step.Command{Title: "kubeadm join", Argv: []string{"/bin/sh", "-c", joinControlPlane, "sh", joinFile}},
+		step.Absent{Path: bootstrapConf},
+	).Until(through)
 }
 
 // Join makes the host a worker; done is made then. It may be cut and run again, and is not run again once it is through; see
@@ -113,7 +129,7 @@ func Join(c Cluster, n Node, token, done graph.Output[string]) step.Step {
 		patch(n),
 		step.File{Path: discovery, Mode: 0o600, Content: step.Literal(discoveryConfig(c))},
 		step.File{Path: joinFile, Mode: 0o600, Content: step.Join(
-			step.Literal(joinConfig(n)+"  tlsBootstrapToken: "), step.FromOutput(token), step.Literal("\n"),
+			step.Literal(joinConfig(n, nil)+"  tlsBootstrapToken: "), step.FromOutput(token), step.Literal("\n"),
 		)},
 		// kubeadm refuses to join a host whose Node is Ready. Where it was cut after the kubelet got its certificate, all that
 		// was left for it to do is to take away the token.

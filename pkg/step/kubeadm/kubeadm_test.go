@@ -86,8 +86,11 @@ func TestJoinIsCut(t *testing.T) {
 
 func TestInitIsCut(t *testing.T) {
 	target := target(spec.RoleControlPlane)
-	begin := kubeadm.Init(kubeadm.Cluster{Name: "prod", Spec: target.Cluster}, kubeadm.NodeOf(target, ""))
-	dns := kubeadm.DNS(graph.Output[string]{Name: "done"})
+	c, n, done := kubeadm.Cluster{Name: "prod", Spec: target.Cluster}, kubeadm.NodeOf(target, ""), graph.Output[string]{Name: "done"}
+	begin, join := kubeadm.Init(c, n, done), kubeadm.JoinControlPlane(c, n, graph.Output[string]{Name: "token"}, done)
+	if begin.Meta().Name != join.Meta().Name {
+		t.Errorf("%s and %s: once it is through, nobody is to know which it was", begin.Meta().Name, join.Meta().Name)
+	}
 	const conf, admin = "/etc/kubernetes/kubelet.conf", "/etc/kubernetes/admin.conf"
 	for _, tt := range []struct {
 		name     string
@@ -101,8 +104,9 @@ func TestInitIsCut(t *testing.T) {
 		{"finished, with another configuration", begin, true, []string{conf, admin}, nil},
 		{"finished, and somebody keeps admin.conf elsewhere", begin, true, []string{conf}, nil},
 		{"finished, and the host was wiped", begin, true, nil, []string{"kubeadm init"}},
-		{"no DNS server yet", dns, false, nil, []string{"deploy CoreDNS"}},
-		{"DNS server deployed", dns, true, nil, nil},
+		{"joining, nothing is there", join, false, nil, []string{"kubeadm join"}},
+		{"joining, cut on the way", join, false, []string{conf, admin}, []string{"kubeadm join"}},
+		{"joined", join, true, []string{conf}, nil},
 	} {
 		if got := commands(t, tt.step, tt.finished, tt.paths...); !slices.Equal(got, tt.want) || (got == nil) != (tt.want == nil) {
 			t.Errorf("%s: runs %q, want %q", tt.name, got, tt.want)
@@ -115,7 +119,7 @@ func TestNoTokenIsPrinted(t *testing.T) {
 	target := target(spec.RoleControlPlane)
 	c, n := kubeadm.Cluster{Name: "prod", Spec: target.Cluster}, kubeadm.NodeOf(target, "")
 	token := graph.Output[string]{Name: "token"}
-	raw, err := step.Marshal(kubeadm.Init(c, n))
+	raw, err := step.Marshal(kubeadm.Init(c, n, token))
 	if err != nil {
 		t.Fatal(err)
 	}

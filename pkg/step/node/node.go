@@ -15,10 +15,14 @@ import (
 // Role labels the Node with its role, which a kubelet may not do for itself. It must come after the Node is there: applied
 // before, it would make one.
 func Role(name, role string) step.Step {
+	labels := map[string]string{"node-role.kubernetes.io/" + role: ""}
+	if role == "control-plane" {
+		labels["node.kubernetes.io/exclude-from-external-load-balancers"] = ""
+	}
 	// A map of strings always marshals.
 	manifest, _ := yaml.Marshal(map[string]any{
 		"apiVersion": "v1", "kind": "Node",
-		"metadata": map[string]any{"name": name, "labels": map[string]string{"node-role.kubernetes.io/" + role: ""}},
+		"metadata": map[string]any{"name": name, "labels": labels},
 	})
 	return step.New(step.Meta{
 		Name: "node/role", Description: "label the Node with its role", Timeout: step.Duration(time.Minute),

@@ -31,10 +31,12 @@ type link struct {
 const (
 	// probe is how much goes to measure the link before the rest is planned, in bytes.
 	probe = 8 << 20
+	// window is how much of it may be under way, unacknowledged, when it has been written, in bytes: that of a channel.
+	window = 2 << 20
 	// slowZstd and slowGzip are the rates in bytes per second below which compression wins time: what one core of
 	// each compresses, less what the host needs besides.
 	slowZstd, slowGzip = 80 << 20, 20 << 20
-	// farAway is the time of an exchange from which one channel's window (2 MiB) no longer fills the link.
+	// farAway is the time of an exchange from which one channel's window no longer fills the link.
 	farAway = 12 * time.Millisecond
 	// maxStripes bounds the channels of one transfer, so that others find some.
 	maxStripes = 4
@@ -123,15 +125,26 @@ func (s *session) send(ctx context.Context, blobs []host.Blob) error {
 			total += b.Size
 		}
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	// When one stream fails, the others stop.
+	group, ctx := errgroup.WithContext(ctx)
+	// The first stream, open already, goes on with what stays plain.
+	var first *stream
 	rate, _ := s.host.link.known()
 	if rate == 0 && total > 2*probe {
 		var head []part
 		head, todo = split(todo, probe)
-		began := time.Now()
-		if err := s.stream(ctx, head, ""); err != nil {
+		var err error
+		if first, err = s.open(ctx, ""); err != nil {
 			return err
 		}
-		rate = probe / time.Since(began).Seconds()
+		began := time.Now()
+		if err := first.put(head); err != nil {
+			return first.close(err)
+		}
+		// What the window lets go ahead may not have arrived yet.
+		rate = (probe - window) / time.Since(began).Seconds()
 		s.host.link.measured(rate)
 	}
 	tool := s.compressor(rate)
@@ -143,8 +156,15 @@ func (s *session) send(ctx context.Context, blobs []host.Blob) error {
 			plain = append(plain, p)
 		}
 	}
-	group, ctx := errgroup.WithContext(ctx)
-	for _, stripe := range s.stripes(plain) {
+	stripes := s.stripes(plain)
+	if first != nil {
+		var mine []part
+		if len(stripes) > 0 {
+			mine, stripes = stripes[0], stripes[1:]
+		}
+		group.Go(func() error { return first.close(first.put(mine)) })
+	}
+	for _, stripe := range stripes {
 		group.Go(func() error { return s.stream(ctx, stripe, "") })
 	}
 	if len(packed) > 0 {
@@ -206,9 +226,25 @@ func (s *session) stripes(parts []part) [][]part {
 
 // stream sends parts by one channel, compressed by tool if that is not "".
 func (s *session) stream(ctx context.Context, parts []part, tool string) error {
-	if len(parts) == 0 {
-		return nil
+	st, err := s.open(ctx, tool)
+	if err != nil {
+		return err
 	}
+	return st.close(st.put(parts))
+}
+
+// stream is a channel to a shell that stores what it is sent.
+type stream struct {
+	ctx    context.Context
+	host   *Host
+	proc   *process
+	in     *frameReader
+	pack   io.WriteCloser
+	unhook func() bool
+}
+
+// open starts a stream. It ends with ctx, or by close.
+func (s *session) open(ctx context.Context, tool string) (*stream, error) {
 	mark := newMark()
 	sc := newScript(mark, s.host.config.StateDir, coreLib, stageLib)
 	sc.line("k_say ready")
@@ -220,34 +256,66 @@ func (s *session) stream(ctx context.Context, parts []part, tool string) error {
 	sc.line("k_say end $?")
 	p, err := s.host.start(ctx, sc.String(), nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer func() { _ = p.Close() }()
-	stop := context.AfterFunc(ctx, func() { _ = p.Close() })
-	defer stop()
-	in := newFrameReader(p.out, mark)
-	if f, err := in.read(); err != nil || f.kind() != "ready" {
-		return p.failure(ctx, true)
+	st := &stream{ctx: ctx, host: s.host, proc: p, in: newFrameReader(p.out, mark)}
+	st.unhook = context.AfterFunc(ctx, func() { _ = p.Close() })
+	f, err := st.in.read()
+	if err == nil && f.kind() == "ready" {
+		st.pack, err = newPacker(p, tool)
+	} else {
+		err = p.failure(ctx, true)
 	}
-	sendErr := sendParts(p, parts, tool)
+	if err != nil {
+		st.giveUp()
+		return nil, err
+	}
+	return st, nil
+}
+
+func (st *stream) giveUp() {
+	st.unhook()
+	_ = st.proc.Close()
+}
+
+// put sends parts as t_receive takes them. Its error is for close.
+func (st *stream) put(parts []part) error {
+	buffer := make([]byte, copyBuffer)
+	for _, p := range parts {
+		if err := sendPart(st.pack, p, buffer); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// close ends the stream, of which put has returned sendErr, and says how it went.
+func (st *stream) close(sendErr error) error {
+	defer st.giveUp()
 	var broken *sourceError
 	if errors.As(sendErr, &broken) {
-		return &host.Error{Kind: host.KindCorrupt, Host: s.host.Name(), Change: "content " + broken.name, Message: "its source cannot be read as declared", Err: broken.err}
+		return &host.Error{Kind: host.KindCorrupt, Host: st.host.Name(), Change: "content " + broken.name, Message: "its source cannot be read as declared", Err: broken.err}
 	}
 	if sendErr == nil {
-		sendErr = p.CloseWrite()
+		_, sendErr = io.WriteString(st.pack, "end\n")
 	}
-	f, err := in.read()
+	if sendErr == nil {
+		sendErr = st.pack.Close()
+	}
+	if sendErr == nil {
+		sendErr = st.proc.CloseWrite()
+	}
+	f, err := st.in.read()
 	switch {
-	case ctx.Err() != nil:
-		return s.host.canceled(ctx)
+	case st.ctx.Err() != nil:
+		return st.host.canceled(st.ctx)
 	case err != nil:
-		return p.failure(ctx, true)
+		return st.proc.failure(st.ctx, true)
 	case f.kind() != "end":
-		return s.host.unexpected(f)
+		return st.host.unexpected(f)
 	case f.arg(1) != "0" || sendErr != nil:
-		_, _ = p.end() // for all of standard error
-		return s.host.commandError("", "the host cannot store what was sent", int(parseInt(f.arg(1))), p.stderr.String())
+		_, _ = st.proc.end() // for all of standard error
+		return st.host.commandError("", "the host cannot store what was sent", int(parseInt(f.arg(1))), st.proc.stderr.String())
 	}
 	return nil
 }
@@ -261,24 +329,7 @@ type sourceError struct {
 func (e *sourceError) Error() string { return "content " + e.name + ": " + e.err.Error() }
 func (e *sourceError) Unwrap() error { return e.err }
 
-// sendParts writes parts to the host as t_receive takes them.
-func sendParts(to io.Writer, parts []part, tool string) error {
-	pack, err := newPacker(to, tool)
-	if err != nil {
-		return err
-	}
-	buffer := make([]byte, copyBuffer)
-	for _, p := range parts {
-		if err := sendPart(pack, p, buffer); err != nil {
-			return err
-		}
-	}
-	if _, err := io.WriteString(pack, "end\n"); err != nil {
-		return err
-	}
-	return pack.Close()
-}
-
+// sendPart writes a part as t_receive takes it.
 func sendPart(to io.Writer, p part, buffer []byte) error {
 	source, err := p.open()
 	if err != nil {

@@ -47,7 +47,8 @@ s_run() {
 	} &
 	worker=$!
 	exec 3<&- 9>&- 8>&-
-	s_watch "$worker" "$1" </dev/null >/dev/null 2>&1 &
+	# Not a redirected function: for that the shell would save our output, and so keep it open until the watch has ended.
+	(exec </dev/null >/dev/null 2>&1; s_watch "$worker" "$1") &
 	wait "$worker"
 }
 

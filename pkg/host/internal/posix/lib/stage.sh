@@ -44,10 +44,14 @@ t_accept() {
 	while [ $# -gt 0 ]; do
 		part=$S/staging/$1.part
 		[ -e "$part" ] || : >"$part"
+		# The disk writes while the processor reads.
+		sync "$part" &
+		synced=$!
 		if [ "$(stat -c %s "$part")" = "$2" ] && [ "$(t_sha256 <"$part")" = "$1" ]; then
-			sync "$part" && mv "$part" "$S/staging/$1" || return
+			wait "$synced" && mv "$part" "$S/staging/$1" || return
 			k_say accepted "$1"
 		else
+			wait "$synced"
 			rm -f "$part"
 			k_say corrupt "$1"
 		fi

@@ -1,0 +1,148 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package etcd holds the steps by which a host becomes a member of an etcd cluster and stays one: as a unit of systemd, or as
+// a static pod. One host begins the cluster. The others join as learners, which do not count for quorum until they have all
+// data, and are promoted then.
+//
+// etcd knows its members itself, so what is done is decided by scripts on the host that ask it: they may be cut at any line
+// and run again, and they keep quorum.
+package etcd
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"net/netip"
+	"path"
+	"strings"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
+)
+
+// Form is what etcd runs as.
+type Form string
+
+const (
+	// Unit is a unit of systemd.
+	Unit Form = "unit"
+	// Pod is a static pod of the host's kubelet.
+	Pod Form = "pod"
+)
+
+// Settings are what a member must know of itself and its cluster.
+type Settings struct {
+	// Name and Address are this member's; the name is the host's.
+	Name, Address string
+	// Cluster is the cluster's name, by which members of one etcd cluster know each other when it begins.
+	Cluster string
+	// Spec has its defaults.
+	Spec spec.Etcd
+	// First: this host begins the cluster; others join it.
+	First bool
+	// Members are all hosts that are to be members, this one among them.
+	Members []spec.Member
+	// Leaving are the hosts whose members are to be removed. No other member is, whether it is one of Members or not.
+	Leaving      []spec.Member
+	Certificates spec.Certificates
+	Form         Form
+	// Image is the full reference of etcd's image, for a Pod.
+	Image string
+}
+
+const (
+	bin     = "/usr/local/bin"
+	dir     = "/etc/kubexm/etcd"
+	ssl     = dir + "/ssl"
+	caFile  = ssl + "/ca.pem"
+	service = "etcd.service"
+
+	// manifest is what the kubelet reads, and template what it is made of.
+	manifest = "/etc/kubernetes/manifests/etcd.yaml"
+	template = dir + "/etcd.yaml"
+	unitPath = "/etc/systemd/system/" + service
+	// runtime is made by systemd whenever it starts etcd: its age is etcd's.
+	runtime = "kubexm-etcd"
+)
+
+// Claim declares what etcd and our scripts will write, so that a reset removes it. It comes before etcd is started, and for a
+// Pod before containerd.Pods: the pod is stopped then before its data goes.
+func Claim(s Settings) step.Step {
+	// Made here, so that parents that are made with them go with them.
+	parts := []step.Step{
+		step.Directory{Path: s.Spec.DataDir, Mode: 0o700},
+		step.Directory{Path: dir, Mode: 0o755},
+	}
+	paths := []string{s.Spec.DataDir, dir}
+	if own := s.ownWALDir(); own != "" {
+		parts, paths = append(parts, step.Directory{Path: path.Dir(own), Mode: 0o700}), append(paths, own, own+".tmp", own+".removed")
+	}
+	if s.Form == Pod {
+		parts, paths = append(parts, step.Directory{Path: path.Dir(manifest), Mode: 0o755}), append(paths, manifest)
+	}
+	return step.New(step.Meta{Name: "etcd/claim", Description: "record what etcd will write"},
+		append(parts, step.Claim{Paths: paths})...)
+}
+
+// Programs installs etcdctl and etcdutl, and etcd where it is a Unit.
+func Programs(artifacts []step.Artifact) step.Step {
+	return step.New(step.Meta{Name: "etcd/programs", Description: "install etcd's programs"}, step.Programs(bin, artifacts)...)
+}
+
+// Await comes before anything that needs an etcd which runs elsewhere: takes are the outputs by which it is known to be there.
+func Await(takes []string) step.Step {
+	return step.New(step.Meta{Name: "etcd/await", Description: "wait for etcd, which runs elsewhere", Takes: takes})
+}
+
+// leaving are the peer URLs of those whose members are to be removed.
+func (s Settings) leaving() []string {
+	urls := make([]string, len(s.Leaving))
+	for i, m := range s.Leaving {
+		urls[i] = "https://" + inURL(m.Address) + ":2380"
+	}
+	return urls
+}
+
+// others are the addresses of the other members, as they stand in URLs.
+func (s Settings) others() []string {
+	var hosts []string
+	for _, m := range s.Members {
+		if m.Name != s.Name {
+			hosts = append(hosts, inURL(m.Address))
+		}
+	}
+	return hosts
+}
+
+// ownWALDir is where the user has the write-ahead log, "" for etcd's own place.
+func (s Settings) ownWALDir() string {
+	for _, a := range s.Spec.ExtraArgs {
+		if a.Name == "wal-dir" {
+			return a.Value
+		}
+	}
+	return ""
+}
+
+// walDir is where the write-ahead log is: a data directory that has none is empty.
+func (s Settings) walDir() string {
+	if own := s.ownWALDir(); own != "" {
+		return own
+	}
+	return path.Join(s.Spec.DataDir, "member", "wal")
+}
+
+// inURL is an address as it stands in a URL: one of IPv6 in brackets.
+func inURL(address string) string {
+	if a, err := netip.ParseAddr(address); err == nil && a.Is6() {
+		return "[" + address + "]"
+	}
+	return address
+}
+
+func sha(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
+
+func words(all []string) string { return strings.Join(all, " ") }

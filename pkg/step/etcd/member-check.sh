@@ -1,0 +1,14 @@
+# Copyright 2026 The cluster-api-provider-kubexm Authors.
+# SPDX-License-Identifier: Apache-2.0
+
+# Whether this host has a voting member that answers, and runs what it should. Only looks.
+
+listens && answers "$own" || {
+	echo "no voting member answers here"
+	exit 1
+}
+why=$(outdated)
+[ -z "$why" ] || {
+	echo "$why"
+	exit 1
+}

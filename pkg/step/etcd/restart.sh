@@ -1,0 +1,10 @@
+# Copyright 2026 The cluster-api-provider-kubexm Authors.
+# SPDX-License-Identifier: Apache-2.0
+
+# Restarts this host's member, while nobody else does so with another.
+
+if ! spare "$peer"; then
+	fail "it would cost the cluster its quorum, because these members do not answer: ${ill:-all}. Bring them back first"
+fi
+restart_etcd || fail "etcd does not start again. $(last_words)"
+await 60 answers "$own" || fail "etcd was restarted, but does not answer at $own. $(last_words)"

@@ -1,0 +1,56 @@
+# Copyright 2026 The cluster-api-provider-kubexm Authors.
+# SPDX-License-Identifier: Apache-2.0
+
+# How etcd is started, restarted and stopped: by systemd, or by the kubelet as a static pod.
+
+# Hand the pod to the kubelet, with what only this host knows.
+install_pod() {
+	. "$dir/initial.env"
+	sed -e "s|@INITIAL_CLUSTER@|$ETCD_INITIAL_CLUSTER|" -e "s|@INITIAL_CLUSTER_STATE@|$ETCD_INITIAL_CLUSTER_STATE|" \
+		-e "s|@CONFIG@|$(wanted_pod)|" "$config" >"$dir/.manifest"
+	mv "$dir/.manifest" "$manifest"
+}
+
+start() {
+	if [ "$form" = pod ]; then
+		[ -e "$manifest" ] || install_pod
+		return
+	fi
+	[ "$(systemctl show -p NeedDaemonReload --value etcd.service)" != yes ] || systemctl daemon-reload
+	systemctl reset-failed etcd.service 2>/dev/null
+	systemctl start --no-block etcd.service
+}
+
+# The process that listens for clients.
+listener() { ss -Htlnp "sport = :2379" | sed -n 's/.*pid=\([0-9]*\).*/\1/p' | head -n 1; }
+is_another() { now=$(listener) && [ -n "$now" ] && [ "$now" != "$before" ]; }
+
+restart_etcd() {
+	if [ "$form" = pod ]; then
+		before=$(listener)
+		install_pod
+		await 90 is_another
+		return
+	fi
+	systemctl daemon-reload
+	timeout 100 systemctl restart etcd.service
+}
+
+is_gone() { [ -z "$(listener)" ]; }
+
+# Only for one that has no data and can therefore not be of use to anybody.
+stop_etcd() {
+	if [ "$form" = pod ]; then
+		[ -e "$manifest" ] || return 0
+		rm -f "$manifest"
+		await 60 is_gone || fail "the kubelet does not stop the etcd pod whose manifest was removed: is the kubelet well?"
+	else
+		systemctl stop etcd.service 2>/dev/null
+	fi
+}
+
+# What etcd itself said last, for the end of a message.
+last_words() {
+	[ "$form" = unit ] || return 0
+	journalctl -u etcd.service -n 100 -o cat --no-pager 2>/dev/null | grep -E '"level":"(error|fatal|panic)"' | tail -n 1
+}

@@ -1,0 +1,14 @@
+# Copyright 2026 The cluster-api-provider-kubexm Authors.
+# SPDX-License-Identifier: Apache-2.0
+
+# Whether all certificates of kubeadm last, and are those that components run with. Only looks.
+
+[ -e "$dir/manifests/kube-apiserver.yaml" ] || exit 0 # there are none yet
+soon=$(ending) || {
+	echo "kubeadm does not tell when the certificates end"
+	exit 1
+}
+late=$(outdated)
+[ -z "$soon$late" ] && exit
+printf '%s\n' "${soon:-$(echo $late) must be restarted: certificates were renewed since}"
+exit 1

@@ -1,0 +1,125 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubernetes
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
+)
+
+// The files that components are given. Of a certificate, the name without its ending.
+const (
+	caFile           = pkiDir + "/ca.crt"
+	caKeyFile        = pkiDir + "/ca.key"
+	frontProxyCAFile = pkiDir + "/front-proxy-ca.crt"
+	saPublicFile     = pkiDir + "/sa.pub"
+	saPrivateFile    = pkiDir + "/sa.key"
+	etcdCAFile       = pkiDir + "/etcd/ca.crt"
+
+	apiServerCert         = pkiDir + "/apiserver"
+	apiServerKubeletCert  = pkiDir + "/apiserver-kubelet-client"
+	apiServerEtcdCert     = pkiDir + "/apiserver-etcd-client"
+	frontProxyCert        = pkiDir + "/front-proxy-client"
+	adminCert             = pkiDir + "/admin"
+	controllerManagerCert = pkiDir + "/controller-manager"
+	schedulerCert         = pkiDir + "/scheduler"
+	proxyCert             = pkiDir + "/kube-proxy"
+	kubeletClientCert     = kubeletDir + "/pki/kubelet-client"
+	kubeletServingCert    = kubeletDir + "/pki/kubelet"
+)
+
+// mastersGroup may do everything, whatever roles are bound.
+const mastersGroup = "system:masters"
+
+// Authorities installs what a control plane host needs of the cluster's authorities: the keys are those that its controller
+// manager signs certificates and tokens with. No other key is on any host.
+func Authorities() step.Step {
+	return step.New(step.Meta{Name: "kubernetes/authorities", Description: "install the certificate authorities"},
+		step.Directory{Path: pkiDir, Mode: 0o755},
+		step.File{Path: caFile, Mode: 0o644, Content: step.Secret("ca", "tls.crt")},
+		step.File{Path: caKeyFile, Mode: 0o600, Content: step.Secret("ca", "tls.key")},
+		step.File{Path: frontProxyCAFile, Mode: 0o644, Content: step.Secret("proxy", "tls.crt")},
+		step.File{Path: saPublicFile, Mode: 0o644, Content: step.Secret("sa", "tls.crt")},
+		step.File{Path: saPrivateFile, Mode: 0o600, Content: step.Secret("sa", "tls.key")},
+	)
+}
+
+// WorkerAuthority installs the certificate by which a worker knows the API server.
+func WorkerAuthority() step.Step {
+	return step.New(step.Meta{Name: "kubernetes/authority", Description: "install the cluster's certificate authority"},
+		step.Directory{Path: pkiDir, Mode: 0o755},
+		step.File{Path: caFile, Mode: 0o644, Content: step.Secret("ca", "tls.crt")},
+	)
+}
+
+// Certificates makes those of a control plane host.
+func Certificates(c Cluster, n Node) step.Step {
+	names, addresses := apiServerNames(c, n)
+	serving := certificate(c.Spec.Certificates, apiServerCert, "ca", pki.Server, "kube-apiserver")
+	serving.DNSNames, serving.Addresses = names, addresses
+	client := func(path, authority, name string, organizations ...string) step.Certificate {
+		return certificate(c.Spec.Certificates, path, authority, pki.Client, name, organizations...)
+	}
+	return step.New(step.Meta{Name: "kubernetes/certificates", Description: "make the control plane's certificates"},
+		serving,
+		client(apiServerKubeletCert, "ca", "kube-apiserver-kubelet-client", mastersGroup),
+		client(frontProxyCert, "proxy", "front-proxy-client"),
+		client(controllerManagerCert, "ca", "system:kube-controller-manager"),
+		client(schedulerCert, "ca", "system:kube-scheduler"),
+		client(adminCert, "ca", "kubernetes-admin", mastersGroup),
+	)
+}
+
+// NodeCertificates makes those of every host. The API server lets the kubelet's client act for its own Node only, and trusts
+// the kubelet by its serving certificate.
+func NodeCertificates(c Cluster, n Node) step.Step {
+	nodeName := "system:node:" + n.Name
+	serving := certificate(c.Spec.Certificates, kubeletServingCert, "ca", pki.Server, nodeName, "system:nodes")
+	serving.DNSNames, serving.Addresses = split(append([]string{n.Name, n.Address}, n.Addresses...))
+	return step.New(step.Meta{Name: "kubernetes/node-certificates", Description: "make the Node's certificates"},
+		step.Directory{Path: kubeletDir + "/pki", Mode: 0o755},
+		certificate(c.Spec.Certificates, kubeletClientCert, "ca", pki.Client, nodeName, "system:nodes"),
+		serving,
+		certificate(c.Spec.Certificates, proxyCert, "ca", pki.Client, "system:kube-proxy"),
+	)
+}
+
+func certificate(
+	c spec.Certificates, path, authority string, usage pki.Usage, name string, organizations ...string,
+) step.Certificate {
+	return step.Certificate{
+		Path: path + ".crt", KeyPath: path + ".key", Authority: authority, CommonName: name, Organizations: organizations,
+		Usages: []pki.Usage{usage}, Validity: step.Duration(c.Validity()), RenewBefore: step.Duration(c.RenewBefore()),
+	}
+}
+
+// apiServerNames are those of the kubernetes Service, of the endpoint and of the host, and the user's.
+func apiServerNames(c Cluster, n Node) ([]string, []netip.Addr) {
+	e := c.Spec.ControlPlaneEndpoint
+	return split(slices.Concat(
+		[]string{
+			"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc." + c.Spec.DNS.ClusterDomain,
+			serviceAddress(c, 1).String(), "127.0.0.1", "localhost", e.Domain, e.Address, n.Name, n.Address,
+		},
+		n.Addresses, c.Spec.Kubernetes.APIServer.CertSANs,
+	))
+}
+
+// split sorts names and addresses apart, each once.
+func split(all []string) (names []string, addresses []netip.Addr) {
+	for _, one := range all {
+		address, err := netip.ParseAddr(one)
+		switch {
+		case err == nil && !slices.Contains(addresses, address.Unmap()):
+			addresses = append(addresses, address.Unmap())
+		case err != nil && one != "" && !slices.Contains(names, one):
+			names = append(names, one)
+		}
+	}
+	return names, addresses
+}

@@ -1,0 +1,161 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubernetes
+
+import (
+	_ "embed"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/graph"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
+)
+
+const (
+	apiServer         = "kube-apiserver"
+	controllerManager = "kube-controller-manager"
+	scheduler         = "kube-scheduler"
+
+	// controlPlaneOOMScore is what the kubelet gives to static pods of the control plane.
+	controlPlaneOOMScore = -997
+	tls12                = "VersionTLS12"
+	// patience is how many seconds an API server may take until it is ready: it waits for etcd, and the first one fills it.
+	patience = "180"
+)
+
+//go:embed ready.sh
+var awaitReady string
+
+// APIServer runs kube-apiserver. It answers when Ready is done.
+func APIServer(c Cluster, n Node) step.Step {
+	watches := []string{caFile, saPublicFile, saPrivateFile}
+	if c.EtcdSecure {
+		watches = append(watches, etcdCAFile)
+	}
+	return step.New(step.Meta{
+		Name: "kubernetes/apiserver", Description: "run kube-apiserver", Disrupts: "restarts kube-apiserver",
+	}, service(unit{
+		about: "kube-apiserver, the Kubernetes API", program: apiServer, after: "etcd.service", oomScore: controlPlaneOOMScore,
+		args: apiServerArgs(c, n),
+	}, watches...)...)
+}
+
+// Ready waits until this host's API server says that it is ready; done is made then. It is a step of its own: what a step looked
+// at before its act does not tell what a restart in that act leads to.
+func Ready(c Cluster, done graph.Output[string]) step.Step {
+	// Asked for itself, not through the endpoint, where another might answer.
+	local := "https://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(int(c.Spec.ControlPlaneEndpoint.Port)))
+	ready := []string{
+		bin + "/kubectl", "--kubeconfig", adminConf, "--server", local, "--request-timeout", "5s", "get", "--raw", "/readyz",
+	}
+	return step.New(step.Meta{
+		Name: "kubernetes/ready", Description: "wait until the API server is ready", Makes: []string{done.Name},
+	}, step.Command{
+		Title: "wait until kube-apiserver is ready", Argv: append([]string{"/bin/sh", "-c", awaitReady, "sh", patience}, ready...),
+		Done: step.Done{Check: ready}, Timeout: step.Duration(4 * time.Minute),
+	})
+}
+
+func apiServerArgs(c Cluster, n Node) []spec.Arg {
+	k := c.Spec.Kubernetes
+	ours := []spec.Arg{
+		{Name: "advertise-address", Value: n.Address},
+		{Name: "allow-privileged", Value: "true"},
+		{Name: "client-ca-file", Value: caFile},
+		{Name: "enable-admission-plugins", Value: "NodeRestriction"},
+		{Name: "enable-bootstrap-token-auth", Value: "true"},
+		{Name: "etcd-servers", Value: strings.Join(c.EtcdEndpoints, ",")},
+		{Name: "kubelet-certificate-authority", Value: caFile},
+		{Name: "kubelet-client-certificate", Value: apiServerKubeletCert + ".crt"},
+		{Name: "kubelet-client-key", Value: apiServerKubeletCert + ".key"},
+		{Name: "kubelet-preferred-address-types", Value: "InternalIP,ExternalIP,Hostname"},
+		{Name: "profiling", Value: "false"},
+		{Name: "proxy-client-cert-file", Value: frontProxyCert + ".crt"},
+		{Name: "proxy-client-key-file", Value: frontProxyCert + ".key"},
+		{Name: "requestheader-allowed-names", Value: "front-proxy-client"},
+		{Name: "requestheader-client-ca-file", Value: frontProxyCAFile},
+		{Name: "requestheader-extra-headers-prefix", Value: "X-Remote-Extra-"},
+		{Name: "requestheader-group-headers", Value: "X-Remote-Group"},
+		{Name: "requestheader-username-headers", Value: "X-Remote-User"},
+		{Name: "secure-port", Value: strconv.Itoa(int(c.Spec.ControlPlaneEndpoint.Port))},
+		{Name: "service-account-issuer", Value: "https://kubernetes.default.svc." + c.Spec.DNS.ClusterDomain},
+		{Name: "service-account-key-file", Value: saPublicFile},
+		{Name: "service-account-signing-key-file", Value: saPrivateFile},
+		{Name: "service-cluster-ip-range", Value: strings.Join(c.Spec.Network.ServiceCIDRs, ",")},
+		// When it stops, it tells new requests to come again, and ends watches in 2 s, not in 60.
+		{Name: "shutdown-send-retry-after", Value: "true"},
+		{Name: "tls-cert-file", Value: apiServerCert + ".crt"},
+		{Name: "tls-min-version", Value: tls12},
+		{Name: "tls-private-key-file", Value: apiServerCert + ".key"},
+	}
+	// It takes the one or the other.
+	if !slices.ContainsFunc(k.APIServer.ExtraArgs, func(a spec.Arg) bool { return a.Name == "authorization-config" }) {
+		ours = append(ours, spec.Arg{Name: "authorization-mode", Value: "Node,RBAC"})
+	}
+	if c.EtcdSecure {
+		ours = append(ours,
+			spec.Arg{Name: "etcd-cafile", Value: etcdCAFile},
+			spec.Arg{Name: "etcd-certfile", Value: apiServerEtcdCert + ".crt"},
+			spec.Arg{Name: "etcd-keyfile", Value: apiServerEtcdCert + ".key"})
+	}
+	return args(k.APIServer.ExtraArgs, append(ours, gateArgs(k.FeatureGates)...))
+}
+
+// ControllerManager runs kube-controller-manager.
+func ControllerManager(c Cluster, _ Node) step.Step {
+	k := c.Spec.Kubernetes
+	ours := []spec.Arg{
+		{Name: "allocate-node-cidrs", Value: "true"},
+		{Name: "authentication-kubeconfig", Value: controllerManagerConf},
+		{Name: "authorization-kubeconfig", Value: controllerManagerConf},
+		{Name: "bind-address", Value: "127.0.0.1"},
+		{Name: "client-ca-file", Value: caFile},
+		{Name: "cluster-cidr", Value: strings.Join(c.Spec.Network.PodCIDRs, ",")},
+		{Name: "cluster-name", Value: c.Name},
+		{Name: "cluster-signing-cert-file", Value: caFile},
+		{Name: "cluster-signing-key-file", Value: caKeyFile},
+		{Name: "controllers", Value: "*,bootstrapsigner,tokencleaner"},
+		{Name: "kubeconfig", Value: controllerManagerConf},
+		{Name: "leader-elect", Value: "true"},
+		{Name: "node-cidr-mask-size", Value: strconv.Itoa(int(k.NodeCIDRMaskSize))},
+		{Name: "profiling", Value: "false"},
+		{Name: "requestheader-client-ca-file", Value: frontProxyCAFile},
+		{Name: "root-ca-file", Value: caFile},
+		{Name: "service-account-private-key-file", Value: saPrivateFile},
+		{Name: "service-cluster-ip-range", Value: strings.Join(c.Spec.Network.ServiceCIDRs, ",")},
+		{Name: "tls-min-version", Value: tls12},
+		{Name: "use-service-account-credentials", Value: "true"},
+	}
+	return step.New(step.Meta{
+		Name: "kubernetes/controller-manager", Description: "run kube-controller-manager", Disrupts: "restarts kube-controller-manager",
+	}, service(unit{
+		about: "kube-controller-manager, the Kubernetes controllers", program: controllerManager, after: apiServer + ".service",
+		oomScore: controlPlaneOOMScore, args: args(k.ControllerManager.ExtraArgs, append(ours, gateArgs(k.FeatureGates)...)),
+	}, controllerManagerConf, caFile, saPrivateFile)...)
+}
+
+// Scheduler runs kube-scheduler. It gets flags and not a configuration file: beside such a file it would silently ignore
+// several flags that users may have set (kube-api-qps). Those who need scheduling profiles set the flag config.
+func Scheduler(c Cluster, _ Node) step.Step {
+	k := c.Spec.Kubernetes
+	ours := []spec.Arg{
+		{Name: "authentication-kubeconfig", Value: schedulerConf},
+		{Name: "authorization-kubeconfig", Value: schedulerConf},
+		{Name: "bind-address", Value: "127.0.0.1"},
+		{Name: "kubeconfig", Value: schedulerConf},
+		{Name: "leader-elect", Value: "true"},
+		{Name: "profiling", Value: "false"},
+		{Name: "tls-min-version", Value: tls12},
+	}
+	return step.New(step.Meta{
+		Name: "kubernetes/scheduler", Description: "run kube-scheduler", Disrupts: "restarts kube-scheduler",
+	}, service(unit{
+		about: "kube-scheduler, the Kubernetes scheduler", program: scheduler, after: apiServer + ".service",
+		oomScore: controlPlaneOOMScore, args: args(k.Scheduler.ExtraArgs, append(ours, gateArgs(k.FeatureGates)...)),
+	}, schedulerConf, caFile)...)
+}

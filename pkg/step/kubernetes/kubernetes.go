@@ -1,0 +1,172 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package kubernetes holds the steps that run every component of Kubernetes as a systemd unit, with certificates and
+// configuration made here: the sibling of kubeadm's way, with the same files in the same places and the same flags, so
+// that what runs in the cluster cannot tell them apart.
+//
+// Certificates of components are renewed in their files. No component is restarted for that: every one of them
+// looks at these files again, within five minutes at most. What a component reads only when it starts (its program, unit
+// and configuration, authorities, the service account keys) is what its Service watches.
+package kubernetes
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
+)
+
+const (
+	bin        = "/usr/local/bin"
+	dir        = "/etc/kubernetes"
+	pkiDir     = dir + "/pki"
+	manifests  = dir + "/manifests"
+	kubeletDir = "/var/lib/kubelet"
+)
+
+// Cluster is what components must know of the cluster.
+type Cluster struct {
+	Name string
+	Spec spec.Cluster
+	// EtcdEndpoints are the client URLs of etcd, such as https://10.0.0.1:2379. EtcdSecure: they are https, and API servers
+	// show the certificate apiserver-etcd-client there.
+	EtcdEndpoints []string
+	EtcdSecure    bool
+	// FixedConntrack: the host may not change how many connections its kernel tracks.
+	FixedConntrack bool
+}
+
+// Node is what components must know of the host.
+type Node struct {
+	Name, Address, ProviderID string
+	// Addresses are all that the host has.
+	Addresses    []string
+	ControlPlane bool
+	// Server is the URL of the API for this host's kubelet and kube-proxy; LocalServer that of the host's own API server.
+	Server, LocalServer string
+	Kubelet             spec.Kubelet
+	Labels              map[string]string
+	Taints              []corev1.Taint
+	// ResolvConf is the file of name servers for pods; "" for the host's own.
+	ResolvConf string
+	// CgroupDriver is systemd or cgroupfs; CgroupVersion 1 or 2.
+	CgroupDriver  string
+	CgroupVersion int32
+	Swap          bool
+}
+
+// NodeOf is the view of a target; resolvConf is "" for the host's own. A control plane host's kubelet and kube-proxy use the
+// API server beside them, so that they work while it does; those of others use the endpoint.
+func NodeOf(t *spec.Target, resolvConf string) Node {
+	n := Node{
+		Name: t.Host.Name, Address: t.Host.NodeAddress(), ProviderID: t.Host.ProviderID, Addresses: t.Host.Addresses(),
+		ControlPlane: t.Host.Role == spec.RoleControlPlane, Server: "https://" + t.Cluster.ControlPlaneEndpoint.HostPort(),
+		Kubelet: t.Kubelet(), Labels: t.Node.NodeLabels, ResolvConf: resolvConf, Swap: t.System().Swap == spec.PolicyKeep,
+	}
+	if n.ControlPlane {
+		n.LocalServer = "https://" + net.JoinHostPort(n.Address, strconv.Itoa(int(t.Cluster.ControlPlaneEndpoint.Port)))
+		n.Server = n.LocalServer
+		n.Taints = append(n.Taints, corev1.Taint{Key: "node-role.kubernetes.io/control-plane", Effect: corev1.TaintEffectNoSchedule})
+	}
+	n.Taints = append(n.Taints, t.Node.NodeTaints...)
+	return n
+}
+
+// Check says what there is no cluster or Node to be made from. Steps are made of what has passed it.
+func Check(c Cluster, n Node) error {
+	var errs []error
+	refuse := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if c.Name == "" {
+		refuse("the cluster has no name")
+	}
+	if _, err := netip.ParsePrefix(first(c.Spec.Network.ServiceCIDRs)); err != nil {
+		refuse("network.serviceCIDRs: %q is not a network: set one, such as 10.233.0.0/18", first(c.Spec.Network.ServiceCIDRs))
+	}
+	if _, err := netip.ParsePrefix(first(c.Spec.Network.PodCIDRs)); err != nil {
+		refuse("network.podCIDRs: %q is not a network: set one, such as 10.233.64.0/18", first(c.Spec.Network.PodCIDRs))
+	}
+	if n.Name == "" {
+		refuse("the host has no name, which its Node would have")
+	}
+	if _, err := netip.ParseAddr(n.Address); err != nil {
+		refuse("host %s: its address %q is not an IP address, which its Node must have: set internalAddresses", n.Name, n.Address)
+	}
+	if n.CgroupDriver != "systemd" && n.CgroupDriver != "cgroupfs" {
+		refuse("host %s: the cgroup driver is %q: it is systemd or cgroupfs", n.Name, n.CgroupDriver)
+	}
+	if !isURL(n.Server, "https") {
+		refuse("host %s: %q is no URL of the API: want https://host:port", n.Name, n.Server)
+	}
+	if !n.ControlPlane {
+		return errors.Join(errs...)
+	}
+	if !isURL(n.LocalServer, "https") {
+		refuse("host %s: %q is no URL of its API server: want https://host:port", n.Name, n.LocalServer)
+	}
+	if len(c.EtcdEndpoints) == 0 {
+		refuse("no endpoint of etcd is known, without which no API server runs")
+	}
+	scheme := "http"
+	if c.EtcdSecure {
+		scheme = "https"
+	}
+	for _, e := range c.EtcdEndpoints {
+		if !isURL(e, scheme) {
+			refuse("the endpoint of etcd %q is no %s URL: all have the same scheme", e, scheme)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func isURL(text, scheme string) bool {
+	u, err := url.Parse(text)
+	return err == nil && u.Scheme == scheme && u.Hostname() != "" && u.Port() != ""
+}
+
+func first(all []string) string {
+	if len(all) == 0 {
+		return ""
+	}
+	return all[0]
+}
+
+// Claim declares what the components will write, so that a reset removes it. (What the kubelet and pods fill is the container
+// runtime's to claim.)
+func Claim() step.Step {
+	return step.New(step.Meta{Name: "kubernetes/claim", Description: "record what Kubernetes will write"},
+		step.Claim{Paths: []string{dir, "/run/kubernetes", "/usr/libexec/kubernetes"}})
+}
+
+// ProgramNames are the programs that a host needs.
+func ProgramNames(controlPlane bool) []string {
+	names := []string{kubelet, proxy}
+	if controlPlane {
+		names = append([]string{apiServer, controllerManager, scheduler, "kubectl"}, names...)
+	}
+	return names
+}
+
+// Programs installs the components.
+func Programs(programs []step.Artifact) step.Step {
+	return step.New(step.Meta{
+		Name: "kubernetes/programs", Description: "install Kubernetes", Disrupts: "restarts Kubernetes' components",
+	}, step.Programs(bin, programs)...)
+}
+
+// serviceAddress is the nth address of the services' network.
+func serviceAddress(c Cluster, nth int) netip.Addr {
+	network, _ := netip.ParsePrefix(first(c.Spec.Network.ServiceCIDRs)) // Check has seen it
+	address := network.Masked().Addr()
+	for range nth {
+		address = address.Next()
+	}
+	return address
+}
