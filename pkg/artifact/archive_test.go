@@ -140,7 +140,7 @@ func TestBundleIsALayout(t *testing.T) {
 		t.Fatal(err)
 	}
 	m, err := index.IndexManifest()
-	if err != nil || len(m.Manifests) != 4 {
+	if err != nil || len(m.Manifests) != 6 {
 		t.Fatalf("%+v, %v", m, err)
 	}
 	for _, desc := range m.Manifests {
@@ -150,7 +150,7 @@ func TestBundleIsALayout(t *testing.T) {
 		}
 		validateImage(t, image)
 	}
-	if images := b.Images("amd64"); images["kube-proxy"] != "example.com/kube-proxy:v1.0.0" || len(images) != 2 {
+	if images := b.Images("amd64"); images["kube-proxy"] != "example.com/kube-proxy:v1.0.0" || len(images) != 3 {
 		t.Errorf("images: %v", images)
 	}
 	data, err := os.ReadFile(filepath.Join(b.Dir(), "images", "oci-layout"))

@@ -82,7 +82,7 @@ type imageEntry struct {
 	Component   string            `json:"component"`
 	Base        string            `json:"base,omitempty"`
 	Ref         string            `json:"ref"`
-	Files       map[string]string `json:"files"`
+	Files       map[string]string `json:"files,omitempty"`
 	Directories []string          `json:"directories,omitempty"`
 	Entrypoint  []string          `json:"entrypoint,omitempty"`
 	Command     []string          `json:"command,omitempty"`

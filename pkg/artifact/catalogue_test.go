@@ -54,7 +54,7 @@ func TestCatalogueImages(t *testing.T) {
 		t.Errorf("Refs: %v, %v", refs, err)
 	}
 	var unknown *UnknownNameError
-	if _, err := images.Refs("pause", "nginx"); !errors.As(err, &unknown) || unknown.Name != "nginx" {
+	if _, err := images.Refs("pause", "apache"); !errors.As(err, &unknown) || unknown.Name != "apache" {
 		t.Errorf("Refs of an unknown image: %v", err)
 	}
 }
@@ -150,6 +150,9 @@ components:
 		},
 		"image on nothing": {
 			strings.Replace(component, "name: tool", "name: kubernetes", 1) + "releases: [{kubernetes: v1.0.0}]\nimages: [{name: i, component: kubernetes, base: kubernetes, ref: r, files: {}}]", "base kubernetes is not in the release",
+		},
+		"image of no files": {
+			strings.Replace(component, "name: tool", "name: kubernetes", 1) + "releases: [{kubernetes: v1.0.0}]\nimages: [{name: i, component: kubernetes, ref: r}]", "it has neither files nor a base",
 		},
 		"image with a relative path": {
 			strings.Replace(component, "name: tool", "name: kubernetes", 1) + "releases: [{kubernetes: v1.0.0}]\nimages: [{name: i, component: kubernetes, ref: r, files: {tool: bin/tool}}]", `"bin/tool" is not an absolute path`,

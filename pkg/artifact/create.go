@@ -147,7 +147,8 @@ func newProduction(ctx context.Context, opts CreateOptions) (*production, error)
 	return p, nil
 }
 
-// orders are what a release takes, the one that takes longest first.
+// orders are what a release takes, the one that takes longest first. What is built from the same module as that one comes
+// last: side by side, both would compile the packages that they share.
 func orders(ctx context.Context, c *Catalogue, release Release, archs []string, prefer Preference) ([]order, error) {
 	goVersion, err := build.GoVersion(ctx)
 	if err != nil {
@@ -168,6 +169,19 @@ func orders(ctx context.Context, c *Catalogue, release Release, archs []string, 
 			}
 			list = append(list, newOrder(r, prefer, goVersion))
 		}
+	}
+	if longest := list[0].Recipe.goModule(); longest != "" {
+		rest := list[len(archs):]
+		shares := func(o order) bool { return o.Recipe.goModule() == longest }
+		slices.SortStableFunc(rest, func(a, b order) int {
+			switch {
+			case shares(a) == shares(b):
+				return 0
+			case shares(a):
+				return 1
+			}
+			return -1
+		})
 	}
 	return list, nil
 }

@@ -50,6 +50,7 @@ components:
 images:
 - {name: kube-proxy, component: kubernetes, base: base, ref: "example.com/kube-proxy:{{.Version}}", files: {kube-proxy: /usr/local/bin/kube-proxy}}
 - {name: net, component: net, base: base, ref: "example.com/net:{{.Version}}", files: {netd: /netd}, entrypoint: [/netd], command: [run], directories: [/tmp]}
+- {name: proxy, component: base, base: base, ref: "example.com/proxy:{{.Version}}", entrypoint: [/usr/sbin/proxy]}
 releases:
 - kubernetes: v1.0.0
   components: {net: v0.1.0, net-chart: v0.1.0, base: one}
@@ -126,7 +127,7 @@ func TestCreateDirectory(t *testing.T) {
 	if err := b.Verify(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if last.Phase != PhaseWriting || last.N != last.M || last.Finished != last.Total || ended[PhaseDone] != 11 {
+	if last.Phase != PhaseWriting || last.N != last.M || last.Finished != last.Total || ended[PhaseDone] != 13 {
 		t.Errorf("last event %+v, phases %v", last, ended)
 	}
 	var files []string
@@ -147,8 +148,10 @@ func TestCreateDirectory(t *testing.T) {
 		"chart net  helm/net-v0.1.0.tgz",
 		"image kube-proxy amd64 example.com/kube-proxy:v1.0.0 linux/amd64",
 		"image net amd64 example.com/net:v0.1.0 linux/amd64",
+		"image proxy amd64 example.com/proxy:one linux/amd64",
 		"image kube-proxy arm64 example.com/kube-proxy:v1.0.0 linux/arm64",
 		"image net arm64 example.com/net:v0.1.0 linux/arm64",
+		"image proxy arm64 example.com/proxy:one linux/arm64",
 	}
 	if diff := cmp.Diff(want, files); diff != "" {
 		t.Errorf("items (-want +got):\n%s", diff)
@@ -166,7 +169,7 @@ func TestCreateDirectory(t *testing.T) {
 	if err != nil || !os.SameFile(before, after) || again.Digest() != b.Digest() {
 		t.Errorf("the bundle was written again: %v", err)
 	}
-	if got := p.requests.Load() - requests; got != 0 || ended[PhaseCached] != 11 || ended[PhaseWriting] != 0 {
+	if got := p.requests.Load() - requests; got != 0 || ended[PhaseCached] != 13 || ended[PhaseWriting] != 0 {
 		t.Errorf("%d requests, phases %v", got, ended)
 	}
 
@@ -247,6 +250,7 @@ func TestCreateBadSum(t *testing.T) {
 	p := newPublisher(t)
 	p.lie.Store(true)
 	opts := p.options(t, "bundle")
+	opts.Jobs = 1 // another's download that is cut by the failure would be kept, to go on from there
 	_, err := Create(t.Context(), opts)
 	var bad *fetch.SumError
 	if !errors.As(err, &bad) {

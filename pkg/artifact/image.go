@@ -70,7 +70,7 @@ func (m *maker) image(ctx context.Context, r imageRecipe, arch string, component
 	})
 }
 
-// assemble writes an image's manifest, configuration and own layer.
+// assemble writes an image's manifest, configuration and own layer, if it has files or directories of its own.
 func (m *maker) assemble(ctx context.Context, o imageOrder, out string) error {
 	spec := oci.Spec{Arch: o.Arch, Entrypoint: o.Image.Entrypoint, Command: o.Image.Command}
 	if o.Base != nil {
@@ -84,13 +84,15 @@ func (m *maker) assemble(ctx context.Context, o imageOrder, out string) error {
 	for _, name := range slices.Sorted(maps.Keys(o.Files)) {
 		entries = append(entries, oci.Entry{Path: o.Image.Files[name], Source: m.store.blob(o.Files[name].SHA256), Mode: 0o755})
 	}
-	layer, err := writeLayer(filepath.Join(out, imageLayer), func(w io.Writer) error {
-		return oci.WriteLayer(w, o.Image.Directories, entries)
-	})
-	if err != nil {
-		return err
+	if len(entries)+len(o.Image.Directories) > 0 {
+		layer, err := writeLayer(filepath.Join(out, imageLayer), func(w io.Writer) error {
+			return oci.WriteLayer(w, o.Image.Directories, entries)
+		})
+		if err != nil {
+			return err
+		}
+		spec.Layers = append(spec.Layers, layer)
 	}
-	spec.Layers = append(spec.Layers, layer)
 	image, err := spec.Make()
 	if err != nil {
 		return err

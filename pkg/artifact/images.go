@@ -10,7 +10,7 @@ import (
 )
 
 // Images are the references of a release's images by their name in the catalogue (kube-apiserver, kube-controller-manager,
-// kube-scheduler, kube-proxy, etcd, coredns, pause, flannel, flannel-cni-plugin, agnhost).
+// kube-scheduler, kube-proxy, etcd, coredns, pause, flannel, flannel-cni-plugin, haproxy, nginx, agnhost).
 type Images map[string]string
 
 // Refs are the references of the named images, in that order. A name that is not there is an *UnknownNameError.

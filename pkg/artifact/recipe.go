@@ -34,6 +34,14 @@ type Recipe struct {
 	GoSums []string `json:"goSums,omitempty"`
 }
 
+// goModule is the path of the Go module that it is built from, "" if there is none.
+func (r *Recipe) goModule() string {
+	if r.Build == nil || r.Build.Go == nil {
+		return ""
+	}
+	return r.Build.Go.Modules[0].Path
+}
+
 // Build is one of the ways to build.
 type Build struct {
 	Go     *build.Go     `json:"go,omitempty"`
@@ -132,6 +140,9 @@ func (c *Catalogue) imageRecipes(release Release) ([]imageRecipe, error) {
 			if r.BaseVersion = release.Version(entry.Base); r.BaseVersion == "" || c.components[entry.Base].Kind != kindBase {
 				return nil, fmt.Errorf("image %s: base %s is not in the release", entry.Name, entry.Base)
 			}
+		}
+		if entry.Base == "" && len(entry.Files) == 0 {
+			return nil, fmt.Errorf("image %s: it has neither files nor a base", entry.Name)
 		}
 		for name, to := range entry.Files {
 			if !path.IsAbs(to) || path.Clean(to) != to {

@@ -5,9 +5,9 @@
 // modules.
 //
 //	pipeline  CreateControlPlane, JoinWorker, CreateCluster   a user's intent: modules in order
-//	module    os, runtime, kubernetes, network                a strategic domain: tasks in order
+//	module    os, runtime, etcd, kubernetes, network          a strategic domain: tasks in order
 //	task      containerd, kubelet, control plane, …           one component, one goal: dedicated steps in order
-//	step      containerd/config, kubeadm/init, …              one act on one host: generic steps in order
+//	step      containerd/config, etcd/member, …               one act on one host: generic steps in order
 //
 // All of it is pure: a pipeline turns a specification, what is known of the hosts and a bundle's list of contents into a
 // plan. There is no pipeline for giving a host back: the undo store on the host knows better than any plan what was

@@ -5,6 +5,7 @@ package pipeline
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
@@ -31,7 +32,7 @@ func Stale(was, seen host.System) bool { return task.Relevant(was) != task.Relev
 // CreateControlPlane plans the first control plane host: an API server, and in it the cluster's DNS and network.
 func CreateControlPlane(n Node, b *artifact.Bundle) (*plan.Plan, error) {
 	p := plan.New("CreateControlPlane", n.Target.ClusterName)
-	in, err := inputs(n, b, spec.RoleControlPlane)
+	in, err := inputs(n, b, spec.RoleControlPlane, spec.OrderFirst)
 	if err != nil {
 		return nil, err
 	}
@@ -39,10 +40,28 @@ func CreateControlPlane(n Node, b *artifact.Bundle) (*plan.Plan, error) {
 	return p.Plan()
 }
 
+// JoinControlPlane plans one more control plane host. Its gates wait for the cluster's API. It knows the cluster's DNS and
+// network too, because the first host may be gone one day.
+func JoinControlPlane(n Node, b *artifact.Bundle) (*plan.Plan, error) {
+	p := plan.New("JoinControlPlane", n.Target.ClusterName)
+	in, err := inputs(n, b, spec.RoleControlPlane, spec.OrderLater)
+	if err != nil {
+		return nil, err
+	}
+	p.Gate(
+		module.ExternalEtcd(in),
+		module.API(in),
+		module.BootstrapToken(in),
+		module.Network(in),
+	)
+	joinControlPlane(p, in)
+	return p.Plan()
+}
+
 // JoinWorker plans a host that joins as a worker. Its gates wait for the cluster's API.
 func JoinWorker(n Node, b *artifact.Bundle) (*plan.Plan, error) {
 	p := plan.New("JoinWorker", n.Target.ClusterName)
-	in, err := inputs(n, b, spec.RoleWorker)
+	in, err := inputs(n, b, spec.RoleWorker, "")
 	if err != nil {
 		return nil, err
 	}
@@ -54,32 +73,129 @@ func JoinWorker(n Node, b *artifact.Bundle) (*plan.Plan, error) {
 	return p.Plan()
 }
 
+// EtcdMember plans a host that is a member of etcd and nothing else: the first begins the cluster, the others join it.
+func EtcdMember(n Node, b *artifact.Bundle) (*plan.Plan, error) {
+	p := plan.New("EtcdMember", n.Target.ClusterName)
+	in, err := inputs(n, b, spec.RoleEtcd, n.Target.Order)
+	if err != nil {
+		return nil, err
+	}
+	etcdMember(p, in)
+	return p.Plan()
+}
+
+// LoadBalancer plans a host that carries requests to the API servers and does nothing else.
+func LoadBalancer(n Node, b *artifact.Bundle) (*plan.Plan, error) {
+	p := plan.New("LoadBalancer", n.Target.ClusterName)
+	in, err := inputs(n, b, spec.RoleLoadBalancer, "")
+	if err != nil {
+		return nil, err
+	}
+	loadBalancer(p, in)
+	return p.Plan()
+}
+
 // CreateCluster is the union of its hosts' pipelines: the same steps in the same order, with the same gates, which here
-// are the edges between hosts. One of the hosts, and only one, has the role control-plane.
+// are the edges between hosts. Who begins, and of which members the cluster consists, follows from the nodes (spec.Arrange)
+// where their targets do not say so.
 func CreateCluster(name string, nodes []Node, b *artifact.Bundle) (*plan.Plan, error) {
 	p := plan.New("CreateCluster", name)
+	nodes = arranged(nodes)
 	if err := checkHosts(name, nodes); err != nil {
 		return nil, fmt.Errorf("cluster %s: %w", name, err)
 	}
-	var workers []task.Inputs
+	var hosts hostsByPart
 	for _, n := range nodes {
-		in, err := inputs(n, b, n.Target.Host.Role)
+		in, err := inputs(n, b, n.Target.Host.Role, n.Target.Order)
 		if err != nil {
 			return nil, err
 		}
-		if n.Target.Host.Role != spec.RoleControlPlane {
-			workers = append(workers, in)
-			continue
-		}
-		controlPlane(p, in)
+		hosts.add(in)
 	}
-	if len(workers) > 0 {
-		p.Gate(module.BootstrapToken(workers[0]))
+	hosts.chain()
+	for _, in := range hosts.loadBalancers {
+		loadBalancer(p, in)
 	}
-	for _, in := range workers {
+	for _, in := range hosts.etcd {
+		etcdMember(p, in)
+	}
+	controlPlane(p, hosts.first)
+	if joining := slices.Concat(hosts.later, hosts.workers); len(joining) > 0 {
+		p.Gate(module.BootstrapToken(joining[0]))
+	}
+	for _, in := range hosts.later {
+		joinControlPlane(p, in)
+	}
+	for _, in := range hosts.workers {
 		worker(p, in)
 	}
 	return p.Plan()
+}
+
+// hostsByPart are a cluster's hosts by what they are for, who begins before who joins.
+type hostsByPart struct {
+	loadBalancers, etcd, later, workers []task.Inputs
+	first                               task.Inputs
+}
+
+func (h *hostsByPart) add(in task.Inputs) {
+	first := in.Target.Order == spec.OrderFirst
+	switch role := in.Target.Host.Role; {
+	case role == spec.RoleLoadBalancer:
+		h.loadBalancers = append(h.loadBalancers, in)
+	case role == spec.RoleEtcd && first:
+		h.etcd = slices.Insert(h.etcd, 0, in)
+	case role == spec.RoleEtcd:
+		h.etcd = append(h.etcd, in)
+	case role == spec.RoleControlPlane && first:
+		h.first = in
+	case role == spec.RoleControlPlane:
+		h.later = append(h.later, in)
+	default:
+		h.workers = append(h.workers, in)
+	}
+}
+
+// chain says who comes after whom: etcd takes one new member at a time.
+func (h *hostsByPart) chain() {
+	var members []string
+	join := func(in *task.Inputs) {
+		if len(members) > 0 {
+			in.AfterEtcd = members[len(members)-1:]
+		}
+		members = append(members, task.EtcdMember(in.Target.Host.Name))
+	}
+	for i := range h.etcd {
+		join(&h.etcd[i])
+	}
+	etcd := h.first.Target.Cluster.Etcd
+	switch {
+	case !etcd.IsStacked():
+		h.first.AfterEtcd = members
+	case etcd.Type == spec.EtcdKubexm || h.first.Target.Cluster.Kubernetes.Type == spec.KubernetesKubexm:
+		join(&h.first)
+	}
+	for i := range h.later {
+		if i > 0 {
+			h.later[i].After = []string{task.Joined(h.later[i-1].Target.Host.Name)}
+		}
+		if etcd.IsStacked() && len(members) > 0 {
+			join(&h.later[i])
+		} else {
+			h.later[i].AfterEtcd = members
+		}
+	}
+}
+
+// arranged are the nodes with targets that say who begins and who the members are.
+func arranged(nodes []Node) []Node {
+	nodes = slices.Clone(nodes)
+	targets := make([]*spec.Target, len(nodes))
+	for i := range nodes {
+		targets[i] = &nodes[i].Target
+	}
+	spec.Arrange(targets)
+	return nodes
 }
 
 // checkHosts refuses what would be no cluster.
@@ -89,23 +205,27 @@ func checkHosts(cluster string, nodes []Node) error {
 		if n.Target.ClusterName != cluster {
 			return fmt.Errorf("host %s is for cluster %s", n.Target.Host.Name, n.Target.ClusterName)
 		}
-		if n.Target.Host.Role == spec.RoleControlPlane {
+		if n.Target.Host.Role == spec.RoleControlPlane && n.Target.Order == spec.OrderFirst {
 			first = append(first, n.Target.Host.Name)
 		}
 	}
 	switch len(first) {
 	case 0:
-		return fmt.Errorf("no host has the role %s: give it to one", spec.RoleControlPlane)
+		return fmt.Errorf("no host with the role %s begins: give the role to one, and the order %s to no other than one of them",
+			spec.RoleControlPlane, spec.OrderFirst)
 	case 1:
 		return nil
 	}
-	return fmt.Errorf("the hosts %s have the role %s: this version makes control planes of one host: leave it to one",
-		strings.Join(first, ", "), spec.RoleControlPlane)
+	return fmt.Errorf("the hosts %s would all begin the control plane: leave the order %s to one", strings.Join(first, ", "), spec.OrderFirst)
 }
 
-func inputs(n Node, b *artifact.Bundle, role spec.Role) (task.Inputs, error) {
-	if n.Target.Host.Role != role {
-		return task.Inputs{}, fmt.Errorf("host %s: its role is %q; this plan is for the role %s", n.Target.Host.Name, n.Target.Host.Role, role)
+func inputs(n Node, b *artifact.Bundle, role spec.Role, order spec.Order) (task.Inputs, error) {
+	n.Target.Default()
+	switch h := n.Target.Host; {
+	case h.Role != role:
+		return task.Inputs{}, fmt.Errorf("host %s: its role is %q; this plan is for the role %s", h.Name, h.Role, role)
+	case n.Target.Order != order:
+		return task.Inputs{}, fmt.Errorf("host %s: its order is %q; this plan is for the order %q", h.Name, n.Target.Order, order)
 	}
 	in, err := task.NewInputs(n.Target, n.System, b)
 	if err != nil {
@@ -115,15 +235,28 @@ func inputs(n Node, b *artifact.Bundle, role spec.Role) (task.Inputs, error) {
 }
 
 func controlPlane(p *plan.Builder, in task.Inputs) {
-	p.Host(in.Target.Host.Name,
-		module.OS(in),
-		module.Runtime(in),
-		module.ControlPlane(in),
-	)
+	p.Gate(module.ExternalEtcd(in))
+	controlPlaneHost(p, in)
 	p.Gate(
 		module.API(in),
 		module.Network(in),
 		module.NodeReady(in),
+	)
+}
+
+func joinControlPlane(p *plan.Builder, in task.Inputs) {
+	controlPlaneHost(p, in)
+	p.Gate(module.NodeReady(in))
+}
+
+func controlPlaneHost(p *plan.Builder, in task.Inputs) {
+	p.Host(in.Target.Host.Name,
+		module.BeforeEtcd(in),
+		module.OS(in),
+		module.Runtime(in),
+		module.Etcd(in),
+		module.ControlPlane(in),
+		module.EtcdCare(in),
 	)
 }
 
@@ -134,4 +267,20 @@ func worker(p *plan.Builder, in task.Inputs) {
 		module.Worker(in),
 	)
 	p.Gate(module.NodeReady(in))
+}
+
+func etcdMember(p *plan.Builder, in task.Inputs) {
+	p.Host(in.Target.Host.Name,
+		module.BeforeEtcd(in),
+		module.OS(in),
+		module.Etcd(in),
+		module.EtcdCare(in),
+	)
+}
+
+func loadBalancer(p *plan.Builder, in task.Inputs) {
+	p.Host(in.Target.Host.Name,
+		module.OS(in),
+		module.LoadBalancer(in),
+	)
 }

@@ -37,10 +37,10 @@ func TestRefuses(t *testing.T) {
 		{"a control plane host as worker", func() (*plan.Plan, error) { return pipeline.JoinWorker(control("cp1"), b) },
 			[]string{"host cp1", `its role is "control-plane"`}},
 		{"no control plane", func() (*plan.Plan, error) { return pipeline.CreateCluster("prod", []pipeline.Node{worker("w1")}, b) },
-			[]string{"cluster prod", "no host has the role control-plane"}},
-		{"two of them", func() (*plan.Plan, error) {
+			[]string{"cluster prod", "no host with the role control-plane"}},
+		{"two that begin", func() (*plan.Plan, error) {
 			return pipeline.CreateCluster("prod", []pipeline.Node{control("cp1"), control("cp2")}, b)
-		}, []string{"cp1, cp2", "one host"}},
+		}, []string{"cp1, cp2", "all begin"}},
 		{"another cluster's host", func() (*plan.Plan, error) {
 			return pipeline.CreateCluster("prod", []pipeline.Node{control("cp1"), worker("w1", func(t *spec.Target) { t.ClusterName = "test" })}, b)
 		}, []string{"host w1 is for cluster test"}},

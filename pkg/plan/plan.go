@@ -52,6 +52,21 @@ type Node struct {
 // Graph returns the compiled graph of p.
 func (p *Plan) Graph() *graph.Graph[Node] { return p.graph }
 
+// Certificates are the files of the certificates that p makes on a host, in the order in which it does.
+func (p *Plan) Certificates(hostName string) []string {
+	var paths []string
+	for i := range p.graph.Len() {
+		n := p.graph.Node(i).Value
+		if n.Host != hostName {
+			continue
+		}
+		for _, made := range step.Certificates(n.Step) {
+			paths = append(paths, made.Path)
+		}
+	}
+	return paths
+}
+
 // Task is one component's one goal on one host: dedicated steps in order.
 type Task struct {
 	Name  string

@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -117,6 +118,14 @@ func line(s step.Step) string {
 			from = artifact(*s.From)
 		}
 		return fmt.Sprintf("file %s %s %s", s.Path, access(s.Mode, s.Owner, s.Group), from)
+	case step.Certificate:
+		return certificate(s)
+	case step.Etcd:
+		text := words("await etcd", s.Endpoints...)
+		if s.Secret != "" {
+			text += " <secret " + s.Secret + ">"
+		}
+		return text
 	case step.Directory:
 		return fmt.Sprintf("directory %s %s", s.Path, access(s.Mode, s.Owner, s.Group))
 	case step.Link:
@@ -131,7 +140,11 @@ func line(s step.Step) string {
 			text += fmt.Sprintf(", up for %s", time.Duration(s.Settle))
 		}
 		if len(s.Watches) > 0 {
-			text += words(", restarted after", s.Watches...)
+			again := ", restarted after"
+			if s.Reload {
+				again = ", reloaded after"
+			}
+			text += words(again, s.Watches...)
 		}
 		return text
 	case step.Sysctl:
@@ -156,6 +169,25 @@ func line(s step.Step) string {
 		return err.Error()
 	}
 	return string(raw)
+}
+
+// certificate tells for whom it is, and who vouches for it.
+func certificate(c step.Certificate) string {
+	names := slices.Clone(c.DNSNames)
+	for _, a := range c.Addresses {
+		names = append(names, a.String())
+	}
+	subject := strings.Join(append([]string{c.CommonName}, c.Organizations...), "/")
+	text := fmt.Sprintf("certificate %s for %s", c.Path, words(subject, names...))
+	for _, u := range c.Usages {
+		text += ", " + string(u)
+	}
+	text += fmt.Sprintf(" by <secret %s>", c.Authority)
+	if c.RenewBefore > 0 {
+		const day = 24 * time.Hour
+		text += fmt.Sprintf(", renewed %d days before its end", time.Duration(c.RenewBefore)/day)
+	}
+	return text
 }
 
 // command is an argument vector in one line: a script is told by its length and digest.
@@ -215,6 +247,9 @@ func done(d step.Done) string {
 	}
 	for _, u := range d.Units {
 		parts = append(parts, u+" is active")
+	}
+	if len(d.Check) > 0 {
+		parts = append(parts, "its check succeeds")
 	}
 	switch {
 	case d.SameInput:

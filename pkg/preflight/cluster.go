@@ -52,6 +52,31 @@ func checkCluster(targets []spec.Target, facts map[string]*host.Facts) []Problem
 			}
 		}
 	}
+	return append(problems, checkVirtual(targets, facts)...)
+}
+
+// checkVirtual: a host can only take over an address of a network that it is in; others of this network look for it there (ARP).
+func checkVirtual(targets []spec.Target, facts map[string]*host.Facts) []Problem {
+	var problems []Problem
+	for _, t := range targets {
+		f := facts[t.Host.Name]
+		e := t.Cluster.ControlPlaneEndpoint
+		mayHave := e.HasLoadBalancerHosts() && t.Host.Role == spec.RoleLoadBalancer ||
+			e.Internal == spec.LoadBalancerKubeVIP && t.Host.Role == spec.RoleControlPlane
+		vip, err := netip.ParseAddr(e.Address)
+		if f == nil || !mayHave || err != nil || slices.ContainsFunc(f.System.Addresses, func(text string) bool {
+			own, err := netip.ParsePrefix(text)
+			return err == nil && own.Contains(vip)
+		}) {
+			continue
+		}
+		problems = append(problems, Problem{
+			Host: t.Host.Name, Check: "network", Severity: Error,
+			Cause: fmt.Sprintf("the virtual address %s is in none of the host's networks (%s), so the host cannot take it over",
+				vip, strings.Join(f.System.Addresses, ", ")),
+			Remedy: "give controlPlaneEndpoint.address a free address of a network that all hosts are in that are to have it",
+		})
+	}
 	return problems
 }
 

@@ -23,7 +23,13 @@ const (
 
 // kernelModules are what the container runtime and the network need, and what the user asked for.
 func kernelModules(t spec.Target) []string {
-	modules := []string{"overlay", "br_netfilter"}
+	var modules []string
+	if t.Host.Role.IsNode() {
+		modules = append(modules, "overlay", "br_netfilter")
+		if t.Cluster.Kubernetes.Proxy.Mode == spec.ProxyIPVS {
+			modules = append(modules, "ip_vs", "ip_vs_rr", "nf_conntrack")
+		}
+	}
 	for _, m := range t.System().Modules {
 		if !slices.Contains(modules, m) {
 			modules = append(modules, m)
@@ -62,7 +68,7 @@ func kernel(r *report) {
 				"install the package of the kernel's modules, or use a kernel that has it")
 		}
 	}
-	if r.f.System.CgroupVersion == 1 {
+	if r.t.Host.Role.IsNode() && r.f.System.CgroupVersion == 1 {
 		r.warn("the host has cgroup v1, which Kubernetes is about to drop; the kubelet is told to accept it",
 			"boot with systemd.unified_cgroup_hierarchy=1")
 	}

@@ -14,10 +14,21 @@ const kubeletPort = 10250
 
 // portsOf are the ports that a host's components listen on.
 func portsOf(t spec.Target) []int32 {
-	if t.Host.Role != spec.RoleControlPlane {
+	api, etcd := t.Cluster.ControlPlaneEndpoint.Port, []int32{2379, 2380}
+	switch t.Host.Role {
+	case spec.RoleEtcd:
+		return etcd
+	case spec.RoleLoadBalancer:
+		return []int32{api}
+	case spec.RoleWorker:
 		return []int32{kubeletPort}
+	case spec.RoleControlPlane:
 	}
-	return []int32{t.Cluster.ControlPlaneEndpoint.Port, 2379, 2380, kubeletPort, 10257, 10259}
+	ports := []int32{api}
+	if t.Cluster.Etcd.IsStacked() {
+		ports = append(ports, etcd...)
+	}
+	return append(ports, kubeletPort, 10257, 10259)
 }
 
 func portsQuery(t spec.Target) host.Query { return host.Query{Ports: portsOf(t)} }

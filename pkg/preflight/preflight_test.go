@@ -71,6 +71,31 @@ func scenarios() []scenario {
 		{name: "old release", spoil: func(_ *spec.Target, f *host.Facts) { f.System.OSVersion = "10" }},
 		{name: "unknown architecture", spoil: func(_ *spec.Target, f *host.Facts) { f.System.Arch = "riscv64" }},
 		{name: "other architecture than declared", spoil: func(t *spec.Target, _ *host.Facts) { t.Host.Arch = spec.ArchARM64 }},
+		{name: "a small load balancer", spoil: func(t *spec.Target, f *host.Facts) {
+			t.Host.Role = spec.RoleLoadBalancer
+			f.System.CPUs, f.System.MemoryBytes, f.System.CgroupVersion = 1, 500_000_000, 1
+			f.System.DiskFreeBytes, f.System.DiskTotalBytes, f.Modules = 2<<30, 20<<30, nil
+			f.Ports[10250] = host.Listener{Process: "other", PID: 1}
+		}},
+		{name: "a load balancer that is too small, whose port is taken", spoil: func(t *spec.Target, f *host.Facts) {
+			t.Host.Role, f.System.MemoryBytes, f.System.DiskFreeBytes = spec.RoleLoadBalancer, 200_000_000, 500_000_000
+			f.Ports[6443] = host.Listener{Process: "nginx", PID: 7}
+		}},
+		{name: "an etcd host that has one", spoil: func(t *spec.Target, f *host.Facts) {
+			t.Host.Role = spec.RoleEtcd
+			f.Paths["/var/lib/etcd"] = host.Path{Exists: true, Entries: 1}
+			f.Ports[2379], f.Ports[6443] = host.Listener{Process: "etcd", PID: 7}, host.Listener{Process: "other", PID: 8}
+		}},
+		{name: "a control plane host beside etcd's own", spoil: func(t *spec.Target, f *host.Facts) {
+			t.Cluster.Etcd = spec.Etcd{Type: spec.EtcdKubexm, Hosts: spec.Hosts{Names: []string{"etcd1"}}, DataDir: "/var/lib/etcd"}
+			f.Paths["/var/lib/etcd"] = host.Path{Exists: true, Entries: 1}
+			f.Ports[2379] = host.Listener{Process: "etcd", PID: 7}
+		}},
+		{name: "no IPVS in the kernel", spoil: func(t *spec.Target, f *host.Facts) {
+			t.Cluster.Kubernetes.Proxy.Mode = spec.ProxyIPVS
+			f.Modules["nf_conntrack"] = true
+			f.Commands["preflight/modprobe/ip_vs"], f.Commands["preflight/modprobe/ip_vs_rr"] = host.Result{}, host.Result{ExitCode: 1}
+		}},
 		{name: "one CPU", spoil: func(_ *spec.Target, f *host.Facts) { f.System.CPUs = 1 }},
 		{name: "a control plane with 3.7 GiB, some of 4 GB kept back", spoil: func(_ *spec.Target, f *host.Facts) { f.System.MemoryBytes = 3_810_000_000 }},
 		{name: "a control plane with 2 GiB", spoil: func(_ *spec.Target, f *host.Facts) { f.System.MemoryBytes = 2 << 30 }},
@@ -211,6 +236,21 @@ func TestCluster(t *testing.T) {
 	} {
 		first, second := target("node1", spec.RoleControlPlane, "172.16.0.2"), target("node2", spec.RoleWorker, "172.16.0.3")
 		problems := preflight.CheckCluster([]spec.Target{second, first}, map[string]*host.Facts{"node1": fit(), "node2": c.second})
+		fmt.Fprintf(&got, "%s\n", c.name)
+		write(&got, problems)
+	}
+	for _, c := range []struct {
+		name     string
+		endpoint spec.ControlPlaneEndpoint
+	}{
+		{"a virtual address of their network", spec.ControlPlaneEndpoint{External: spec.LoadBalancerKeepalivedHAProxy, Address: "172.16.0.100"}},
+		{"a virtual address of another network", spec.ControlPlaneEndpoint{External: spec.LoadBalancerKeepalivedNginx, Address: "172.16.1.100"}},
+		{"kube-vip's address of another network", spec.ControlPlaneEndpoint{Internal: spec.LoadBalancerKubeVIP, Address: "172.16.1.100"}},
+		{"an address that hosts do not take over", spec.ControlPlaneEndpoint{External: spec.LoadBalancerExternal, Address: "172.16.1.100"}},
+	} {
+		first, second := target("node1", spec.RoleControlPlane, "172.16.0.2"), target("node2", spec.RoleLoadBalancer, "172.16.0.3")
+		first.Cluster.ControlPlaneEndpoint, second.Cluster.ControlPlaneEndpoint = c.endpoint, c.endpoint
+		problems := preflight.CheckCluster([]spec.Target{first, second}, map[string]*host.Facts{"node1": fit(), "node2": other(func(*host.Facts) {})})
 		fmt.Fprintf(&got, "%s\n", c.name)
 		write(&got, problems)
 	}

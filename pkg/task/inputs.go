@@ -15,6 +15,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/kubernetes"
 )
 
 // Inputs is all that tasks plan from: the target, what is known of the host, and the artifacts that it will need. It is
@@ -22,12 +23,17 @@ import (
 type Inputs struct {
 	Target spec.Target
 	System host.System
+	// After are outputs that must be there before the host joins the control plane: of hosts in the same plan that join
+	// before it. Hosts that are planned for one by one need none.
+	After []string
+	// AfterEtcd are outputs that must be there before the host joins etcd, or uses an etcd that runs elsewhere; see After.
+	AfterEtcd []string
 
-	containerd, cni, kubernetes []step.Artifact
-	images                      []step.Image
-	chart                       step.Artifact
-	refs                        artifact.Images
-	files                       []step.Step
+	containerd, cni, kubernetes, etcd []step.Artifact
+	images                            []step.Image
+	chart                             step.Artifact
+	refs                              artifact.Images
+	files                             []step.Step
 }
 
 // NewInputs looks up what a host of this role needs in the bundle. Its errors name what is missing.
@@ -43,20 +49,51 @@ func NewInputs(t spec.Target, sys host.System, b *artifact.Bundle) (Inputs, erro
 	if v := b.Version("kubernetes"); v != t.KubernetesVersion {
 		return in, fmt.Errorf("the bundle %s is for Kubernetes %s, not %s", b.Dir(), v, t.KubernetesVersion)
 	}
-	arch := sys.Arch
+	if in.isNode() && in.isBinary() {
+		if err := kubernetes.Check(in.binaryCluster(), in.binaryNode()); err != nil {
+			return in, err
+		}
+	}
+	if err := in.lookUpPrograms(b); err != nil {
+		return in, err
+	}
+	if t.Host.Role.IsNode() {
+		if err := in.lookUpImages(b); err != nil {
+			return in, err
+		}
+	}
+	if t.Host.Role == spec.RoleControlPlane {
+		chart, err := b.Chart("flannel")
+		if err != nil {
+			return in, err
+		}
+		if in.chart, err = step.ArtifactOf(b, chart); err != nil {
+			return in, err
+		}
+	}
+	return in, in.readFiles()
+}
+
+// lookUpPrograms finds what runs on the host outside of containers.
+func (in *Inputs) lookUpPrograms(b *artifact.Bundle) error {
 	for _, want := range []struct {
 		into      *[]step.Artifact
 		component string
-		programs  []string
+		programs  []string // none means all
+		wanted    bool
 	}{
-		{&in.containerd, "containerd", nil},
-		{&in.containerd, "runc", nil},
-		{&in.cni, "cni-plugins", nil},
-		{&in.kubernetes, "kubernetes", []string{"kubelet", "kubeadm", "kubectl"}},
+		{&in.containerd, "containerd", nil, in.isNode()},
+		{&in.containerd, "runc", nil, in.isNode()},
+		{&in.cni, "cni-plugins", nil, in.isNode()},
+		{&in.kubernetes, "kubernetes", in.kubernetesPrograms(), in.isNode()},
+		{&in.etcd, "etcd", in.etcdPrograms(), len(in.etcdPrograms()) > 0},
 	} {
-		files, err := b.Binaries(want.component, "", arch)
+		if !want.wanted {
+			continue
+		}
+		files, err := b.Binaries(want.component, "", in.System.Arch)
 		if err != nil {
-			return in, err
+			return err
 		}
 		for _, f := range files {
 			if want.programs != nil && !slices.Contains(want.programs, f.Name) {
@@ -64,41 +101,71 @@ func NewInputs(t spec.Target, sys host.System, b *artifact.Bundle) (Inputs, erro
 			}
 			a, err := step.ArtifactOf(b, f)
 			if err != nil {
-				return in, err
+				return err
 			}
 			*want.into = append(*want.into, a)
 		}
 	}
-	if err := in.lookUpImages(b, arch); err != nil {
-		return in, err
-	}
-	chart, err := b.Chart("flannel")
-	if err != nil {
-		return in, err
-	}
-	if in.chart, err = step.ArtifactOf(b, chart); err != nil {
-		return in, err
-	}
-	return in, in.readFiles()
+	return nil
 }
 
-// imagesOf names the images that a role needs before anything can be pulled.
-func imagesOf(r spec.Role) []string {
-	names := []string{"pause", "kube-proxy", "coredns", "flannel", "flannel-cni-plugin"}
-	if r == spec.RoleControlPlane {
-		names = append(names, "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
+func (in Inputs) isNode() bool         { return in.Target.Host.Role.IsNode() }
+func (in Inputs) isControlPlane() bool { return in.Target.Host.Role == spec.RoleControlPlane }
+func (in Inputs) isBinary() bool       { return in.Target.Cluster.Kubernetes.Type == spec.KubernetesKubexm }
+
+// runsEtcd reports whether the host has a member of etcd.
+func (in Inputs) runsEtcd() bool {
+	e := in.Target.Cluster.Etcd
+	return in.Target.Host.Role == spec.RoleEtcd || in.isControlPlane() && e.IsStacked()
+}
+
+func (in Inputs) kubernetesPrograms() []string {
+	if in.isBinary() {
+		return kubernetes.ProgramNames(in.isControlPlane())
+	}
+	if in.isControlPlane() {
+		return []string{"kubelet", "kubeadm", "kubectl"}
+	}
+	return []string{"kubelet", "kubeadm"}
+}
+
+// etcdPrograms are etcd where it runs as a unit, and what its members are managed with.
+func (in Inputs) etcdPrograms() []string {
+	switch {
+	case !in.runsEtcd():
+		return nil
+	case in.Target.Cluster.Etcd.Type == spec.EtcdKubexm:
+		return []string{"etcd", "etcdctl", "etcdutl"}
+	}
+	return []string{"etcdctl"}
+}
+
+// imageNames are the images that the host needs before anything can be pulled.
+func (in Inputs) imageNames() []string {
+	names := []string{"pause", "coredns", "flannel", "flannel-cni-plugin"}
+	if !in.isBinary() {
+		names = append(names, "kube-proxy")
+	}
+	if in.isControlPlane() && !in.isBinary() {
+		names = append(names, "kube-apiserver", "kube-controller-manager", "kube-scheduler")
+	}
+	if in.runsEtcd() && in.Target.Cluster.Etcd.Type == spec.EtcdKubeadm {
+		names = append(names, "etcd")
+	}
+	if e := in.Target.Cluster.ControlPlaneEndpoint; e.IsLocal() && !in.isControlPlane() {
+		names = append(names, string(e.Internal))
 	}
 	return names
 }
 
-func (in *Inputs) lookUpImages(b *artifact.Bundle, arch string) error {
-	in.refs = b.Images(arch)
-	refs, err := in.refs.Refs(imagesOf(in.Target.Host.Role)...)
+func (in *Inputs) lookUpImages(b *artifact.Bundle) error {
+	in.refs = b.Images(in.System.Arch)
+	refs, err := in.refs.Refs(in.imageNames()...)
 	if err != nil {
 		return err
 	}
 	for _, ref := range refs {
-		a, err := b.ImageArchive(arch, ref)
+		a, err := b.ImageArchive(in.System.Arch, ref)
 		if err != nil {
 			return err
 		}
@@ -110,15 +177,17 @@ func (in *Inputs) lookUpImages(b *artifact.Bundle, arch string) error {
 // Facts are those of a host that a plan for it depends on.
 type Facts struct {
 	Arch, Container string
-	CgroupVersion   int32
-	Forwards        string
-	MayTuneLimits   bool
+	// Interface is that of the default route.
+	Interface     string
+	CgroupVersion int32
+	Forwards      string
+	MayTuneLimits bool
 }
 
 // Relevant picks them.
 func Relevant(s host.System) Facts {
 	return Facts{
-		Arch: s.Arch, Container: s.Container, CgroupVersion: s.CgroupVersion,
+		Arch: s.Arch, Container: s.Container, CgroupVersion: s.CgroupVersion, Interface: s.DefaultInterface,
 		Forwards:      strings.Join(forwards(s), " ") + "/" + strings.Join(s.Nameservers, " "),
 		MayTuneLimits: !slices.Contains(s.MissingCapabilities, "sys_resource"),
 	}
@@ -156,7 +225,7 @@ func (in Inputs) mayTuneLimits() bool { return Relevant(in.System).MayTuneLimits
 
 // The outputs by which nodes of a plan come after each other.
 var (
-	// initialized: kubeadm has started the control plane on its first host.
+	// initialized: the control plane has started on its first host.
 	initialized = graph.Output[string]{Name: "control-plane-initialized"}
 	// apiAnswers: the API server is ready.
 	apiAnswers = graph.Output[string]{Name: "api-answers"}
@@ -169,5 +238,11 @@ var (
 // joined: the host's kubelet is in the cluster.
 func joined(name string) graph.Output[string] { return graph.Output[string]{Name: "joined/" + name} }
 
+// serving: the host's own API server is ready.
+func serving(name string) graph.Output[string] { return graph.Output[string]{Name: "serving/" + name} }
+
+// Joined is the name of the output that a host makes when it has joined.
+func Joined(name string) string { return joined(name).Name }
+
 // first reports whether the host is the one on which the control plane begins.
-func (in Inputs) first() bool { return in.Target.Host.Role == spec.RoleControlPlane }
+func (in Inputs) first() bool { return in.isControlPlane() && in.Target.Order == spec.OrderFirst }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/gate"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/kubeadm"
@@ -17,7 +18,7 @@ import (
 // Kubelet installs the kubelet, which kubeadm then starts.
 func Kubelet(in Inputs) plan.Task {
 	etcdDir := ""
-	if in.first() {
+	if in.runsEtcd() && in.Target.Cluster.Etcd.Type == spec.EtcdKubeadm {
 		etcdDir = in.Target.Cluster.Etcd.DataDir
 	}
 	steps := []step.Step{
@@ -31,18 +32,26 @@ func Kubelet(in Inputs) plan.Task {
 	return plan.Task{Name: "kubelet", Steps: steps}
 }
 
-// Init makes the host the first of the control plane.
-func Init(in Inputs) plan.Task {
-	return plan.Task{Name: "kubeadm", Steps: []step.Step{
-		kubeadm.Authorities(),
-		kubeadm.Init(in.kubeadmCluster(), in.kubeadmNode()),
-		kubeadm.DNS(initialized),
+// KubeadmControlPlane makes the host a part of the control plane: its first, or one more.
+func KubeadmControlPlane(in Inputs) plan.Task {
+	start := kubeadm.Init(in.kubeadmCluster(), in.kubeadmNode(), initialized)
+	if !in.first() {
+		after := append([]string{apiAnswers.Name}, in.After...)
+		start = kubeadm.JoinControlPlane(in.kubeadmCluster(), in.kubeadmNode(), bootstrapToken, joined(in.Target.Host.Name), after...)
+	}
+	steps := []step.Step{
+		kubeadm.Authorities(in.Target.Cluster.Etcd.Type == spec.EtcdKubeadm),
+		start,
 		kubelet.Service(in.kubernetes),
-	}}
+	}
+	if in.Target.Cluster.Certificates.RenewBefore() > 0 {
+		steps = append(steps, kubeadm.Certificates(in.kubeadmCluster(), in.kubeadmNode()))
+	}
+	return plan.Task{Name: "kubeadm", Steps: steps}
 }
 
-// Join makes the host a worker.
-func Join(in Inputs) plan.Task {
+// KubeadmWorker makes the host a worker.
+func KubeadmWorker(in Inputs) plan.Task {
 	return plan.Task{Name: "kubeadm", Steps: []step.Step{
 		kubeadm.Join(in.kubeadmCluster(), in.kubeadmNode(), bootstrapToken, joined(in.Target.Host.Name)),
 		kubelet.Service(in.kubernetes),
@@ -50,11 +59,16 @@ func Join(in Inputs) plan.Task {
 }
 
 func (in Inputs) kubeadmCluster() kubeadm.Cluster {
-	return kubeadm.Cluster{
+	c := kubeadm.Cluster{
 		Name: in.Target.ClusterName, Version: in.Target.KubernetesVersion, Spec: in.Target.Cluster,
-		EtcdImageTag: tag(in.refs["etcd"]), CoreDNSImageTag: tag(in.refs["coredns"]),
 		FixedConntrack: in.System.Container != "",
 	}
+	if in.Target.Cluster.Etcd.Type == spec.EtcdKubeadm {
+		c.EtcdImageTag = tag(in.refs["etcd"])
+	} else {
+		c.EtcdEndpoints = in.etcdEndpoints()
+	}
+	return c
 }
 
 func (in Inputs) kubeadmNode() kubeadm.Node {
@@ -82,15 +96,15 @@ func BootstrapToken(Inputs) plan.Task {
 	return plan.Task{Name: "token", Steps: []step.Step{gate.Token(bootstrapToken, apiAnswers)}}
 }
 
-// NodeReady is the gate that opens when the host's Node is Ready; a worker's Node is then labelled as one (kubeadm labels
-// only the control plane's).
+// NodeReady is the gate that opens when the host's Node is Ready; its Node is then labelled with the host's role.
 func NodeReady(in Inputs) plan.Task {
-	name := in.Target.Host.Name
-	if in.first() {
-		return plan.Task{Name: "ready-" + name, Steps: []step.Step{gate.NodeReady(name, networkDeployed.Name)}}
+	name, role := in.Target.Host.Name, "worker"
+	after := joined(name).Name
+	if in.isControlPlane() {
+		role = "control-plane"
 	}
-	return plan.Task{Name: "ready-" + name, Steps: []step.Step{
-		gate.NodeReady(name, joined(name).Name),
-		node.Role(name, "worker"),
-	}}
+	if in.first() {
+		after = networkDeployed.Name
+	}
+	return plan.Task{Name: "ready-" + name, Steps: []step.Step{gate.NodeReady(name, after), node.Role(name, role)}}
 }

@@ -10,11 +10,12 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/flannel"
 )
 
-// DNS configures the cluster's DNS server.
+// DNS deploys the cluster's DNS server.
 func DNS(in Inputs) plan.Task {
-	return plan.Task{Name: "dns", Steps: []step.Step{
-		coredns.Config(in.Target.Cluster.DNS, len(forwards(in.System)) > 0, apiAnswers),
-	}}
+	return plan.Task{Name: "dns", Steps: []step.Step{coredns.Deploy(coredns.Settings{
+		DNS: in.Target.Cluster.DNS, Image: in.refs["coredns"], Address: in.Target.Cluster.Network.DNSAddress(),
+		HostForwards: len(forwards(in.System)) > 0, After: apiAnswers,
+	})}}
 }
 
 // Flannel installs the pod network.

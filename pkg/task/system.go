@@ -4,6 +4,8 @@
 package task
 
 import (
+	"slices"
+
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
@@ -35,21 +37,51 @@ func UserAfter(in Inputs) plan.Task {
 func System(in Inputs) plan.Task {
 	s := in.Target.System()
 	var steps []step.Step
-	if s.Swap == spec.PolicyOff {
+	if s.Swap == spec.PolicyOff && in.isNode() {
 		steps = append(steps, system.Swap())
 	}
 	if s.Firewall == spec.PolicyOff {
 		steps = append(steps, system.Firewall())
 	}
-	if debs := s.Packages.Debs; len(debs) > 0 {
+	if debs := append(in.packages(), s.Packages.Debs...); len(debs) > 0 {
 		steps = append(steps, system.Packages(debs))
 	}
-	steps = append(steps,
-		system.Modules(append([]string{"overlay", "br_netfilter"}, s.Modules...)),
-		system.Sysctls(append(in.sysctls(), s.Sysctls...), momentarySysctls()),
-		system.EtcHosts(in.etcHosts(s)),
-	)
-	return plan.Task{Name: "system", Steps: steps}
+	modules, lasting, momentary := s.Modules, s.Sysctls, []spec.Sysctl(nil)
+	if in.isNode() {
+		modules = append(in.modules(), modules...)
+		lasting, momentary = append(in.sysctls(), lasting...), momentarySysctls()
+	}
+	if len(modules) > 0 {
+		steps = append(steps, system.Modules(modules))
+	}
+	if len(lasting) > 0 {
+		steps = append(steps, system.Sysctls(lasting, momentary))
+	}
+	return plan.Task{Name: "system", Steps: append(steps, system.EtcHosts(in.etcHosts(s)))}
+}
+
+// packages are what a kube-proxy that is no pod needs beside it; kubeadm's has it in its image.
+func (in Inputs) packages() []string {
+	if !in.isNode() || !in.isBinary() {
+		return nil
+	}
+	switch in.Target.Cluster.Kubernetes.Proxy.Mode {
+	case spec.ProxyNFTables:
+		return []string{"nftables"}
+	case spec.ProxyIPVS:
+		return []string{"iptables", "ipset"}
+	default:
+		return []string{"iptables"}
+	}
+}
+
+// modules are what pods' networks, and kube-proxy, need of the kernel.
+func (in Inputs) modules() []string {
+	names := []string{"overlay", "br_netfilter"}
+	if in.Target.Cluster.Kubernetes.Proxy.Mode == spec.ProxyIPVS {
+		names = append(names, "ip_vs", "ip_vs_rr", "ip_vs_wrr", "ip_vs_sh", "nf_conntrack")
+	}
+	return names
 }
 
 // sysctls are the parameters without which pods cannot reach each other, and those that the kubelet would otherwise set
@@ -77,12 +109,40 @@ func momentarySysctls() []spec.Sysctl {
 
 func (in Inputs) etcHosts(s spec.System) []spec.HostEntry {
 	var entries []spec.HostEntry
-	if e := in.Target.Cluster.ControlPlaneEndpoint; e.Domain != "" && e.Address != "" {
-		entries = append(entries, spec.HostEntry{Address: e.Address, Hostnames: []string{e.Domain}})
+	e := in.Target.Cluster.ControlPlaneEndpoint
+	if e.Domain != "" && e.DomainResolution == spec.DomainHostsFile && in.isNode() {
+		for _, address := range in.endpointAddresses() {
+			entries = append(entries, spec.HostEntry{Address: address, Hostnames: []string{e.Domain}})
+		}
 	}
 	h := in.Target.Host
 	entries = append(entries, spec.HostEntry{Address: h.NodeAddress(), Hostnames: []string{h.Name}})
 	return append(entries, s.EtcHosts...)
+}
+
+// endpointAddresses are those of the endpoint's domain, as the host sees it. Where each Node has a load balancer of its own, a
+// worker's is on the worker itself, and a control plane host asks its own API server. Both have the API servers behind that,
+// for as long as nothing of their own answers: Kubernetes' programs try all addresses of a name in turn.
+func (in Inputs) endpointAddresses() []string {
+	e := in.Target.Cluster.ControlPlaneEndpoint
+	switch {
+	case e.IsLocal() && e.External != "" && in.Target.Host.Role == spec.RoleWorker:
+		return []string{"127.0.0.1", e.Address}
+	case e.IsLocal() && e.External == "":
+		addresses := []string{"127.0.0.1"}
+		if in.isControlPlane() {
+			addresses = []string{in.Target.Host.NodeAddress()}
+		}
+		for _, m := range in.Target.MembersWith(spec.RoleControlPlane) {
+			if !slices.Contains(addresses, m.Address) {
+				addresses = append(addresses, m.Address)
+			}
+		}
+		return addresses
+	case e.Address != "":
+		return []string{e.Address}
+	}
+	return nil
 }
 
 func (in *Inputs) readFiles() error {

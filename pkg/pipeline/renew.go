@@ -1,0 +1,85 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package pipeline
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/module"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/task"
+)
+
+// AllCertificates names them all.
+const AllCertificates = "all"
+
+// Renewal is a certificate on a host that RenewCertificates renews.
+type Renewal struct {
+	Host string
+	task.Certificate
+}
+
+// Renewals are the certificates with these names on all hosts, host after host in the order in which they are renewed: those of
+// etcd first, then the control plane's. No name means what AllCertificates does. A name that no host has is refused.
+func Renewals(targets []spec.Target, names []string) ([]Renewal, error) {
+	var all, known []string
+	var found []Renewal
+	for _, in := range renewing(targets) {
+		for _, c := range task.Certificates(in) {
+			all = append(all, c.Name)
+			if len(names) == 0 || slices.Contains(names, AllCertificates) || slices.Contains(names, c.Name) {
+				known, found = append(known, c.Name), append(found, Renewal{Host: in.Target.Host.Name, Certificate: c})
+			}
+		}
+	}
+	for _, name := range names {
+		if name != AllCertificates && !slices.Contains(known, name) {
+			slices.Sort(all)
+			return nil, fmt.Errorf("no host has a certificate %s that can be renewed; there are %s, and %s",
+				name, strings.Join(slices.Compact(all), ", "), AllCertificates)
+		}
+	}
+	return found, nil
+}
+
+// RenewCertificates plans that Renewals are made anew, however long the present ones last: on one host after the other, when
+// what uses them on the host before is well. The plan does so once; asked is when that was asked for.
+func RenewCertificates(name string, targets []spec.Target, names []string, asked time.Time) (*plan.Plan, error) {
+	renewals, err := Renewals(targets, names)
+	if err != nil {
+		return nil, fmt.Errorf("cluster %s: %w", name, err)
+	}
+	p := plan.New("RenewCertificates", name)
+	var after []string
+	for _, in := range renewing(targets) {
+		var here []string
+		for _, r := range renewals {
+			if r.Host == in.Target.Host.Name {
+				here = append(here, r.Name)
+			}
+		}
+		if len(here) > 0 {
+			p.Host(in.Target.Host.Name, module.Certificates(in, here, asked, after...))
+			after = []string{task.Renewed(in.Target.Host.Name)}
+		}
+	}
+	return p.Plan()
+}
+
+// renewing are the hosts in the order in which their certificates are renewed.
+func renewing(targets []spec.Target) []task.Inputs {
+	var all []task.Inputs
+	for _, role := range []spec.Role{spec.RoleEtcd, spec.RoleControlPlane, spec.RoleWorker} {
+		for _, t := range targets {
+			if t.Host.Role == role {
+				all = append(all, task.NewRenewal(t))
+			}
+		}
+	}
+	return all
+}

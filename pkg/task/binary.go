@@ -1,0 +1,77 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package task
+
+import (
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/kubelet"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/kubernetes"
+)
+
+// Components installs Kubernetes' components, and makes what all hosts have of the cluster's trust.
+func Components(in Inputs) plan.Task {
+	steps := []step.Step{kubernetes.Claim(), kubernetes.Programs(in.kubernetes)}
+	if in.ownResolv() {
+		steps = append(steps, kubelet.Resolv(forwards(in.System)))
+	}
+	if in.isControlPlane() {
+		steps = append(steps, kubernetes.Authorities())
+	} else {
+		steps = append(steps, kubernetes.WorkerAuthority())
+	}
+	return plan.Task{Name: "components", Steps: steps}
+}
+
+// NodeComponents run the kubelet and kube-proxy. They need no API server to start.
+func NodeComponents(in Inputs) plan.Task {
+	c, n := in.binaryCluster(), in.binaryNode()
+	done := joined(in.Target.Host.Name)
+	return plan.Task{Name: "node", Steps: []step.Step{
+		kubernetes.NodeCertificates(c, n),
+		kubernetes.NodeKubeconfigs(c, n),
+		kubernetes.Kubelet(c, n),
+		kubernetes.Proxy(c, n),
+		kubernetes.Joined(done),
+	}}
+}
+
+// ControlPlaneComponents run the API server and the controllers.
+func ControlPlaneComponents(in Inputs) plan.Task {
+	c, n := in.binaryCluster(), in.binaryNode()
+	done := serving(in.Target.Host.Name)
+	if in.first() {
+		done = initialized
+	}
+	return plan.Task{Name: "control-plane", Steps: []step.Step{
+		kubernetes.Certificates(c, n),
+		kubernetes.Kubeconfigs(c, n),
+		kubernetes.APIServer(c, n),
+		kubernetes.Ready(c, done),
+		kubernetes.ControllerManager(c, n),
+		kubernetes.Scheduler(c, n),
+	}}
+}
+
+func (in Inputs) binaryCluster() kubernetes.Cluster {
+	t := in.Target
+	c := kubernetes.Cluster{
+		Name: t.ClusterName, Spec: t.Cluster, EtcdEndpoints: in.etcdEndpoints(), EtcdSecure: true, FixedConntrack: in.System.Container != "",
+	}
+	if e := t.Cluster.Etcd; e.Type == spec.EtcdExternal {
+		c.EtcdSecure = e.External.IsSecure()
+	}
+	return c
+}
+
+func (in Inputs) binaryNode() kubernetes.Node {
+	resolv := ""
+	if in.ownResolv() {
+		resolv = kubelet.ResolvConf
+	}
+	n := kubernetes.NodeOf(&in.Target, resolv)
+	n.CgroupDriver, n.CgroupVersion = in.cgroupDriver(), in.System.CgroupVersion
+	return n
+}

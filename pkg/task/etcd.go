@@ -1,0 +1,115 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package task
+
+import (
+	"net"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/graph"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/etcd"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/gate"
+)
+
+// externalEtcd: an etcd that others run can be used.
+var externalEtcd = graph.Output[string]{Name: "external-etcd-checked"}
+
+// etcdMember: the host has a voting member.
+func etcdMember(name string) graph.Output[string] {
+	return graph.Output[string]{Name: "etcd-member/" + name}
+}
+
+// EtcdMember is the name of the output that a host makes when it has a voting member.
+func EtcdMember(name string) string { return etcdMember(name).Name }
+
+// ExternalEtcd is the gate that opens when the etcd that others run can be reached and used.
+func ExternalEtcd(in Inputs) plan.Task {
+	e := in.Target.Cluster.Etcd.External
+	return plan.Task{Name: "external", Steps: []step.Step{gate.ExternalEtcd(e.Endpoints, e.SecretRef.Name, externalEtcd)}}
+}
+
+// AwaitEtcd comes first on a control plane host whose etcd runs elsewhere. Of an etcd that others run, nothing is changed
+// before it was found fit.
+func AwaitEtcd(in Inputs) plan.Task {
+	takes := in.AfterEtcd
+	if in.Target.Cluster.Etcd.Type == spec.EtcdExternal {
+		takes = []string{externalEtcd.Name}
+	}
+	if len(takes) == 0 {
+		return plan.Task{Name: "await"} // planned for alone: its API server is started again until etcd is there
+	}
+	return plan.Task{Name: "await", Steps: []step.Step{etcd.Await(takes)}}
+}
+
+// EtcdData declares what etcd will write: before the container runtime's pods, which end before their data goes.
+func EtcdData(in Inputs) plan.Task {
+	return plan.Task{Name: "etcd-data", Steps: []step.Step{etcd.Claim(in.etcdSettings())}}
+}
+
+// Etcd makes the host a member of etcd, which it begins or joins.
+func Etcd(in Inputs) plan.Task {
+	s := in.etcdSettings()
+	return plan.Task{Name: "etcd", Steps: []step.Step{
+		etcd.Programs(in.etcd),
+		etcd.Certificates(s),
+		etcd.Member(s, etcdMember(in.Target.Host.Name), in.AfterEtcd...),
+	}}
+}
+
+// EtcdClient gives the host's API server what it needs to reach etcd.
+func EtcdClient(in Inputs) plan.Task {
+	client := etcd.ClientCertificates(in.Target.Cluster.Certificates, in.Target.Host.Name)
+	if e := in.Target.Cluster.Etcd; e.Type == spec.EtcdExternal {
+		client = etcd.ExternalClient(e.External.SecretRef.Name)
+	}
+	return plan.Task{Name: "etcd-client", Steps: []step.Step{client}}
+}
+
+// EtcdCare removes the members of hosts that go, and looks after the databases. Where kubeadm runs etcd, its programs and the
+// administrator's certificate are for this alone.
+func EtcdCare(in Inputs) plan.Task {
+	s := in.etcdSettings()
+	var steps []step.Step
+	if in.kubeadmRunsEtcd() {
+		steps = append(steps, etcd.Programs(in.etcd), etcd.Certificates(s))
+	}
+	return plan.Task{Name: "etcd-care", Steps: append(steps, etcd.Members(s), etcd.Maintenance(s))}
+}
+
+func (in Inputs) etcdSettings() etcd.Settings {
+	t := in.Target
+	s := etcd.Settings{
+		Name: t.Host.Name, Address: t.Host.NodeAddress(), Cluster: t.ClusterName, Spec: t.Cluster.Etcd,
+		First: t.Order == spec.OrderFirst, Members: t.EtcdMembers(), Leaving: t.Leaving, Certificates: t.Cluster.Certificates,
+		Form: etcd.Unit,
+	}
+	if t.Cluster.Etcd.Type == spec.EtcdKubeadm {
+		s.Form, s.Image = etcd.Pod, in.refs["etcd"]
+	}
+	return s
+}
+
+// kubeadmRunsEtcd reports whether the host's member is one of kubeadm's own static pods.
+func (in Inputs) kubeadmRunsEtcd() bool {
+	return in.runsEtcd() && !in.isBinary() && in.Target.Cluster.Etcd.Type == spec.EtcdKubeadm
+}
+
+// etcdEndpoints are the URLs at which the host's API server reaches etcd. Where etcd runs on the same hosts it is the host's
+// own member, under a name that is the same on all of them.
+func (in Inputs) etcdEndpoints() []string {
+	e := in.Target.Cluster.Etcd
+	switch {
+	case e.Type == spec.EtcdExternal:
+		return e.External.Endpoints
+	case e.IsStacked():
+		return []string{"https://127.0.0.1:2379"}
+	}
+	var urls []string
+	for _, m := range in.Target.EtcdMembers() {
+		urls = append(urls, "https://"+net.JoinHostPort(m.Address, "2379"))
+	}
+	return urls
+}
