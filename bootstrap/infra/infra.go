@@ -10,6 +10,7 @@ package infra
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -56,7 +57,7 @@ type Cleanness struct {
 	Err error
 }
 
-// Subject is whose host it is about.
+// Subject is whose host it is about. Machine is nil where the KubexmConfig names its host itself.
 type Subject struct {
 	Machine *clusterv1.Machine
 	Config  *bootstrapv1.KubexmConfig
@@ -93,6 +94,11 @@ type Lost struct{ Message string }
 
 // Error is the message.
 func (l *Lost) Error() string { return l.Message }
+
+func isLost(err error) bool {
+	var lost *Lost
+	return errors.As(err, &lost)
+}
 
 // Of is the adapter for a Machine's infrastructure.
 func Of(machine *clusterv1.Machine, c client.Client, live client.Reader) Adapter {

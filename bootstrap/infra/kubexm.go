@@ -33,11 +33,15 @@ func (k *kubexm) Host(ctx context.Context, s Subject) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
+	return hostOf(h), nil
+}
+
+func hostOf(h *infrav1.KubexmHost) *Host {
 	return &Host{
 		Name: h.Name, ProviderID: infrav1.ProviderID(h), Address: h.Spec.Address, Port: h.Spec.SSH.Port,
 		Internal: h.Spec.InternalAddresses, Arch: h.Spec.Arch,
 		User: h.Spec.SSH.User, Credentials: h.Spec.SSH.CredentialsRef.Name, HostKeys: []string{h.Spec.SSH.HostKey},
-	}, nil
+	}
 }
 
 func (k *kubexm) host(ctx context.Context, s Subject) (*infrav1.KubexmHost, error) {
@@ -64,13 +68,13 @@ func (k *kubexm) host(ctx context.Context, s Subject) (*infrav1.KubexmHost, erro
 	}
 	// Another Machine's host must not be touched, whatever was written here once. A claim that the cache does not show
 	// yet comes with an update of the KubexmHost.
-	switch owner := found.Spec.ClaimRef.Name; owner {
-	case machine.Name:
+	switch owner := found.Spec.ClaimRef; {
+	case owner.KindOrDefault() == infrav1.ClaimedByMachine && owner.Name == machine.Name:
 		return found, nil
-	case "":
+	case owner.Name == "":
 		return nil, &NotYet{Message: fmt.Sprintf("the KubexmHost %s is not claimed by the %s", name, describe(ref))}
 	default:
-		return nil, &Lost{Message: fmt.Sprintf("the KubexmHost %s is claimed by the KubexmMachine %s now", name, owner)}
+		return nil, &Lost{Message: fmt.Sprintf("the KubexmHost %s is claimed by the %s %s now", name, owner.KindOrDefault(), owner.Name)}
 	}
 }
 
@@ -79,7 +83,12 @@ func (k *kubexm) Door(Subject) *Door { return nil }
 
 // Met writes the KubexmHost's facts and its condition Reachable.
 func (k *kubexm) Met(ctx context.Context, s Subject, c Contact) error {
-	return k.update(ctx, s, func(h *infrav1.KubexmHost) {
+	return k.update(ctx, s, meeting(c))
+}
+
+// meeting writes what came of dialling a host.
+func meeting(c Contact) func(*infrav1.KubexmHost) {
+	return func(h *infrav1.KubexmHost) {
 		reachable := metav1.Condition{Type: infrav1.ReachableCondition, Status: metav1.ConditionTrue, Reason: infrav1.ReachedReason}
 		if c.Err != nil {
 			reachable.Status, reachable.Reason, reachable.Message = metav1.ConditionFalse, c.Reason, c.Err.Error()
@@ -88,28 +97,38 @@ func (k *kubexm) Met(ctx context.Context, s Subject, c Contact) error {
 		if c.System != nil {
 			h.Status.Facts = factsOf(c.System)
 		}
-	})
+	}
 }
 
 // Left writes the KubexmHost's condition Clean. A host that is not clean is not handed out again.
 func (k *kubexm) Left(ctx context.Context, s Subject, c Cleanness) error {
-	return k.update(ctx, s, func(h *infrav1.KubexmHost) {
+	return k.update(ctx, s, leaving(c))
+}
+
+// leaving writes in what state a host is left.
+func leaving(c Cleanness) func(*infrav1.KubexmHost) {
+	return func(h *infrav1.KubexmHost) {
 		clean := metav1.Condition{Type: infrav1.CleanCondition, Status: metav1.ConditionTrue, Reason: infrav1.ResetReason}
 		if c.Err != nil {
 			clean.Status, clean.Reason, clean.Message = metav1.ConditionFalse, infrav1.ResetFailedReason, c.Err.Error()
 		}
 		conditions.Set(h, clean)
-	})
+	}
 }
 
-// update changes the status of the Machine's KubexmHost. Conditions are one field to a merge patch, and others write some
-// of them, so it is read anew and written under the version that was read.
+// update changes the status of the Machine's KubexmHost.
 func (k *kubexm) update(ctx context.Context, s Subject, change func(*infrav1.KubexmHost)) error {
 	known, err := k.host(ctx, s)
 	if err != nil {
 		return err
 	}
-	err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
+	return k.change(ctx, known, change)
+}
+
+// change changes the status of a KubexmHost. Conditions are one field to a merge patch, and others write some
+// of them, so it is read anew and written under the version that was read.
+func (k *kubexm) change(ctx context.Context, known *infrav1.KubexmHost, change func(*infrav1.KubexmHost)) error {
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		h := &infrav1.KubexmHost{}
 		if err := k.live.Get(ctx, client.ObjectKeyFromObject(known), h); err != nil {
 			return err

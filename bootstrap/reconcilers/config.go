@@ -123,6 +123,8 @@ func (r *Config) Reconcile(ctx context.Context, request ctrl.Request) (_ ctrl.Re
 		}
 	}()
 	switch {
+	case s.hasNoMachine():
+		return r.ofInventory(ctx, s)
 	case s.machine != nil && s.cluster != nil && !s.machine.DeletionTimestamp.IsZero() && (s.held() || config.DeletionTimestamp.IsZero()):
 		return r.giveBack(ctx, s)
 	case !config.DeletionTimestamp.IsZero():
@@ -141,14 +143,19 @@ type phase struct {
 
 // flow is what becomes of a KubexmConfig, in order.
 func (r *Config) flow(ctx context.Context, s *scope) (ctrl.Result, error) {
-	for _, p := range []phase{
+	return follows(ctx, s, []phase{
 		{"publish the bootstrap data", r.publishes}, // at once: the infrastructure waits for it
 		{"take in what a job came to", r.takesIn},   // before anything is decided
 		{"find the host", r.finds},
 		{"wait for the cluster", r.awaits}, // for what a plan cannot do without; all else is for its gates
 		{"hold the Machine", r.holds},      // before the host is touched: it must be reset once it was
 		{"converge the host", r.converges},
-	} {
+	})
+}
+
+// follows does phases in order, as far as each lets the next go on.
+func follows(ctx context.Context, s *scope, phases []phase) (ctrl.Result, error) {
+	for _, p := range phases {
 		goOn, result, err := p.do(ctx, s)
 		if err != nil {
 			return ctrl.Result{}, fmt.Errorf("%s: %w", p.name, err)
@@ -258,9 +265,18 @@ func (r *Config) waitsFor(ctx context.Context, s *scope) (string, error) {
 	if shared.ControlPlaneEndpoint.Host() == "" {
 		return "it is not known yet where the API server will be reached (the Cluster's spec.controlPlaneEndpoint)", nil
 	}
+	if waiting := membersMissing(s, &shared); waiting != "" {
+		return waiting, nil
+	}
 	needed := []capisecret.Purpose{capisecret.ClusterCA}
-	if s.isControlPlane() {
+	switch s.role() {
+	case spec.RoleControlPlane:
 		needed = []capisecret.Purpose{capisecret.ClusterCA, capisecret.EtcdCA, capisecret.FrontProxyCA, capisecret.ServiceAccount}
+	case spec.RoleEtcd:
+		needed = []capisecret.Purpose{capisecret.EtcdCA}
+	case spec.RoleLoadBalancer:
+		needed = nil
+	default:
 	}
 	name, err := r.missing(ctx, client.ObjectKeyFromObject(s.cluster), needed...)
 	if name != "" {
@@ -298,7 +314,7 @@ func (r *Config) converges(ctx context.Context, s *scope) (bool, ctrl.Result, er
 	j.preflight = !conditions.IsTrue(s.config, bootstrapv1.PreflightPassedCondition)
 	m.wants = j.input
 	r.remember(s.config.UID, m)
-	r.Runner.Start(s.key, hostrun.Job[outcome]{What: converging, Urgent: s.isControlPlane(), Do: j.converge, Lost: lost(j.input)})
+	r.Runner.Start(s.key, hostrun.Job[outcome]{What: converging, Urgent: s.role() != spec.RoleWorker, Do: j.converge, Lost: lost(j.input)})
 	if job, found := r.Runner.Observe(s.key); found && job.Running() {
 		showProgress(s.config, &job)
 	}

@@ -47,6 +47,8 @@ type outcome struct {
 	report engine.Report
 	// system is what was last seen of the host, nil if it was not reached.
 	system *host.System
+	// left are the hosts whose etcd members are gone, if it succeeded.
+	left []string
 }
 
 // errPreflight says that problems has errors.
@@ -78,7 +80,7 @@ func (j *job) look(ctx context.Context, tell event.Reader) outcome {
 }
 
 func (j *job) do(ctx context.Context, tell event.Reader, act func(*engine.Engine, *plan.Plan) (engine.Report, error)) outcome {
-	out := outcome{input: j.input, system: j.remembered}
+	out := outcome{input: j.input, system: j.remembered, left: namesOf(j.target.Leaving)}
 	bundle, err := j.bundle(ctx)
 	if err != nil {
 		out.err, out.planFailed = fmt.Errorf("artifacts: %w", err), true
@@ -133,12 +135,27 @@ func (j *job) examine(ctx context.Context, e *engine.Engine, out *outcome) {
 // Planner plans what a host must be.
 type Planner func(pipeline.Node, *artifact.Bundle) (*plan.Plan, error)
 
-// Pipelines plans by the host's role.
+// Pipelines plans by what the host is for.
 func Pipelines(node pipeline.Node, bundle *artifact.Bundle) (*plan.Plan, error) {
-	if node.Target.Host.Role == spec.RoleControlPlane {
+	switch role := node.Target.Host.Role; {
+	case role == spec.RoleControlPlane && node.Target.Order == spec.OrderLater:
+		return pipeline.JoinControlPlane(node, bundle)
+	case role == spec.RoleControlPlane:
 		return pipeline.CreateControlPlane(node, bundle)
+	case role == spec.RoleEtcd:
+		return pipeline.EtcdMember(node, bundle)
+	case role == spec.RoleLoadBalancer:
+		return pipeline.LoadBalancer(node, bundle)
 	}
 	return pipeline.JoinWorker(node, bundle)
+}
+
+func namesOf(members []spec.Member) []string {
+	var names []string
+	for _, m := range members {
+		names = append(names, m.Name)
+	}
+	return names
 }
 
 // reset gives the host back as it was before we first changed it.

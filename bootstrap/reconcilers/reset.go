@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,7 +23,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
-// SkipResetAnnotation on a Machine that is being deleted gives its host up without a reset, for a host that is broken or
+// SkipResetAnnotation on a Machine (or a KubexmConfig without one) that is being deleted gives its host up without a reset, for a host that is broken or
 // gone. A KubexmHost goes into quarantine then. Its value does not matter.
 const SkipResetAnnotation = "bootstrap.cluster.x-k8s.io/skip-host-reset"
 
@@ -55,8 +56,26 @@ func (r *Config) holds(ctx context.Context, s *scope) (bool, ctrl.Result, error)
 	return true, ctrl.Result{}, nil
 }
 
-// lets takes the hook off.
+// owner is whose deletion gives the host back.
+func (s *scope) owner() client.Object {
+	if s.hasNoMachine() {
+		return s.config
+	}
+	return s.machine
+}
+
+func (s *scope) ownerKind() string {
+	if s.hasNoMachine() {
+		return "KubexmConfig"
+	}
+	return "Machine"
+}
+
+// lets lets the host go: it takes the hook off the Machine, or gives up the claim where there is none.
 func (r *Config) lets(ctx context.Context, s *scope) error {
+	if s.hasNoMachine() {
+		return r.releases(ctx, s)
+	}
 	before := s.machine.DeepCopy()
 	delete(s.machine.Annotations, bootstrapv1.HostResetHook)
 	if err := r.Client.Patch(ctx, s.machine, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
@@ -68,21 +87,34 @@ func (r *Config) lets(ctx context.Context, s *scope) error {
 // giveBack resets the host of a Machine that is being deleted. It begins when Cluster API says that nothing but the hook is
 // waited for: the Node is drained by then.
 func (r *Config) giveBack(ctx context.Context, s *scope) (ctrl.Result, error) {
-	if s.job != nil && s.job.What != resetting {
-		r.Runner.Cancel(s.key, errDeleting)
-		s.ended = !s.job.Running()
-		if s.ended {
-			return ctrl.Result{RequeueAfter: time.Millisecond}, nil
-		}
-		return ctrl.Result{RequeueAfter: askAgain}, nil
+	if result, stops := r.stops(s); stops {
+		return result, nil
 	}
-	if !s.held() || !awaitsHook(s.machine) {
+	if !s.held() || !awaitsHook(s.machine) || othersHold(s.machine.Annotations) {
 		return ctrl.Result{}, nil // we are told when the Machine changes
 	}
+	return r.cleans(ctx, s)
+}
+
+// stops ends what goes on with the host but a reset.
+func (r *Config) stops(s *scope) (ctrl.Result, bool) {
+	if s.job == nil || s.job.What == resetting {
+		return ctrl.Result{}, false
+	}
+	r.Runner.Cancel(s.key, errDeleting)
+	s.ended = !s.job.Running()
+	if s.ended {
+		return ctrl.Result{RequeueAfter: time.Millisecond}, true
+	}
+	return ctrl.Result{RequeueAfter: askAgain}, true
+}
+
+// cleans resets the host, and lets it go when it is clean.
+func (r *Config) cleans(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if err := r.locate(ctx, s); err != nil {
 		return ctrl.Result{}, err
 	}
-	if _, skip := s.machine.Annotations[SkipResetAnnotation]; skip || s.host == nil {
+	if _, skip := s.owner().GetAnnotations()[SkipResetAnnotation]; skip || s.host == nil {
 		return ctrl.Result{}, r.giveUp(ctx, s)
 	}
 	if s.job != nil {
@@ -97,6 +129,17 @@ func (r *Config) giveBack(ctx context.Context, s *scope) (ctrl.Result, error) {
 // awaitsHook reports whether a Machine's deletion waits for hooks like ours and nothing before them.
 func awaitsHook(machine *clusterv1.Machine) bool {
 	return conditions.GetReason(machine, clusterv1.MachineDeletingCondition) == clusterv1.MachineDeletingWaitingForPreTerminateHookReason
+}
+
+// othersHold reports whether anybody else's hook keeps what is being deleted: they may need the host as it is, to take its etcd member
+// out of the cluster for one, so the reset comes last.
+func othersHold(annotations map[string]string) bool {
+	for name := range annotations {
+		if strings.HasPrefix(name, clusterv1.PreTerminateDeleteHookAnnotationPrefix) && name != bootstrapv1.HostResetHook {
+			return true
+		}
+	}
+	return false
 }
 
 // resets starts the reset, unless the last one has failed just now.
@@ -143,8 +186,8 @@ func (r *Config) takesReset(ctx context.Context, s *scope) (ctrl.Result, error) 
 		r.remember(s.config.UID, m)
 		wait := backoff(m.resetFailures)
 		setFalse(s.config, bootstrapv1.HostResetCondition, bootstrapv1.ResetFailedReason, fmt.Sprintf(
-			"%s\nThe next attempt follows in %s. To give the host up as it is: annotate the Machine %s with %s.",
-			textOf(out.err), wait.Round(time.Second), s.machine.Name, SkipResetAnnotation))
+			"%s\nThe next attempt follows in %s. To give the host up as it is: annotate the %s %s with %s.",
+			textOf(out.err), wait.Round(time.Second), s.ownerKind(), s.owner().GetName(), SkipResetAnnotation))
 		r.Events.Eventf(s.config, nil, corev1.EventTypeWarning, bootstrapv1.ResetFailedReason, resetting, "%s", short(textOf(out.err)))
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/hostrun"
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/infra"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
 // scope is all that one reconcile knows.
@@ -30,7 +31,7 @@ type scope struct {
 	// controlPlane is nil while there is none, or when the Cluster has one of another kind.
 	controlPlane *controlplanev1.KubexmControlPlane
 
-	// adapter is nil while there is no Machine.
+	// adapter is nil while there is neither a Machine nor a host that is named.
 	adapter infra.Adapter
 	// host is nil while nobody may touch one; waiting says why, lost that it stays so.
 	host    *infra.Host
@@ -45,10 +46,27 @@ type scope struct {
 
 func (s *scope) subject() infra.Subject { return infra.Subject{Machine: s.machine, Config: s.config} }
 
-// isControlPlane reports whether the Machine is part of the control plane.
+// hasNoMachine reports whether the KubexmConfig names its host itself: the host does not become a Node.
+func (s *scope) hasNoMachine() bool { return s.config.Spec.HostRef.Name != "" }
+
+// isControlPlane reports whether the host is part of the control plane.
 func (s *scope) isControlPlane() bool {
+	if s.machine == nil {
+		return false
+	}
 	_, yes := s.machine.Labels[clusterv1.MachineControlPlaneLabel]
 	return yes
+}
+
+// role is what the host is for.
+func (s *scope) role() spec.Role {
+	switch {
+	case s.config.Spec.HostRef.Role != "":
+		return s.config.Spec.HostRef.Role
+	case s.isControlPlane():
+		return spec.RoleControlPlane
+	}
+	return spec.RoleWorker
 }
 
 // fetch reads the owners of a KubexmConfig.
@@ -59,6 +77,9 @@ func (r *Config) fetch(ctx context.Context, config *bootstrapv1.KubexmConfig) (*
 		return nil, fmt.Errorf("get the Machine of the KubexmConfig %s: %w", klog.KObj(config), err)
 	}
 	s.machine = machine
+	if s.hasNoMachine() {
+		s.adapter = infra.Inventory(r.Client, r.Reader)
+	}
 	name := config.Labels[clusterv1.ClusterNameLabel]
 	if machine != nil {
 		name = machine.Spec.ClusterName
@@ -111,7 +132,8 @@ func (r *Config) locate(ctx context.Context, s *scope) error {
 		return err
 	default:
 		s.host = found
-		s.config.Status.Host = bootstrapv1.HostStatus{Name: found.Name, Address: found.Address}
+		own := hostOf(found, s.role())
+		s.config.Status.Host = bootstrapv1.HostStatus{Name: found.Name, Address: found.Address, InternalAddress: own.NodeAddress()}
 	}
 	return nil
 }

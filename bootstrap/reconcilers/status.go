@@ -4,8 +4,10 @@
 package reconcilers
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,6 +20,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/hostrun"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/preflight"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
@@ -53,6 +56,9 @@ func summarise(c *bootstrapv1.KubexmConfig) {
 	needed := []string{
 		bootstrapv1.DataSecretAvailableCondition, bootstrapv1.HostReachableCondition, bootstrapv1.PreflightPassedCondition,
 		bootstrapv1.HostConvergedCondition, bootstrapv1.NodeJoinedCondition,
+	}
+	if c.Spec.HostRef.Name != "" { // it is told of its host, and its host is no Node
+		needed = []string{bootstrapv1.HostReachableCondition, bootstrapv1.PreflightPassedCondition, bootstrapv1.HostConvergedCondition}
 	}
 	if conditions.Has(c, bootstrapv1.HostResetCondition) {
 		setFalse(c, bootstrapv1.ReadyCondition, conditions.GetReason(c, bootstrapv1.HostResetCondition),
@@ -104,7 +110,11 @@ func showProgress(c *bootstrapv1.KubexmConfig, job *hostrun.State[outcome]) {
 		// What differed is what people want to know, until it does not any more.
 		return
 	}
-	if p.Total > 0 && p.Done == p.Total {
+	if conditions.IsTrue(c, bootstrapv1.HostConvergedCondition) {
+		// It works as it was, and follows a change: nothing that waits for it to be ready should take it for broken.
+		return
+	}
+	if p.Total > 0 && p.Done == p.Total && c.Spec.HostRef.Name == "" {
 		setFalse(c, bootstrapv1.NodeJoinedCondition, bootstrapv1.WaitingForNodeReason, message)
 	}
 	setFalse(c, bootstrapv1.HostConvergedCondition, reason, message)
@@ -145,8 +155,15 @@ func showRun(c *bootstrapv1.KubexmConfig, job *hostrun.State[outcome], failures 
 		setFalse(c, bootstrapv1.HostConvergedCondition, bootstrapv1.StepFailedReason, textOf(out.err)+next)
 	}
 	switch {
+	case c.Spec.HostRef.Name != "":
+		if out.err != nil {
+			return nil
+		}
+		c.Status.Left = out.left
+		return showPlan(c, out)
 	case out.err == nil:
 		setTrue(c, bootstrapv1.NodeJoinedCondition, bootstrapv1.NodeJoinedReason, "")
+		c.Status.Left = out.left
 		return showPlan(c, out)
 	case out.hostConverged():
 		setFalse(c, bootstrapv1.NodeJoinedCondition, bootstrapv1.NodeNotReadyReason, textOf(out.err)+next)
@@ -167,7 +184,9 @@ func showLook(c *bootstrapv1.KubexmConfig, job *hostrun.State[outcome]) (same bo
 		return false, nil // the run that follows says why
 	case out.report.Converged():
 		setTrue(c, bootstrapv1.HostConvergedCondition, bootstrapv1.HostConvergedReason, "")
-		setTrue(c, bootstrapv1.NodeJoinedCondition, bootstrapv1.NodeJoinedReason, "")
+		if c.Spec.HostRef.Name == "" {
+			setTrue(c, bootstrapv1.NodeJoinedCondition, bootstrapv1.NodeJoinedReason, "")
+		}
 		return true, showPlan(c, out)
 	}
 	setFalse(c, bootstrapv1.HostConvergedCondition, bootstrapv1.DriftedReason, differences(out.plan, out.report.Checks))
@@ -191,7 +210,26 @@ func showWay(c *bootstrapv1.KubexmConfig, out *outcome) {
 	}
 }
 
+// certificatesOf are those that the plan makes on the host, as they were last seen there.
+func certificatesOf(out *outcome) []bootstrapv1.CertificateStatus {
+	if len(out.report.Hosts) == 0 || out.report.Hosts[0].Facts == nil {
+		return nil
+	}
+	var all []bootstrapv1.CertificateStatus
+	for _, path := range out.plan.Certificates(out.report.Hosts[0].Host) {
+		ends, err := pki.Expiry(out.report.Hosts[0].Facts.Paths[path].Content)
+		if err != nil {
+			continue // one that cannot be read is made anew by the next run
+		}
+		all = append(all, bootstrapv1.CertificateStatus{Path: path, NotAfter: metav1.NewTime(ends)})
+	}
+	slices.SortFunc(all, func(a, b bootstrapv1.CertificateStatus) int { return cmp.Compare(a.Path, b.Path) })
+	return all
+}
+
+// showPlan says to which plan the host was brought, and what was seen of it then.
 func showPlan(c *bootstrapv1.KubexmConfig, out *outcome) error {
+	c.Status.Certificates = certificatesOf(out)
 	planned, err := out.plan.Digest()
 	if err != nil {
 		return err

@@ -26,14 +26,15 @@ import (
 func targetOf(s *scope) (spec.Target, error) {
 	t := spec.Target{
 		ClusterName:       s.cluster.Name,
-		KubernetesVersion: cmp.Or(s.machine.Spec.Version, s.controlPlane.Spec.Version),
+		KubernetesVersion: s.controlPlane.Spec.Version,
 		Cluster:           SharedOf(s.cluster, s.controlPlane),
 		Node:              *s.config.Spec.Node.DeepCopy(),
-		Host:              hostOf(s.host, spec.RoleWorker),
+		Host:              hostOf(s.host, s.role()),
 	}
-	if s.isControlPlane() {
-		t.Host.Role = spec.RoleControlPlane
+	if s.machine != nil {
+		t.KubernetesVersion = cmp.Or(s.machine.Spec.Version, t.KubernetesVersion)
 	}
+	follow(&t, s)
 	t.Default()
 	if errs := t.Validate(field.NewPath("target")); len(errs) > 0 {
 		return t, errs.ToAggregate()
@@ -46,6 +47,58 @@ func targetOf(s *scope) (spec.Target, error) {
 		})
 	}
 	return t, nil
+}
+
+// follow says of which members the cluster consists, to hosts that have to do with it: a change of the list is a change of
+// what the host must be.
+func follow(t *spec.Target, s *scope) {
+	t.Order = s.config.Spec.Order
+	shared := *t.Cluster.DeepCopy()
+	shared.Default()
+	for _, m := range s.controlPlane.Status.Members {
+		if slices.Contains(concerns(t.Host.Role, &shared), m.Role) {
+			t.Members = append(t.Members, m)
+		}
+	}
+	if t.Host.Role == spec.RoleEtcd || t.Host.Role == spec.RoleControlPlane && shared.Etcd.IsStacked() {
+		t.Leaving = slices.Clone(s.controlPlane.Status.Leaving)
+	}
+}
+
+// membersMissing is what a host waits for that must not be planned for with less than the specification says, "" if nothing:
+// the virtual address, which the Cluster may have another idea of, and etcd's own hosts, all of which an API server must know.
+func membersMissing(s *scope, shared *spec.Cluster) string {
+	wanted := s.controlPlane.Spec.Cluster.ControlPlaneEndpoint.Address
+	if is := shared.ControlPlaneEndpoint.Address; wanted != "" && is != wanted {
+		return fmt.Sprintf("the Cluster's spec.controlPlaneEndpoint is %s, and the KubexmControlPlane's "+
+			"spec.cluster.controlPlaneEndpoint.address %s: give the infrastructure cluster the latter before it is created", is, wanted)
+	}
+	if s.role() != spec.RoleControlPlane {
+		return ""
+	}
+	for _, name := range shared.Etcd.Hosts.Names {
+		if !slices.ContainsFunc(s.controlPlane.Status.Members, func(m spec.Member) bool { return m.Name == name && m.Role == spec.RoleEtcd }) {
+			return fmt.Sprintf("it is not known yet where etcd's host %s is: see its KubexmConfig", name)
+		}
+	}
+	return ""
+}
+
+// concerns are the roles whose hosts a host with this role has to know.
+func concerns(role spec.Role, shared *spec.Cluster) []spec.Role {
+	switch {
+	case role == spec.RoleControlPlane && shared.Etcd.IsStacked():
+		return []spec.Role{spec.RoleControlPlane}
+	case role == spec.RoleControlPlane:
+		return []spec.Role{spec.RoleControlPlane, spec.RoleEtcd}
+	case role == spec.RoleLoadBalancer:
+		return []spec.Role{spec.RoleControlPlane, spec.RoleLoadBalancer}
+	case role == spec.RoleEtcd:
+		return []spec.Role{spec.RoleEtcd}
+	case shared.ControlPlaneEndpoint.IsLocal():
+		return []spec.Role{spec.RoleControlPlane}
+	}
+	return nil
 }
 
 // SharedOf is what all hosts of a cluster share: what the KubexmControlPlane says, and over it what the Cluster says.

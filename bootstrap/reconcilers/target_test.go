@@ -133,3 +133,32 @@ func TestInputFollowsWhatARunDependsOn(t *testing.T) {
 		t.Errorf("base %s, again %s, another secret %s, another address %s, another node %s", base, again, secret, address, node)
 	}
 }
+
+// TestMembersMissing waits for what an API server would never hear of later, or would serve in vain.
+func TestMembersMissing(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*scope)
+		want   string
+	}{
+		"nothing": {func(*scope) {}, ""},
+		"the infrastructure has taken another address": {func(s *scope) {
+			s.controlPlane.Spec.Cluster.ControlPlaneEndpoint = spec.ControlPlaneEndpoint{Address: "10.1.0.100"}
+		}, "spec.controlPlaneEndpoint is 10.1.0.1"},
+		"an etcd host": {func(s *scope) {
+			s.controlPlane.Spec.Cluster.Etcd.Hosts.Names = []string{"e1", "e2"}
+			s.controlPlane.Status.Members = []spec.Member{{Name: "e1", Role: spec.RoleEtcd, Address: "10.1.0.7"}}
+		}, "etcd's host e2"},
+		"no etcd host": {func(s *scope) {
+			s.controlPlane.Spec.Cluster.Etcd.Hosts.Names = []string{"e1"}
+			s.controlPlane.Status.Members = []spec.Member{{Name: "e1", Role: spec.RoleEtcd, Address: "10.1.0.7"}}
+		}, ""},
+	} {
+		s := testScope()
+		s.machine.Labels = map[string]string{clusterv1.MachineControlPlaneLabel: ""}
+		tc.change(s)
+		shared := SharedOf(s.cluster, s.controlPlane)
+		if got := membersMissing(s, &shared); !strings.Contains(got, tc.want) || (got == "") != (tc.want == "") {
+			t.Errorf("%s: waits for %q, want %q", name, got, tc.want)
+		}
+	}
+}

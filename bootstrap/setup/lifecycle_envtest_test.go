@@ -139,9 +139,9 @@ func (f *fleet) dial(_ context.Context, c ssh.Config) (host.Host, error) {
 }
 
 // workload says that the cluster is up as soon as its host is what it must be.
-func (f *fleet) workload(_ context.Context, _ secret.Value, machines []clusterv1.Machine) *state.Workload {
+func (f *fleet) workload(_ context.Context, _ secret.Value, c *state.ControlPlane) *state.Workload {
 	w := &state.Workload{Components: map[string][]state.Component{}}
-	for _, m := range machines {
+	for _, m := range c.Own() {
 		for _, a := range m.Status.Addresses {
 			if a.Type == clusterv1.MachineExternalIP && f.content(a.Address) != "" {
 				w.Initialized = true

@@ -127,7 +127,7 @@ func Reconcilers(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(ofMachine)).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(ofCluster), builder.WithPredicates(clusterChanged())).
 		Watches(&controlplanev1.KubexmControlPlane{}, handler.EnqueueRequestsFromMapFunc(ofControlPlane(reader)),
-			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+			builder.WithPredicates(sharedChanged())).
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(ofSecret(reader))).
 		WatchesRawSource(runner.Source()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: o.Concurrency})

@@ -96,6 +96,9 @@ func ofHost(reader client.Reader) handler.MapFunc {
 		if !ok || host.Spec.ClaimRef.Name == "" {
 			return nil
 		}
+		if host.Spec.ClaimRef.KindOrDefault() == infrav1.ClaimedByConfig {
+			return []ctrl.Request{{NamespacedName: client.ObjectKey{Namespace: host.Namespace, Name: host.Spec.ClaimRef.Name}}}
+		}
 		machine := &infrav1.KubexmMachine{}
 		if err := reader.Get(ctx, client.ObjectKey{Namespace: host.Namespace, Name: host.Spec.ClaimRef.Name}, machine); err != nil {
 			if client.IgnoreNotFound(err) != nil {
@@ -114,5 +117,16 @@ func clusterChanged() predicate.Predicate {
 		updated, isNew := e.ObjectNew.(*clusterv1.Cluster)
 		return !isOld || !isNew || old.Generation != updated.Generation ||
 			!equality.Semantic.DeepEqual(old.Status.Initialization, updated.Status.Initialization)
+	}}
+}
+
+// sharedChanged passes over what concerns no host: of a KubexmControlPlane's status, hosts follow the members alone.
+func sharedChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		old, isOld := e.ObjectOld.(*controlplanev1.KubexmControlPlane)
+		updated, isNew := e.ObjectNew.(*controlplanev1.KubexmControlPlane)
+		return !isOld || !isNew || old.Generation != updated.Generation ||
+			!equality.Semantic.DeepEqual(old.Status.Members, updated.Status.Members) ||
+			!equality.Semantic.DeepEqual(old.Status.Leaving, updated.Status.Leaving)
 	}}
 }

@@ -4,6 +4,7 @@
 package webhooks
 
 import (
+	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -17,9 +18,10 @@ import (
 // +kubebuilder:webhook:verbs=create;update,path=/validate-bootstrap-cluster-x-k8s-io-v1beta1-kubexmconfig,mutating=false,failurePolicy=fail,groups=bootstrap.cluster.x-k8s.io,resources=kubexmconfigs,versions=v1beta1,name=validation.kubexmconfig.bootstrap.cluster.x-k8s.io,sideEffects=None,admissionReviewVersions=v1
 
 var config = admission.Kind[*bootstrapv1.KubexmConfig]{
-	GroupKind: bootstrapv1.GroupVersion.WithKind("KubexmConfig").GroupKind(),
-	Spec:      func(c *bootstrapv1.KubexmConfig) any { return c.Spec },
-	Validate:  ValidateConfig,
+	GroupKind:      bootstrapv1.GroupVersion.WithKind("KubexmConfig").GroupKind(),
+	Spec:           func(c *bootstrapv1.KubexmConfig) any { return c.Spec },
+	Validate:       ValidateConfig,
+	ValidateUpdate: ValidateConfigUpdate,
 }
 
 // +kubebuilder:webhook:verbs=create;update,path=/validate-bootstrap-cluster-x-k8s-io-v1beta1-kubexmconfigtemplate,mutating=false,failurePolicy=fail,groups=bootstrap.cluster.x-k8s.io,resources=kubexmconfigtemplates,versions=v1beta1,name=validation.kubexmconfigtemplate.bootstrap.cluster.x-k8s.io,sideEffects=None,admissionReviewVersions=v1
@@ -31,16 +33,52 @@ var configTemplate = admission.Kind[*bootstrapv1.KubexmConfigTemplate]{
 	Template:  true,
 }
 
-// ValidateConfig checks a KubexmConfig. Every part of its spec may be changed: the host follows.
+// ValidateConfig checks a KubexmConfig. All of its spec but what it is for may be changed: the host follows.
 func ValidateConfig(c *bootstrapv1.KubexmConfig) field.ErrorList {
-	return validateSpec(&c.Spec, field.NewPath("spec"))
+	path := field.NewPath("spec")
+	errs := validateSpec(&c.Spec, path)
+	if ref, at := c.Spec.HostRef, path.Child("hostRef"); ref != (bootstrapv1.HostReference{}) {
+		if len(validation.IsDNS1123Label(ref.Name)) > 0 {
+			errs = append(errs, field.Invalid(at.Child("name"), ref.Name, "use the name of a KubexmHost in this namespace"))
+		}
+		if ref.Role.IsNode() || ref.Role == "" {
+			errs = append(errs, field.NotSupported(at.Child("role"), ref.Role, []spec.Role{spec.RoleEtcd, spec.RoleLoadBalancer}))
+		}
+	}
+	return errs
+}
+
+// ValidateConfigUpdate refuses that a KubexmConfig becomes another host's, or that a host that has joined begins a cluster.
+func ValidateConfigUpdate(old, updated *bootstrapv1.KubexmConfig) field.ErrorList {
+	path := field.NewPath("spec")
+	var errs field.ErrorList
+	if was, is := old.Spec.Order, updated.Spec.Order; was != is {
+		errs = append(errs, field.Invalid(path.Child("order"), is, fmt.Sprintf("what the host has begun or joined stays so: set it back to %q", was)))
+	}
+	if was, is := old.Spec.HostRef, updated.Spec.HostRef; was != is {
+		errs = append(errs, field.Forbidden(path.Child("hostRef"), "a KubexmConfig stays with its host: delete it, and create another"))
+	}
+	return errs
 }
 
 // ValidateConfigTemplate checks a KubexmConfigTemplate.
 func ValidateConfigTemplate(t *bootstrapv1.KubexmConfigTemplate) field.ErrorList {
 	path := field.NewPath("spec", "template")
 	errs := t.Spec.Template.ObjectMeta.Validate(path.Child("metadata"))
+	own := t.Spec.Template.Spec
+	for _, one := range []struct {
+		name string
+		set  bool
+	}{{"hostRef", own.HostRef != (bootstrapv1.HostReference{})}, {"order", own.Order != ""}} {
+		if one.set {
+			errs = append(errs, forbidden(path.Child("spec", one.name)))
+		}
+	}
 	return append(errs, validateSpec(&t.Spec.Template.Spec, path.Child("spec"))...)
+}
+
+func forbidden(at *field.Path) *field.Error {
+	return field.Forbidden(at, "it is one host's, and a template is for many: remove it")
 }
 
 func validateSpec(s *bootstrapv1.KubexmConfigSpec, path *field.Path) field.ErrorList {

@@ -80,3 +80,30 @@ func TestTemplateMetadata(t *testing.T) {
 		t.Errorf("a bad label: %v", errs)
 	}
 }
+
+func TestHostsThatAreNoNodes(t *testing.T) {
+	of := func(name string, role spec.Role) *bootstrapv1.KubexmConfig {
+		return &bootstrapv1.KubexmConfig{Spec: bootstrapv1.KubexmConfigSpec{HostRef: bootstrapv1.HostReference{Name: name, Role: role}}}
+	}
+	if errs := ValidateConfig(of("lb1", spec.RoleLoadBalancer)); len(errs) > 0 {
+		t.Errorf("refused: %v", errs)
+	}
+	if errs := ValidateConfig(of("Not A Name", spec.RoleWorker)); len(errs) != 2 {
+		t.Errorf("a worker without a Machine, under no name: %v", errs)
+	}
+	template := &bootstrapv1.KubexmConfigTemplate{}
+	template.Spec.Template.Spec = bootstrapv1.KubexmConfigSpec{HostRef: bootstrapv1.HostReference{Name: "lb1", Role: spec.RoleLoadBalancer}, Order: spec.OrderFirst}
+	if errs := ValidateConfigTemplate(template); len(errs) != 2 {
+		t.Errorf("one host's in a template: %v", errs)
+	}
+	old := of("e1", spec.RoleEtcd)
+	old.Spec.Order = spec.OrderLater
+	updated := of("e2", spec.RoleEtcd)
+	updated.Spec.Order = spec.OrderFirst
+	if errs := ValidateConfigUpdate(old, updated); len(errs) != 2 {
+		t.Errorf("another host that begins anew: %v", errs)
+	}
+	if errs := ValidateConfigUpdate(old, old); len(errs) > 0 {
+		t.Errorf("the same: %v", errs)
+	}
+}

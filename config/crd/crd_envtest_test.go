@@ -157,7 +157,9 @@ func TestObjectsOfUsers(t *testing.T) {
 		"an empty machine template":            {object: fmt.Sprintf(template, "infrastructure", "KubexmMachineTemplate")},
 		"a control plane":                      {object: fmt.Sprintf(controlPlane, "prod", "")},
 		"a control plane's cluster":            {object: fmt.Sprintf(controlPlane, "full", "cluster: {network: {plugin: flannel, podCIDRs: [10.233.64.0/18]}, kubernetes: {proxy: {mode: nftables}}, system: {swap: Keep}}")},
-		"three replicas":                       {fmt.Sprintf(controlPlane, "x", "replicas: 3"), "this version of kubexm supports one control plane replica: set 1"},
+		"three replicas":                       {fmt.Sprintf(controlPlane, "x", "replicas: 3"), "need a load balancer"},
+		"two replicas with etcd on them":       {fmt.Sprintf(controlPlane, "x", "replicas: 2\n  cluster: {controlPlaneEndpoint: {internal: haproxy}}"), "use an odd number"},
+		"two replicas with etcd elsewhere":     {object: fmt.Sprintf(controlPlane, "two", "replicas: 2\n  cluster: {controlPlaneEndpoint: {internal: haproxy}, etcd: {hosts: {names: [e1]}}}")},
 		"a network plugin that comes later":    {fmt.Sprintf(controlPlane, "x", "cluster: {network: {plugin: calico}}"), `spec.cluster.network.plugin: Unsupported value: "calico"`},
 		"networks that overlap":                {fmt.Sprintf(controlPlane, "x", "cluster: {network: {podCIDRs: [10.0.0.0/16], serviceCIDRs: [10.0.0.0/20]}}"), "spec.cluster.network.serviceCIDRs[0]: Invalid value"},
 		"a bundle from nowhere in particular":  {fmt.Sprintf(controlPlane, "x", "cluster: {artifacts: {bundle: {path: /a, url: 'https://a'}}}"), "set exactly one of path and url"},
@@ -199,7 +201,7 @@ func TestObjectsOfPrograms(t *testing.T) {
 	// The scale subresource passes webhooks by, and not the definition.
 	scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 3}}
 	if err := api.SubResource("scale").Update(t.Context(), controlPlane, client.WithSubResourceBody(scale)); err == nil ||
-		!strings.Contains(err.Error(), "this version of kubexm supports one control plane replica") {
+		!strings.Contains(err.Error(), "several control plane Machines need a load balancer") {
 		t.Errorf("scaling to three: %v", err)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
 // Machine is a new Machine. Its KubexmConfig and its infrastructure machine have its name.
@@ -37,6 +38,7 @@ func Machine(c *state.ControlPlane, name string, infrastructure clusterv1.Contra
 		},
 	}
 	Propagate(c, m)
+	m.Annotations[controlplanev1.LeaveHook] = ""
 	return m
 }
 
@@ -44,7 +46,7 @@ func Machine(c *state.ControlPlane, name string, infrastructure clusterv1.Contra
 func Propagate(c *state.ControlPlane, m *clusterv1.Machine) {
 	m.Labels, m.Annotations = merged(m.Labels, Labels(c)), merged(m.Annotations, Annotations(c))
 	t := c.Object.Spec.MachineTemplate.Spec
-	m.Spec.ReadinessGates = append(slices.Clone(ownGates), t.ReadinessGates...)
+	m.Spec.ReadinessGates = append(ownGates(c), t.ReadinessGates...)
 	m.Spec.Taints = t.Taints
 	m.Spec.Deletion = clusterv1.MachineDeletionSpec{
 		NodeDrainTimeoutSeconds:        t.Deletion.NodeDrainTimeoutSeconds,
@@ -54,21 +56,48 @@ func Propagate(c *state.ControlPlane, m *clusterv1.Machine) {
 }
 
 // ownGates are what a Machine of ours needs beside its Node to be Ready.
-var ownGates = []clusterv1.MachineReadinessGate{
-	{ConditionType: state.APIServerPodHealthy},
-	{ConditionType: state.ControllerManagerPodHealthy},
-	{ConditionType: state.SchedulerPodHealthy},
-	{ConditionType: state.EtcdPodHealthy},
+func ownGates(c *state.ControlPlane) []clusterv1.MachineReadinessGate {
+	gates := []clusterv1.MachineReadinessGate{
+		{ConditionType: state.APIServerPodHealthy},
+		{ConditionType: state.ControllerManagerPodHealthy},
+		{ConditionType: state.SchedulerPodHealthy},
+	}
+	if shared := c.Shared(); shared.Etcd.IsStacked() {
+		gates = append(gates, clusterv1.MachineReadinessGate{ConditionType: state.EtcdPodHealthy})
+	}
+	return gates
 }
 
 // Config is a new KubexmConfig. Its owner is the control plane until Cluster API makes it the Machine.
-func Config(c *state.ControlPlane, name string) *bootstrapv1.KubexmConfig {
+func Config(c *state.ControlPlane, name string, order spec.Order) *bootstrapv1.KubexmConfig {
 	owner := Owner(c.Object)
 	owner.Controller, owner.BlockOwnerDeletion = nil, nil
 	config := &bootstrapv1.KubexmConfig{ObjectMeta: metav1.ObjectMeta{
 		Namespace: c.Object.Namespace, Name: name, OwnerReferences: []metav1.OwnerReference{owner},
 	}}
+	config.Spec.Order = order
 	PropagateConfig(c, config)
+	return config
+}
+
+// InventoryConfig is a new KubexmConfig for a host of the inventory that does not become a Node. The control plane owns it. Of
+// etcd's hosts the first by name begins the cluster.
+func InventoryConfig(c *state.ControlPlane, ref bootstrapv1.HostReference) *bootstrapv1.KubexmConfig {
+	config := &bootstrapv1.KubexmConfig{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: c.Object.Namespace, Name: c.Cluster.Name + "-" + ref.Name,
+			Labels:          map[string]string{clusterv1.ClusterNameLabel: c.Cluster.Name},
+			OwnerReferences: []metav1.OwnerReference{Owner(c.Object)},
+		},
+		Spec: bootstrapv1.KubexmConfigSpec{HostRef: ref},
+	}
+	if ref.Role == spec.RoleEtcd {
+		config.Annotations = map[string]string{controlplanev1.LeaveHook: ""}
+		config.Spec.Order = spec.OrderFirst
+		if slices.ContainsFunc(c.Configs, func(other bootstrapv1.KubexmConfig) bool { return other.Spec.HostRef.Role == spec.RoleEtcd }) {
+			config.Spec.Order = spec.OrderLater
+		}
+	}
 	return config
 }
 

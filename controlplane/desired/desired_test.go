@@ -80,7 +80,7 @@ func TestPropagate(t *testing.T) {
 }
 
 func TestConfig(t *testing.T) {
-	config := desired.Config(controlPlane(), "prod-x")
+	config := desired.Config(controlPlane(), "prod-x", spec.OrderFirst)
 	if config.Spec.NodeLabels["pool"] != "masters" || config.Labels[clusterv1.ClusterNameLabel] != "prod" {
 		t.Errorf("config %+v", config)
 	}

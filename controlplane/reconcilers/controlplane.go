@@ -21,13 +21,14 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
 )
 
 // Workload looks at a cluster through its own API.
-type Workload func(ctx context.Context, kubeconfig secret.Value, machines []clusterv1.Machine) *state.Workload
+type Workload func(ctx context.Context, kubeconfig secret.Value, c *state.ControlPlane) *state.Workload
 
 // ControlPlane brings KubexmControlPlanes about. All fields but WatchFilter are required.
 type ControlPlane struct {
@@ -97,12 +98,20 @@ func (r *ControlPlane) Reconcile(ctx context.Context, request ctrl.Request) (_ c
 	return ctrl.Result{RequeueAfter: s.next()}, nil
 }
 
-// fetch reads all of the Cluster's Machines.
+// fetch reads all of the Cluster's Machines and KubexmConfigs.
 func (r *ControlPlane) fetch(ctx context.Context, object *controlplanev1.KubexmControlPlane, cluster *clusterv1.Cluster) (*scope, error) {
 	s := &scope{ControlPlane: &state.ControlPlane{Object: object, Cluster: cluster}}
 	machines, err := machinesOf(ctx, r.Client, cluster)
 	s.Machines = machines
-	return s, err
+	if err != nil {
+		return nil, err
+	}
+	configs := &bootstrapv1.KubexmConfigList{}
+	if err := r.Client.List(ctx, configs, client.InNamespace(cluster.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: cluster.Name}); err != nil {
+		return nil, fmt.Errorf("list the KubexmConfigs of the Cluster %s: %w", klog.KObj(cluster), err)
+	}
+	s.Configs = configs.Items
+	return s, nil
 }
 
 func machinesOf(ctx context.Context, reader client.Reader, cluster *clusterv1.Cluster) ([]clusterv1.Machine, error) {
@@ -120,10 +129,13 @@ func (r *ControlPlane) flow(ctx context.Context, s *scope) error {
 		do   func(context.Context, *scope) error
 	}{
 		{"certificate authorities", r.certificates}, // before any host needs them
-		{"Machines", r.scale},                       // before the endpoint is known: it may be that of the first host
-		{"what reaches Machines in place", r.sync},
 		{"kubeconfig", r.writeKubeconfig},
-		{"cluster's API", r.look},
+		{"cluster's API", r.look}, // before anything is decided
+		{"hosts that are no Nodes", r.inventory},
+		{"members", r.members}, // before a host that needs them joins, and while one leaves
+		{"Machines", r.scale},  // before the endpoint is known: it may be that of the first host
+		{"hosts that leave", r.leave},
+		{"what reaches Machines in place", r.sync},
 		{"conditions of Machines", r.tellMachines},
 	} {
 		if err := phase.do(ctx, s); err != nil {
@@ -135,11 +147,10 @@ func (r *ControlPlane) flow(ctx context.Context, s *scope) error {
 
 // look sees the cluster through its own API, once there is one.
 func (r *ControlPlane) look(ctx context.Context, s *scope) error {
-	own := s.Own()
-	if len(own) == 0 || s.kubeconfig.IsZero() {
+	if len(s.Own()) == 0 || s.kubeconfig.IsZero() {
 		return nil
 	}
-	s.ControlPlane.Workload = r.Workload(ctx, s.kubeconfig, own)
+	s.ControlPlane.Workload = r.Workload(ctx, s.kubeconfig, s.ControlPlane)
 	return nil
 }
 

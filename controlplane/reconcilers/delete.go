@@ -34,10 +34,18 @@ func (r *ControlPlane) delete(ctx context.Context, s *scope) (ctrl.Result, error
 			return ctrl.Result{}, fmt.Errorf("delete the Machine %s: %w", own[i].Name, err)
 		}
 	}
+	if err := r.leave(ctx, s); err != nil {
+		return ctrl.Result{}, err
+	}
 	if len(own) > 0 {
 		s.deletingReason = controlplanev1.WaitingForMachineDeletionReason
 		s.deleting = fmt.Sprintf("%d control plane Machines still exist, among them %s", len(own), own[0].Name)
 		return ctrl.Result{}, nil // we are told when they are gone
+	}
+	if left, err := r.forgo(ctx, s); err != nil || left > 0 {
+		s.deletingReason = controlplanev1.WaitingForMachineDeletionReason
+		s.deleting = fmt.Sprintf("%d hosts that are no Nodes are still being given back", left)
+		return ctrl.Result{}, err // we are told when they are gone
 	}
 	s.deletingReason = controlplanev1.DeletionCompletedReason
 	controllerutil.RemoveFinalizer(s.Object, controlplanev1.ControlPlaneFinalizer)

@@ -4,6 +4,7 @@
 package reconcilers
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"time"
@@ -24,8 +25,8 @@ import (
 // plane providers, "Cluster kubeconfig management").
 const renewBefore = 182 * 24 * time.Hour
 
-// writeKubeconfig makes the administrator's kubeconfig as soon as the endpoint is known, and renews it. One that the user has
-// brought is left alone.
+// writeKubeconfig makes the administrator's kubeconfig as soon as the endpoint is known, and renews it when its certificate ends
+// soon or its server is gone. One that the user has brought is left alone.
 func (r *ControlPlane) writeKubeconfig(ctx context.Context, s *scope) error {
 	if !s.Cluster.Spec.ControlPlaneEndpoint.IsValid() {
 		return nil
@@ -56,7 +57,7 @@ func (r *ControlPlane) writeKubeconfig(ctx context.Context, s *scope) error {
 	if err != nil {
 		return fmt.Errorf("look at the client certificate in the Secret %s: %w", key.Name, err)
 	}
-	if !ends {
+	if !ends && bytes.Contains(found.Data[capisecret.KubeconfigDataName], []byte("server: "+s.Server()+"\n")) {
 		return nil
 	}
 	renewed, err := r.newKubeconfig(ctx, s)
@@ -85,7 +86,7 @@ func (r *ControlPlane) newKubeconfig(ctx context.Context, s *scope) (secret.Valu
 		return secret.Value{}, err
 	}
 	return pki.Kubeconfig(pki.KubeconfigRequest{
-		Cluster: s.Cluster.Name, User: s.Cluster.Name + "-admin", Server: "https://" + s.Cluster.Spec.ControlPlaneEndpoint.String(),
+		Cluster: s.Cluster.Name, User: s.Cluster.Name + "-admin", Server: s.Server(),
 		CA: ca.Cert, Client: admin,
 	})
 }

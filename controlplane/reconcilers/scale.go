@@ -12,14 +12,16 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apiserver/pkg/storage/names"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/controllers/external"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/desired"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
-// scale makes the Machine that is missing.
+// scale makes the Machine that is missing, or deletes the one that is too many.
 func (r *ControlPlane) scale(ctx context.Context, s *scope) error {
 	template, err := r.template(ctx, s)
 	if err != nil || template == nil {
@@ -35,14 +37,34 @@ func (r *ControlPlane) scale(ctx context.Context, s *scope) error {
 	case s.Lost():
 		s.blocked = "the cluster's data was on the Machines that are gone: delete the Cluster, or restore a backup into a new one"
 		return nil
-	case !s.NeedsMachine():
+	}
+	if d := s.Scale(); !d.Create && d.Delete == nil {
+		s.blocked = d.Blocked
 		return nil
 	}
-	// The cache may not show yet the Machine that was made a moment ago.
-	if s.Machines, err = machinesOf(ctx, r.Reader, s.Cluster); err != nil || !s.NeedsMachine() {
+	// The cache may not show yet the Machine that was made, or deleted, a moment ago.
+	if s.Machines, err = machinesOf(ctx, r.Reader, s.Cluster); err != nil {
 		return err
 	}
-	return r.create(ctx, s, template)
+	d := s.Scale()
+	s.blocked = d.Blocked
+	switch {
+	case d.Create:
+		return r.create(ctx, s, template, d.Order)
+	case d.Delete != nil:
+		return r.remove(ctx, s, d.Delete)
+	}
+	return nil
+}
+
+// remove deletes a Machine.
+func (r *ControlPlane) remove(ctx context.Context, s *scope, m *clusterv1.Machine) error {
+	if err := r.Client.Delete(ctx, m); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete the Machine %s: %w", m.Name, err)
+	}
+	ctrl.LoggerFrom(ctx).Info("Deleted a control plane Machine", "Machine", m.Name)
+	r.Events.Eventf(s.Object, m, corev1.EventTypeNormal, "MachineDeleted", "Scale", "deleted the Machine %s", m.Name)
+	return nil
 }
 
 // template is what infrastructure machines are made from; nil while it does not exist. It is owned by the Cluster, so that it
@@ -68,7 +90,7 @@ func (r *ControlPlane) template(ctx context.Context, s *scope) (*unstructured.Un
 }
 
 // create makes a Machine and what it consists of. If it cannot be completed, nothing of it is left.
-func (r *ControlPlane) create(ctx context.Context, s *scope, template *unstructured.Unstructured) (err error) {
+func (r *ControlPlane) create(ctx context.Context, s *scope, template *unstructured.Unstructured, order spec.Order) (err error) {
 	name := names.SimpleNameGenerator.GenerateName(s.Object.Name + "-")
 	var made []client.Object
 	defer func() {
@@ -97,7 +119,7 @@ func (r *ControlPlane) create(ctx context.Context, s *scope, template *unstructu
 		return fmt.Errorf("make an infrastructure machine from the %s %s: %w", template.GetKind(), template.GetName(), err)
 	}
 	made = append(made, machine)
-	config := desired.Config(s.ControlPlane, name)
+	config := desired.Config(s.ControlPlane, name, order)
 	if err := r.Client.Create(ctx, config); err != nil {
 		return fmt.Errorf("create the KubexmConfig %s: %w", name, err)
 	}

@@ -17,6 +17,7 @@ import (
 
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
 // owned are the conditions that this reconciler alone writes.
@@ -130,8 +131,29 @@ func (s *scope) health(of []string) (metav1.ConditionStatus, string, string) {
 	switch {
 	case len(problems) > 0:
 		return metav1.ConditionFalse, controlplanev1.NotHealthyReason, strings.Join(problems, "\n")
+	case known == 0 && slices.Equal(of, []string{state.EtcdPodHealthy}) && !s.Stacked():
+		return s.etcdElsewhere()
 	case known == 0:
 		return metav1.ConditionUnknown, controlplanev1.HealthUnknownReason, "no control plane Machine has a Node yet"
+	}
+	return metav1.ConditionTrue, controlplanev1.HealthyReason, ""
+}
+
+// etcdElsewhere is the health of an etcd that has no members on the control plane's hosts. It has quorum: the API server has
+// just answered from it. Of its own hosts, the look at them tells; of those that others run, nothing does.
+func (s *scope) etcdElsewhere() (metav1.ConditionStatus, string, string) {
+	var problems []string
+	for i := range s.Configs {
+		config := &s.Configs[i]
+		if config.Spec.HostRef.Role != spec.RoleEtcd {
+			continue
+		}
+		if problem := state.ProblemOf(config); problem != "" {
+			problems = append(problems, config.Spec.HostRef.Name+": "+problem)
+		}
+	}
+	if len(problems) > 0 {
+		return metav1.ConditionFalse, controlplanev1.NotHealthyReason, strings.Join(problems, "\n")
 	}
 	return metav1.ConditionTrue, controlplanev1.HealthyReason, ""
 }

@@ -56,6 +56,7 @@ func Reconcilers(_ context.Context, mgr ctrl.Manager, o Options) error {
 	if err := ctrl.NewControllerManagedBy(mgr).
 		For(&controlplanev1.KubexmControlPlane{}).
 		Owns(&clusterv1.Machine{}).
+		Watches(&bootstrapv1.KubexmConfig{}, handler.EnqueueRequestsFromMapFunc(ofConfig(mgr.GetClient()))).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(ofCluster)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: cmp.Or(o.Concurrency, 10)}).
 		Complete(&reconcilers.ControlPlane{
@@ -68,12 +69,12 @@ func Reconcilers(_ context.Context, mgr ctrl.Manager, o Options) error {
 }
 
 // look connects with the kubeconfig.
-func look(ctx context.Context, kubeconfig secret.Value, machines []clusterv1.Machine) *state.Workload {
+func look(ctx context.Context, kubeconfig secret.Value, c *state.ControlPlane) *state.Workload {
 	view, err := workload.Connect(kubeconfig)
 	if err != nil {
 		return &state.Workload{Err: err}
 	}
-	return view.Look(ctx, machines)
+	return view.Look(ctx, c)
 }
 
 // ofCluster is a Cluster's KubexmControlPlane.
@@ -83,4 +84,23 @@ func ofCluster(_ context.Context, object client.Object) []ctrl.Request {
 		return nil
 	}
 	return []ctrl.Request{{NamespacedName: client.ObjectKey{Namespace: cluster.Namespace, Name: cluster.Spec.ControlPlaneRef.Name}}}
+}
+
+// ofConfig is the KubexmControlPlane of the Cluster that a KubexmConfig belongs to: its status says where hosts are and how
+// far they are.
+func ofConfig(reader client.Reader) handler.MapFunc {
+	return func(ctx context.Context, object client.Object) []ctrl.Request {
+		name := object.GetLabels()[clusterv1.ClusterNameLabel]
+		if name == "" {
+			return nil
+		}
+		cluster := &clusterv1.Cluster{}
+		if err := reader.Get(ctx, client.ObjectKey{Namespace: object.GetNamespace(), Name: name}, cluster); err != nil {
+			if client.IgnoreNotFound(err) != nil {
+				ctrl.LoggerFrom(ctx).Error(err, "Cannot get the Cluster of a KubexmConfig", "Cluster", name)
+			}
+			return nil
+		}
+		return ofCluster(ctx, cluster)
+	}
 }

@@ -16,6 +16,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
+	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 )
 
@@ -25,6 +26,8 @@ type ControlPlane struct {
 	Cluster *clusterv1.Cluster
 	// Machines are all of the Cluster's.
 	Machines []clusterv1.Machine
+	// Configs are all of the Cluster's.
+	Configs []bootstrapv1.KubexmConfig
 	// Certificates is what is known of the Secrets with the certificate authorities: nil if all is well.
 	Certificates error
 	// Workload is what was seen through the cluster's own API, nil if it was not looked at.
@@ -99,12 +102,6 @@ func (c *ControlPlane) Replicas() int {
 		return 0
 	}
 	return int(ptr.Deref(c.Object.Spec.Replicas, 1))
-}
-
-// NeedsMachine reports whether a Machine is to be made. A control plane that was initialized has its data on its hosts:
-// when the last of them is gone, another one would be another cluster under the same name.
-func (c *ControlPlane) NeedsMachine() bool {
-	return len(c.Own()) < c.Replicas() && !c.Lost()
 }
 
 // Lost reports whether the control plane was initialized and has no Machine any more.

@@ -4,6 +4,8 @@
 package state_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,9 +14,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
 
+	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
 var born = metav1.NewTime(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
@@ -41,30 +46,158 @@ func machine(name string, change ...func(*clusterv1.Machine)) clusterv1.Machine 
 func worker(m *clusterv1.Machine)   { m.Labels, m.OwnerReferences = nil, nil }
 func stranger(m *clusterv1.Machine) { m.OwnerReferences[0].UID = "2" }
 
-func TestNeedsMachine(t *testing.T) {
-	deleted := func(c *controlplanev1.KubexmControlPlane) { c.DeletionTimestamp = &born }
+// joined is a Machine whose host is a part of the control plane.
+func joined(m *clusterv1.Machine) { m.Status.NodeRef.Name = m.Name }
+
+func deleting(m *clusterv1.Machine) { m.DeletionTimestamp = &born }
+
+// well is a cluster in which nothing is wrong with the Machines of these names.
+func well(names ...string) *state.Workload {
+	w := &state.Workload{Initialized: true, Components: map[string][]state.Component{}}
+	for _, name := range names {
+		w.Components[name] = []state.Component{{Condition: state.EtcdPodHealthy}}
+	}
+	return w
+}
+
+// ill is the same, but for one of them.
+func ill(name string, others ...string) *state.Workload {
+	w := well(others...)
+	w.Components[name] = []state.Component{{Condition: state.EtcdPodHealthy, Problem: "no disk"}}
+	return w
+}
+
+func TestScale(t *testing.T) {
 	initialized := func(c *controlplanev1.KubexmControlPlane) {
 		c.Status.Initialization.ControlPlaneInitialized = ptr.To(true)
 	}
+	replicas := func(n int32) func(*controlplanev1.KubexmControlPlane) {
+		return func(c *controlplanev1.KubexmControlPlane) { initialized(c); c.Spec.Replicas = ptr.To(n) }
+	}
+	marked := func(m *clusterv1.Machine) { m.Annotations = map[string]string{clusterv1.DeleteMachineAnnotation: ""} }
+	in := func(domain string) func(*clusterv1.Machine) {
+		return func(m *clusterv1.Machine) { m.Spec.FailureDomain = domain }
+	}
+	a, b, c := machine("a", joined), machine("b", joined), machine("c", joined)
 	for name, tc := range map[string]struct {
 		machines []clusterv1.Machine
+		workload *state.Workload
 		change   func(*controlplanev1.KubexmControlPlane)
-		want     bool
+		// want is "first", "later", "-name", "wait: why" or "".
+		want string
 	}{
-		"none exists":                          {want: true},
+		"the first":                            {want: "first"},
 		"one exists":                           {machines: []clusterv1.Machine{machine("a")}},
-		"workers do not count":                 {machines: []clusterv1.Machine{machine("a", worker)}, want: true},
-		"Machines of others do not count":      {machines: []clusterv1.Machine{machine("a", stranger)}, want: true},
-		"not while it is deleted":              {change: deleted},
+		"workers do not count":                 {machines: []clusterv1.Machine{machine("w", worker)}, want: "first"},
+		"Machines of others do not count":      {machines: []clusterv1.Machine{machine("s", stranger)}, want: "first"},
 		"not in the place of a cluster's data": {change: initialized},
+		"not before the first has begun": {
+			machines: []clusterv1.Machine{machine("a")}, change: func(c *controlplanev1.KubexmControlPlane) { c.Spec.Replicas = ptr.To[int32](3) },
+			want: "wait: the first host has not begun",
+		},
+		"the second": {machines: []clusterv1.Machine{a}, workload: well("a"), change: replicas(3), want: "later"},
+		"not beside one that joins": {
+			machines: []clusterv1.Machine{a, machine("b")}, workload: well("a"), change: replicas(3), want: "wait: the Machine b has no Node",
+		},
+		"not beside one that goes": {
+			machines: []clusterv1.Machine{a, machine("b", joined, deleting)}, workload: well("a", "b"), change: replicas(3),
+			want: "wait: the Machine b is being deleted",
+		},
+		"not beside one that is ill": {
+			machines: []clusterv1.Machine{a, b}, workload: ill("b", "a"), change: replicas(3), want: "wait: the Machine b is not well: no disk",
+		},
+		"not blindly":         {machines: []clusterv1.Machine{a}, change: replicas(3), want: "wait: the cluster has not been looked at"},
+		"the oldest goes":     {machines: []clusterv1.Machine{a, b, c}, workload: well("a", "b", "c"), change: replicas(1), want: "-a"},
+		"the one that is ill": {machines: []clusterv1.Machine{a, b, c}, workload: ill("b", "a", "c"), change: replicas(1), want: "-b"},
+		"not another beside it": {
+			machines: []clusterv1.Machine{a, machine("b", joined, marked), c}, workload: ill("c", "a", "b"), change: replicas(1),
+			want: "wait: the Machine c is not well",
+		},
+		"the one that is marked": {
+			machines: []clusterv1.Machine{a, b, machine("c", joined, marked)}, workload: well("a", "b", "c"), change: replicas(1), want: "-c",
+		},
+		"of the fullest domain": {
+			machines: []clusterv1.Machine{machine("a", joined, in("x")), machine("b", joined, in("y")), machine("c", joined, in("y"))},
+			workload: well("a", "b", "c"), change: replicas(1), want: "-b",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := &state.ControlPlane{Object: object(), Machines: tc.machines}
+			s := &state.ControlPlane{Object: object(), Machines: tc.machines, Workload: tc.workload}
+			if tc.change != nil {
+				tc.change(s.Object)
+			}
+			got := ""
+			switch d := s.Scale(); {
+			case d.Create && d.Order == spec.OrderFirst:
+				got = "first"
+			case d.Create:
+				got = "later"
+			case d.Delete != nil:
+				got = "-" + d.Delete.Name
+			case d.Blocked != "":
+				got = "wait: " + d.Blocked
+			}
+			if got != tc.want && (tc.want == "" || !strings.HasPrefix(tc.want, "wait: ") || !strings.HasPrefix(got, tc.want)) {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestLeave follows a control plane host out of the cluster: its Node is drained, its etcd member goes, then the host.
+func TestLeave(t *testing.T) {
+	draining := machine("b", joined, deleting)
+	drained := machine("b", joined, deleting, func(m *clusterv1.Machine) {
+		conditions.Set(m, metav1.Condition{
+			Type: clusterv1.MachineDeletingCondition, Status: metav1.ConditionTrue, Reason: clusterv1.MachineDeletingWaitingForPreTerminateHookReason,
+		})
+	})
+	config := func(name string, left ...string) bootstrapv1.KubexmConfig {
+		c := bootstrapv1.KubexmConfig{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		c.Status.Host = bootstrapv1.HostStatus{Name: "host-" + name, Address: "10.0.0." + name}
+		c.Status.Left = left
+		return c
+	}
+	for name, tc := range map[string]struct {
+		machines []clusterv1.Machine
+		configs  []bootstrapv1.KubexmConfig
+		change   func(*controlplanev1.KubexmControlPlane)
+		leaving  []string
+		may      bool
+	}{
+		"it is drained first":        {machines: []clusterv1.Machine{machine("a", joined), draining}, configs: []bootstrapv1.KubexmConfig{config("a"), config("b")}},
+		"then its member goes":       {machines: []clusterv1.Machine{machine("a", joined), drained}, configs: []bootstrapv1.KubexmConfig{config("a"), config("b")}, leaving: []string{"host-b"}},
+		"then the host":              {machines: []clusterv1.Machine{machine("a", joined), drained}, configs: []bootstrapv1.KubexmConfig{config("a", "host-b"), config("b")}, leaving: []string{"host-b"}, may: true},
+		"nobody stays to miss it":    {machines: []clusterv1.Machine{drained}, configs: []bootstrapv1.KubexmConfig{config("b")}, may: true},
+		"it never had a host":        {machines: []clusterv1.Machine{machine("a", joined), drained}, configs: []bootstrapv1.KubexmConfig{config("a"), {ObjectMeta: metav1.ObjectMeta{Name: "b"}}}, may: true},
+		"all of the cluster is gone": {machines: []clusterv1.Machine{machine("a", joined), drained}, configs: []bootstrapv1.KubexmConfig{config("a"), config("b")}, change: func(c *controlplanev1.KubexmControlPlane) { c.DeletionTimestamp = &born }, may: true},
+		"etcd is elsewhere": {machines: []clusterv1.Machine{machine("a", joined), drained}, configs: []bootstrapv1.KubexmConfig{config("a"), config("b")}, change: func(c *controlplanev1.KubexmControlPlane) {
+			c.Spec.Cluster.Etcd.Type = spec.EtcdExternal
+		}, may: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := &state.ControlPlane{Object: object(), Machines: tc.machines, Configs: tc.configs}
+			for i := range c.Machines {
+				c.Machines[i].Spec.Bootstrap.ConfigRef.Name = c.Machines[i].Name
+			}
 			if tc.change != nil {
 				tc.change(c.Object)
 			}
-			if got := c.NeedsMachine(); got != tc.want {
-				t.Errorf("got %v", got)
+			leaves := &c.Machines[len(c.Machines)-1]
+			var leaving []string
+			for _, m := range c.Leaving() {
+				leaving = append(leaving, m.Name)
+			}
+			if !slices.Equal(leaving, tc.leaving) {
+				t.Errorf("leaving %v, want %v", leaving, tc.leaving)
+			}
+			if got := c.MayTerminate(leaves); got != tc.may {
+				t.Errorf("it may go: %v", got)
+			}
+			for _, m := range c.Members() {
+				if m.Name == "host-b" {
+					t.Error("nothing may be sent to a host that is about to go")
+				}
 			}
 		})
 	}
@@ -107,5 +240,38 @@ func TestVersions(t *testing.T) {
 	want := []clusterv1.StatusVersion{{Version: "v1.9.0", Replicas: 2}, {Version: "v1.10.0", Replicas: 2}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the oldest first (-want +got):\n%s", diff)
+	}
+}
+
+func TestServer(t *testing.T) {
+	config := func(name, address string) bootstrapv1.KubexmConfig {
+		c := bootstrapv1.KubexmConfig{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		c.Status.Host = bootstrapv1.HostStatus{Name: name, Address: address}
+		return c
+	}
+	local := func(c *controlplanev1.KubexmControlPlane) {
+		c.Spec.Cluster.ControlPlaneEndpoint.Internal = spec.LoadBalancerHAProxy
+	}
+	for name, tc := range map[string]struct {
+		configs []bootstrapv1.KubexmConfig
+		change  func(*controlplanev1.KubexmControlPlane)
+		want    string
+	}{
+		"an address that moves":    {configs: []bootstrapv1.KubexmConfig{config("a", "10.0.0.2")}, want: "https://10.0.0.1:6443"},
+		"before any host is known": {change: local, want: "https://10.0.0.1:6443"},
+		"the first host's":         {configs: []bootstrapv1.KubexmConfig{config("a", "10.0.0.1")}, change: local, want: "https://10.0.0.1:6443"},
+		"the first host has left":  {configs: []bootstrapv1.KubexmConfig{config("a", "10.0.0.2")}, change: local, want: "https://10.0.0.2:6443"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := &state.ControlPlane{Object: object(), Configs: tc.configs, Machines: []clusterv1.Machine{machine("a", joined)}, Cluster: &clusterv1.Cluster{}}
+			c.Machines[0].Spec.Bootstrap.ConfigRef.Name = "a"
+			c.Cluster.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: "10.0.0.1", Port: 6443}
+			if tc.change != nil {
+				tc.change(c.Object)
+			}
+			if got := c.Server(); got != tc.want {
+				t.Errorf("got %s, want %s", got, tc.want)
+			}
+		})
 	}
 }

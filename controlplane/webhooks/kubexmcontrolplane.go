@@ -42,16 +42,14 @@ func DefaultControlPlane(c *controlplanev1.KubexmControlPlane) {
 func ValidateControlPlane(c *controlplanev1.KubexmControlPlane) field.ErrorList {
 	path := field.NewPath("spec")
 	var errs field.ErrorList
-	if replicas := ptr.Deref(c.Spec.Replicas, 1); replicas != 1 {
-		errs = append(errs, field.Invalid(path.Child("replicas"), replicas, "this version of kubexm supports one control plane replica: set 1"))
-	}
+	errs = append(errs, validateReplicas(ptr.Deref(c.Spec.Replicas, 1), &c.Spec.Cluster, path)...)
 	errs = append(errs, spec.ValidateVersion(c.Spec.Version, path.Child("version"))...)
 	machines := path.Child("machineTemplate")
 	errs = append(errs, c.Spec.MachineTemplate.ObjectMeta.Validate(machines.Child("metadata"))...)
 	errs = append(errs, validateTaints(c.Spec.MachineTemplate.Spec.Taints, machines.Child("spec", "taints"))...)
 	if !c.Spec.Rollout.After.IsZero() {
 		errs = append(errs, field.Forbidden(path.Child("rollout", "after"),
-			"is not supported yet by this version of kubexm, because a single replica cannot be replaced: remove it"))
+			"is not supported yet by this version of kubexm: remove it"))
 	}
 	return append(errs, validateHosts(&c.Spec.Cluster, &c.Spec.Node, path)...)
 }
@@ -70,6 +68,24 @@ func ValidateControlPlaneUpdate(old, updated *controlplanev1.KubexmControlPlane)
 			"would replace Machines, which this version of kubexm cannot do yet: set it back to the %s %s", was.Kind, was.Name)))
 	}
 	return append(errs, spec.ValidateUpdate(&old.Spec.Cluster, &updated.Spec.Cluster, path.Child("cluster"))...)
+}
+
+// validateReplicas checks how many Machines there are to be, given what runs on them.
+func validateReplicas(replicas int32, cluster *spec.Cluster, path *field.Path) field.ErrorList {
+	cluster = cluster.DeepCopy()
+	cluster.Default()
+	at := path.Child("replicas")
+	switch {
+	case replicas < 1:
+		return field.ErrorList{field.Invalid(at, replicas, "a cluster needs at least one control plane Machine: use 1, 3 or 5")}
+	case replicas%2 == 0 && cluster.Etcd.IsStacked():
+		return field.ErrorList{field.Invalid(at, replicas, fmt.Sprintf(
+			"etcd runs on these Machines, and an even number of members survives no more failures than one less: use %d or %d", replicas-1, replicas+1))}
+	case replicas > 1 && !cluster.ControlPlaneEndpoint.HasLoadBalancer():
+		return field.ErrorList{field.Required(path.Child("cluster", "controlPlaneEndpoint", "external"), fmt.Sprintf(
+			"%d control plane Machines need a load balancer, or all others depend on the first one: set external or internal", replicas))}
+	}
+	return nil
 }
 
 // validateHosts checks what all hosts share and what the control plane's own are, as if they had their defaults.

@@ -60,9 +60,20 @@ func TestValidate(t *testing.T) {
 		"as little as possible": {},
 		"no version":            {func(s *controlplanev1.KubexmControlPlaneSpec) { s.Version = "" }, []string{"spec.version"}},
 		"half a version":        {func(s *controlplanev1.KubexmControlPlaneSpec) { s.Version = "v1.36" }, []string{"spec.version"}},
-		"three replicas":        {func(s *controlplanev1.KubexmControlPlaneSpec) { s.Replicas = ptr.To[int32](3) }, []string{"spec.replicas"}},
-		"no replicas":           {func(s *controlplanev1.KubexmControlPlaneSpec) { s.Replicas = ptr.To[int32](0) }, []string{"spec.replicas"}},
-		"a rollout":             {func(s *controlplanev1.KubexmControlPlaneSpec) { s.Rollout.After = metav1.Now() }, []string{"spec.rollout.after"}},
+		"three replicas with a load balancer": {change: func(s *controlplanev1.KubexmControlPlaneSpec) {
+			s.Replicas, s.Cluster.ControlPlaneEndpoint = ptr.To[int32](3), spec.ControlPlaneEndpoint{Internal: spec.LoadBalancerHAProxy}
+		}},
+		"three replicas without one": {
+			func(s *controlplanev1.KubexmControlPlaneSpec) { s.Replicas = ptr.To[int32](3) },
+			[]string{"spec.cluster.controlPlaneEndpoint.external"},
+		},
+		"two replicas with etcd on them": {func(s *controlplanev1.KubexmControlPlaneSpec) { s.Replicas = ptr.To[int32](2) }, []string{"spec.replicas"}},
+		"two replicas with etcd elsewhere": {change: func(s *controlplanev1.KubexmControlPlaneSpec) {
+			s.Replicas, s.Cluster.ControlPlaneEndpoint = ptr.To[int32](2), spec.ControlPlaneEndpoint{Internal: spec.LoadBalancerHAProxy}
+			s.Cluster.Etcd = spec.Etcd{Type: spec.EtcdExternal, External: spec.ExternalEtcd{Endpoints: []string{"http://10.9.0.1:2379"}}}
+		}},
+		"no replicas": {func(s *controlplanev1.KubexmControlPlaneSpec) { s.Replicas = ptr.To[int32](0) }, []string{"spec.replicas"}},
+		"a rollout":   {func(s *controlplanev1.KubexmControlPlaneSpec) { s.Rollout.After = metav1.Now() }, []string{"spec.rollout.after"}},
 		"a bad label": {
 			func(s *controlplanev1.KubexmControlPlaneSpec) {
 				s.MachineTemplate.ObjectMeta.Labels = map[string]string{"a b": "c"}

@@ -21,10 +21,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
 // timeout bounds each request: a reconcile waits for it.
@@ -63,38 +63,58 @@ func Connect(kubeconfig secret.Value) (*View, error) {
 }
 
 // Look sees all that a control plane is judged by.
-func (v *View) Look(ctx context.Context, machines []clusterv1.Machine) *state.Workload {
+func (v *View) Look(ctx context.Context, c *state.ControlPlane) *state.Workload {
 	w := &state.Workload{Components: make(map[string][]state.Component)}
-	_, err := v.client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, "kubeadm-config", metav1.GetOptions{})
+	shared := c.Shared()
+	// What is made last: by kubeadm init, or by controllers that run.
+	made := "kubeadm-config"
+	if shared.Kubernetes.Type == spec.KubernetesKubexm {
+		made = "kube-root-ca.crt"
+	}
+	_, err := v.client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, made, metav1.GetOptions{})
 	if w.Initialized = err == nil; err != nil {
 		if !apierrors.IsNotFound(err) {
 			w.Err = err
 		}
 		return w
 	}
-	for i := range machines {
-		node := machines[i].Status.NodeRef.Name
+	for _, m := range c.Own() {
+		node := m.Status.NodeRef.Name
 		if node == "" {
 			continue
 		}
-		for _, c := range components {
-			problem, err := v.problem(ctx, c.name+"-"+node)
-			if err != nil {
-				w.Err = err
-				return w
+		for _, part := range parts(&shared) {
+			problem := c.HostProblem(&m)
+			if part.isPod {
+				if problem, err = v.problem(ctx, part.name+"-"+node); err != nil {
+					w.Err = err
+					return w
+				}
 			}
-			w.Components[machines[i].Name] = append(w.Components[machines[i].Name], state.Component{Condition: c.condition, Problem: problem})
+			w.Components[m.Name] = append(w.Components[m.Name], state.Component{Condition: part.condition, Problem: problem})
 		}
 	}
 	return w
 }
 
-// components are static pods, which the API server shows under their file's and their Node's name.
-var components = []struct{ name, condition string }{
-	{"kube-apiserver", state.APIServerPodHealthy},
-	{"kube-controller-manager", state.ControllerManagerPodHealthy},
-	{"kube-scheduler", state.SchedulerPodHealthy},
-	{"etcd", state.EtcdPodHealthy},
+// part is one component of a control plane host: a static pod, which the API server shows under its file's and its Node's
+// name, or a unit, of which only the look at its host tells.
+type part struct {
+	name, condition string
+	isPod           bool
+}
+
+func parts(shared *spec.Cluster) []part {
+	pods := shared.Kubernetes.Type == spec.KubernetesKubeadm
+	all := []part{
+		{"kube-apiserver", state.APIServerPodHealthy, pods},
+		{"kube-controller-manager", state.ControllerManagerPodHealthy, pods},
+		{"kube-scheduler", state.SchedulerPodHealthy, pods},
+	}
+	if shared.Etcd.IsStacked() {
+		all = append(all, part{"etcd", state.EtcdPodHealthy, shared.Etcd.Type == spec.EtcdKubeadm})
+	}
+	return all
 }
 
 func (v *View) problem(ctx context.Context, name string) (string, error) {

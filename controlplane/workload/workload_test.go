@@ -17,10 +17,14 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
 
+	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/workload"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
 // serve answers paths of an API with bodies, and everything else with 404.
@@ -59,15 +63,55 @@ const (
 	ready     = `{"kind":"Pod","apiVersion":"v1","status":{"conditions":[{"type":"Ready","status":"True"}]}}`
 )
 
-func look(t *testing.T, kubeconfig secret.Value) *state.Workload {
+func look(t *testing.T, kubeconfig secret.Value, change ...func(*state.ControlPlane)) *state.Workload {
 	t.Helper()
 	view, err := workload.Connect(kubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m"}}
-	m.Status.NodeRef.Name = "cp1"
-	return view.Look(t.Context(), []clusterv1.Machine{m, {ObjectMeta: metav1.ObjectMeta{Name: "without a Node"}}})
+	c := &state.ControlPlane{Object: &controlplanev1.KubexmControlPlane{ObjectMeta: metav1.ObjectMeta{Name: "prod", UID: "1"}}}
+	for _, name := range []string{"m", "without a Node"} {
+		m := clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{
+			Name: name, Labels: map[string]string{clusterv1.MachineControlPlaneLabel: ""},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(c.Object, controlplanev1.GroupVersion.WithKind("KubexmControlPlane"))},
+		}}
+		m.Spec.Bootstrap.ConfigRef.Name = name
+		c.Machines = append(c.Machines, m)
+		c.Configs = append(c.Configs, bootstrapv1.KubexmConfig{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	}
+	c.Machines[0].Status.NodeRef.Name = "cp1"
+	for _, f := range change {
+		f(c)
+	}
+	return view.Look(t.Context(), c)
+}
+
+// TestLookAtUnits asks no API server for what it does not know: of units, the look at their host tells.
+func TestLookAtUnits(t *testing.T) {
+	binary := func(c *state.ControlPlane) { c.Object.Spec.Cluster.Kubernetes.Type = spec.KubernetesKubexm }
+	broken := func(c *state.ControlPlane) {
+		conditions.Set(&c.Configs[0], metav1.Condition{
+			Type: bootstrapv1.HostConvergedCondition, Status: metav1.ConditionFalse, Reason: bootstrapv1.DriftedReason, Message: "a unit stopped",
+		})
+	}
+	external := func(c *state.ControlPlane) { c.Object.Spec.Cluster.Etcd.Type = spec.EtcdExternal }
+	answers := serve(t, map[string]string{"/api/v1/namespaces/kube-system/configmaps/kube-root-ca.crt": `{"kind":"ConfigMap","apiVersion":"v1"}`})
+	for name, tc := range map[string]struct {
+		change []func(*state.ControlPlane)
+		want   int
+		broken bool
+	}{
+		"all is well":            {[]func(*state.ControlPlane){binary}, 4, false},
+		"the host has changed":   {[]func(*state.ControlPlane){binary, broken}, 4, true},
+		"others look after etcd": {[]func(*state.ControlPlane){binary, external}, 3, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := look(t, answers, tc.change...)
+			if got := w.Components["m"]; w.Err != nil || !w.Initialized || len(got) != tc.want || (got[0].Problem != "") != tc.broken {
+				t.Errorf("error %v, initialized %v, components %v", w.Err, w.Initialized, got)
+			}
+		})
+	}
 }
 
 func TestLook(t *testing.T) {

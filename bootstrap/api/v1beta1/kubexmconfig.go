@@ -19,6 +19,29 @@ type KubexmConfigSpec struct {
 	// use, because their KubexmHosts say it.
 	// +optional
 	SSH SSH `json:"ssh,omitempty,omitzero"`
+
+	// order says whether the host begins the control plane (or etcd on hosts of its own), or joins it. It is set by the
+	// KubexmControlPlane, and never changes; nobody else should set it.
+	// +optional
+	Order spec.Order `json:"order,omitempty"`
+
+	// hostRef is the host of the inventory that this is for, where it does not become a Node: instead of a Machine's. It is
+	// set by the KubexmControlPlane.
+	// +optional
+	HostRef HostReference `json:"hostRef,omitempty,omitzero"`
+}
+
+// HostReference names a KubexmHost in the namespace of the object that names it, and says what it is for.
+type HostReference struct {
+	// name is the KubexmHost's name.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name,omitempty"`
+
+	// role is what the host is for: etcd or loadbalancer.
+	// +required
+	Role spec.Role `json:"role,omitempty"`
 }
 
 // SSH is how hosts are reached, the same for all that are made from one template.
@@ -108,6 +131,23 @@ type KubexmConfigStatus struct {
 	// +kubebuilder:validation:MaxLength=71
 	FactsDigest string `json:"factsDigest,omitempty"`
 
+	// left are the names of hosts whose etcd members this host has seen gone, of those that were to leave.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=63
+	Left []string `json:"left,omitempty"`
+
+	// certificates are those on the host, by their files, each with its end.
+	// +optional
+	// +listType=map
+	// +listMapKey=path
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	Certificates []CertificateStatus `json:"certificates,omitempty"`
+
 	// lastRun is the run that is going on, or the last one.
 	// +optional
 	LastRun RunStatus `json:"lastRun,omitempty,omitzero"`
@@ -135,6 +175,25 @@ type HostStatus struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	Address string `json:"address,omitempty"`
+
+	// internalAddress is where the cluster's other hosts reach it.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	InternalAddress string `json:"internalAddress,omitempty"`
+}
+
+// CertificateStatus is one certificate on the host.
+type CertificateStatus struct {
+	// path is the certificate's file.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	Path string `json:"path,omitempty"`
+
+	// notAfter is when it ends.
+	// +required
+	NotAfter metav1.Time `json:"notAfter,omitempty,omitzero"`
 }
 
 // ConvergedStatus counts steps.

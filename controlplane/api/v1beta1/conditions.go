@@ -8,6 +8,9 @@ import clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 // ControlPlaneFinalizer keeps a KubexmControlPlane until its Machines are gone.
 const ControlPlaneFinalizer = "kubexmcontrolplane.controlplane.cluster.x-k8s.io"
 
+// LeaveHook is the annotation on a control plane Machine that keeps its host until its etcd member is gone.
+const LeaveHook = clusterv1.PreTerminateDeleteHookAnnotationPrefix + "/kubexm-leave"
+
 // Conditions of a KubexmControlPlane.
 const (
 	// AvailableCondition is whether the control plane takes requests. The Cluster shows it as ControlPlaneAvailable.

@@ -11,10 +11,17 @@ import (
 )
 
 // KubexmControlPlaneSpec is what a cluster's control plane and what all of its hosts must be.
+//
+// The rules on replicas are here and not in the webhook alone, because the scale subresource passes that by.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.replicas) || self.replicas % 2 == 1 || has(self.cluster) && has(self.cluster.etcd) && (has(self.cluster.etcd.hosts) || has(self.cluster.etcd.type) && self.cluster.etcd.type == 'external')",fieldPath=".replicas",message="etcd runs on these Machines, and an even number of members survives no more failures than one less: use an odd number"
+// +kubebuilder:validation:XValidation:rule="!has(self.replicas) || self.replicas == 1 || has(self.cluster) && has(self.cluster.controlPlaneEndpoint) && (has(self.cluster.controlPlaneEndpoint.external) || has(self.cluster.controlPlaneEndpoint.internal))",fieldPath=".replicas",message="several control plane Machines need a load balancer: set cluster.controlPlaneEndpoint.external or internal"
 type KubexmControlPlaneSpec struct {
-	// replicas is how many control plane Machines there are. If unset, 1.
+	// replicas is how many control plane Machines there are. If unset, 1. It is odd where etcd runs on them; more than one need a
+	// load balancer (cluster.controlPlaneEndpoint).
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="self == 1",message="this version of kubexm supports one control plane replica: set 1"
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=9
 	Replicas *int32 `json:"replicas,omitempty"`
 
 	// version is the version of Kubernetes, such as v1.36.3. This version of kubexm cannot change it later.
@@ -170,6 +177,23 @@ type KubexmControlPlaneStatus struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	Version string `json:"version,omitempty"`
+
+	// members are the hosts that the control plane, etcd and the load balancers consist of at present. What follows them
+	// (load balancers, etcd, the names in /etc/hosts) follows this list.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	Members []spec.Member `json:"members,omitempty"`
+
+	// leaving are the hosts whose etcd members are to be removed, because they are about to go.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	Leaving []spec.Member `json:"leaving,omitempty"`
 
 	// observedGeneration is the generation of this object that the status speaks of.
 	// +optional

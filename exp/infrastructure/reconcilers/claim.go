@@ -43,7 +43,7 @@ type choice struct {
 // choose finds the machine's host. A machine that ever had a host gets that one or none: its Node's identity is there.
 func (c *claimant) choose(now time.Time) choice {
 	for i := range c.hosts {
-		if c.hosts[i].Spec.ClaimRef.Name == c.machine.Name {
+		if isMachines(&c.hosts[i], c.machine) {
 			return choice{host: &c.hosts[i], claimed: true}
 		}
 	}
@@ -218,4 +218,10 @@ func addressesOf(host *infrav1.KubexmHost) clusterv1.MachineAddresses {
 		addresses = append(addresses, clusterv1.MachineAddress{Type: clusterv1.MachineInternalIP, Address: address})
 	}
 	return append(addresses, clusterv1.MachineAddress{Type: clusterv1.MachineExternalIP, Address: host.Spec.Address})
+}
+
+// isMachines reports whether a host is claimed by a machine.
+func isMachines(host *infrav1.KubexmHost, machine *infrav1.KubexmMachine) bool {
+	claim := host.Spec.ClaimRef
+	return claim.KindOrDefault() == infrav1.ClaimedByMachine && claim.Name == machine.Name
 }

@@ -225,7 +225,7 @@ func (r *Machine) release(ctx context.Context, machine *infrav1.KubexmMachine) e
 	}
 	for i := range hosts.Items {
 		host := &hosts.Items[i]
-		if host.Spec.ClaimRef.Name != machine.Name {
+		if !isMachines(host, machine) {
 			continue
 		}
 		if conditions.GetReason(host, infrav1.CleanCondition) == infrav1.InUseReason {

@@ -84,19 +84,42 @@ type CredentialsReference struct {
 	Name string `json:"name,omitempty"`
 }
 
-// MachineReference names a KubexmMachine in the namespace of the object that names it.
+// Kinds of objects that claim a KubexmHost.
+const (
+	// ClaimedByMachine is a KubexmMachine, whose host becomes a Node.
+	ClaimedByMachine = "KubexmMachine"
+	// ClaimedByConfig is a KubexmConfig that names its host itself, whose host does not become a Node.
+	ClaimedByConfig = "KubexmConfig"
+)
+
+// MachineReference names who has a host, in the namespace of the object that names it.
 type MachineReference struct {
-	// name is the KubexmMachine's name.
+	// kind is KubexmMachine, or KubexmConfig where no Machine stands behind it. If unset, KubexmMachine.
+	// +optional
+	// +kubebuilder:validation:Enum=KubexmMachine;KubexmConfig
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	Kind string `json:"kind,omitempty"`
+
+	// name is the object's name.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name,omitempty"`
 
-	// clusterName is the name of the KubexmMachine's Cluster.
+	// clusterName is the name of its Cluster.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	ClusterName string `json:"clusterName,omitempty"`
+}
+
+// KindOrDefault is the kind of who has the host.
+func (r MachineReference) KindOrDefault() string {
+	if r.Kind == "" {
+		return ClaimedByMachine
+	}
+	return r.Kind
 }
 
 // KubexmHostStatus is what is known of a host.

@@ -1,0 +1,149 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package infra
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+)
+
+// Inventory is the adapter for a KubexmConfig that names a KubexmHost itself, because no Machine stands behind it. It claims
+// the host as a KubexmMachine would, so that nobody else gets it.
+func Inventory(c client.Client, live client.Reader) *InventoryAdapter {
+	return &InventoryAdapter{kubexm{client: c, live: live}}
+}
+
+// InventoryAdapter is an Adapter that can give its host back.
+type InventoryAdapter struct{ kubexm }
+
+// Host claims the KubexmHost and marks it as in use before anybody touches it.
+func (i *InventoryAdapter) Host(ctx context.Context, s Subject) (*Host, error) {
+	h, err := i.find(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	switch claim := h.Spec.ClaimRef; {
+	case i.owns(s, h):
+	case claim != (infrav1.MachineReference{}):
+		return nil, &NotYet{Message: fmt.Sprintf("the KubexmHost %s is claimed by the %s %s of the Cluster %s",
+			h.Name, claim.KindOrDefault(), claim.Name, claim.ClusterName)}
+	case !s.Config.DeletionTimestamp.IsZero():
+		return nil, &Lost{Message: fmt.Sprintf("the KubexmHost %s is not claimed", h.Name)}
+	case !conditions.IsTrue(h, infrav1.AvailableCondition):
+		return nil, &NotYet{Message: fmt.Sprintf("the KubexmHost %s is not available: %s", h.Name, cmp.Or(
+			conditions.GetMessage(h, infrav1.AvailableCondition), "nobody has said so yet"))}
+	default:
+		if err := i.claim(ctx, s, h); apierrors.IsConflict(err) {
+			return nil, &NotYet{Message: fmt.Sprintf("the KubexmHost %s has changed just now", h.Name)}
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	if err := i.markInUse(ctx, s, h); err != nil {
+		return nil, err
+	}
+	return hostOf(h), nil
+}
+
+func (i *InventoryAdapter) find(ctx context.Context, s Subject) (*infrav1.KubexmHost, error) {
+	h := &infrav1.KubexmHost{}
+	name := s.Config.Spec.HostRef.Name
+	if err := i.live.Get(ctx, client.ObjectKey{Namespace: s.Config.Namespace, Name: name}, h); apierrors.IsNotFound(err) {
+		if s.Config.DeletionTimestamp.IsZero() {
+			return nil, &NotYet{Message: fmt.Sprintf("the KubexmHost %s does not exist", name)}
+		}
+		return nil, &Lost{Message: fmt.Sprintf("the KubexmHost %s does not exist any more", name)}
+	} else if err != nil {
+		return nil, fmt.Errorf("get the KubexmHost %s: %w", name, err)
+	}
+	return h, nil
+}
+
+func (i *InventoryAdapter) owns(s Subject, h *infrav1.KubexmHost) bool {
+	return h.Spec.ClaimRef.KindOrDefault() == infrav1.ClaimedByConfig && h.Spec.ClaimRef.Name == s.Config.Name
+}
+
+func (i *InventoryAdapter) claim(ctx context.Context, s Subject, h *infrav1.KubexmHost) error {
+	before := h.DeepCopy()
+	h.Spec.ClaimRef = infrav1.MachineReference{
+		Kind: infrav1.ClaimedByConfig, Name: s.Config.Name, ClusterName: s.Config.Labels[clusterv1.ClusterNameLabel],
+	}
+	controllerutil.AddFinalizer(h, infrav1.HostFinalizer)
+	if err := i.client.Patch(ctx, h, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("claim the KubexmHost %s: %w", h.Name, err)
+	}
+	return nil
+}
+
+// markInUse makes sure that the host is not handed out again without a reset.
+func (i *InventoryAdapter) markInUse(ctx context.Context, s Subject, h *infrav1.KubexmHost) error {
+	if !s.Config.DeletionTimestamp.IsZero() || conditions.GetReason(h, infrav1.CleanCondition) == infrav1.InUseReason {
+		return nil
+	}
+	return i.change(ctx, h, func(h *infrav1.KubexmHost) {
+		conditions.Set(h, metav1.Condition{
+			Type: infrav1.CleanCondition, Status: metav1.ConditionFalse, Reason: infrav1.InUseReason,
+			Message: fmt.Sprintf("the KubexmConfig %s of the Cluster %s uses the host", s.Config.Name, s.Config.Labels[clusterv1.ClusterNameLabel]),
+		})
+	})
+}
+
+// Met writes the KubexmHost's facts and its condition Reachable.
+func (i *InventoryAdapter) Met(ctx context.Context, s Subject, c Contact) error {
+	h, err := i.find(ctx, s)
+	if err != nil {
+		return err
+	}
+	return i.change(ctx, h, meeting(c))
+}
+
+// Left writes the KubexmHost's condition Clean.
+func (i *InventoryAdapter) Left(ctx context.Context, s Subject, c Cleanness) error {
+	h, err := i.find(ctx, s)
+	if err != nil {
+		return err
+	}
+	return i.change(ctx, h, leaving(c))
+}
+
+// Release gives the claim up. A host that was not reset stays in quarantine.
+func (i *InventoryAdapter) Release(ctx context.Context, s Subject) error {
+	h, err := i.find(ctx, s)
+	if isLost(err) {
+		return nil
+	}
+	if err != nil || !i.owns(s, h) {
+		return err
+	}
+	if conditions.GetReason(h, infrav1.CleanCondition) == infrav1.InUseReason {
+		if err := i.change(ctx, h, func(h *infrav1.KubexmHost) {
+			conditions.Set(h, metav1.Condition{
+				Type: infrav1.CleanCondition, Status: metav1.ConditionFalse, Reason: infrav1.NotResetReason,
+				Message: fmt.Sprintf("the KubexmConfig %s was deleted, and the host was not reset before", s.Config.Name),
+			})
+		}); err != nil {
+			return err
+		}
+		if h, err = i.find(ctx, s); err != nil {
+			return err
+		}
+	}
+	before := h.DeepCopy()
+	h.Spec.ClaimRef = infrav1.MachineReference{}
+	controllerutil.RemoveFinalizer(h, infrav1.HostFinalizer)
+	if err := i.client.Patch(ctx, h, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("release the KubexmHost %s: %w", h.Name, err)
+	}
+	return nil
+}

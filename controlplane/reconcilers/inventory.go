@@ -1,0 +1,137 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/desired"
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+)
+
+// inventory makes a KubexmConfig for each host of the inventory that is a part of the cluster without being a Node, and
+// deletes those of hosts that are not any more. Who converges them is who converges Machines' hosts.
+func (r *ControlPlane) inventory(ctx context.Context, s *scope) error {
+	if !s.Cluster.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	wanted, err := r.chosen(ctx, s)
+	if err != nil {
+		return err
+	}
+	for _, ref := range wanted {
+		if s.InventoryConfig(ref) != nil {
+			continue
+		}
+		config := desired.InventoryConfig(s.ControlPlane, ref)
+		if err := r.Client.Create(ctx, config); client.IgnoreAlreadyExists(err) != nil {
+			return fmt.Errorf("create the KubexmConfig %s: %w", config.Name, err)
+		}
+		s.Configs = append(s.Configs, *config)
+	}
+	for i := range s.Configs {
+		config := &s.Configs[i]
+		if ref := config.Spec.HostRef; ref.Name == "" || !metav1.IsControlledBy(config, s.Object) || slices.Contains(wanted, ref) ||
+			!config.DeletionTimestamp.IsZero() {
+			continue
+		}
+		if err := r.Client.Delete(ctx, config); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete the KubexmConfig %s: %w", config.Name, err)
+		}
+		ctrl.LoggerFrom(ctx).Info("Gave up a host that is no part of the cluster any more", "KubexmConfig", config.Name)
+	}
+	return nil
+}
+
+// chosen are the hosts that the specification chooses, etcd's first, by their names.
+func (r *ControlPlane) chosen(ctx context.Context, s *scope) ([]bootstrapv1.HostReference, error) {
+	var all []bootstrapv1.HostReference
+	for _, part := range []struct {
+		hosts spec.Hosts
+		role  spec.Role
+	}{
+		{s.Object.Spec.Cluster.Etcd.Hosts, spec.RoleEtcd},
+		{s.Object.Spec.Cluster.ControlPlaneEndpoint.Hosts, spec.RoleLoadBalancer},
+	} {
+		names := slices.Clone(part.hosts.Names)
+		if part.hosts.Selector != nil {
+			selected, err := r.selected(ctx, s.Object.Namespace, part.hosts.Selector)
+			if err != nil {
+				return nil, err
+			}
+			names = append(names, selected...)
+		}
+		slices.Sort(names)
+		for _, name := range slices.Compact(names) {
+			all = append(all, bootstrapv1.HostReference{Name: name, Role: part.role})
+		}
+	}
+	return all, nil
+}
+
+func (r *ControlPlane) selected(ctx context.Context, namespace string, by *metav1.LabelSelector) ([]string, error) {
+	selector, err := metav1.LabelSelectorAsSelector(by)
+	if err != nil {
+		return nil, fmt.Errorf("select hosts: %w", err)
+	}
+	list := &infrav1.KubexmHostList{}
+	if err := r.Reader.List(ctx, list, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+		return nil, fmt.Errorf("list KubexmHosts: %w", err)
+	}
+	var names []string
+	for i := range list.Items {
+		names = append(names, list.Items[i].Name)
+	}
+	return names, nil
+}
+
+// forgo deletes the KubexmConfigs of all hosts that are no Nodes, and reports how many are left.
+func (r *ControlPlane) forgo(ctx context.Context, s *scope) (int, error) {
+	left := 0
+	for i := range s.Configs {
+		config := &s.Configs[i]
+		if config.Spec.HostRef.Name == "" || !metav1.IsControlledBy(config, s.Object) {
+			continue
+		}
+		left++
+		if err := r.release(ctx, config); err != nil {
+			return left, err
+		}
+		if !config.DeletionTimestamp.IsZero() {
+			continue
+		}
+		if err := r.Client.Delete(ctx, config); client.IgnoreNotFound(err) != nil {
+			return left, fmt.Errorf("delete the KubexmConfig %s: %w", config.Name, err)
+		}
+	}
+	return left, nil
+}
+
+// release takes the hook off that keeps a host, or a Machine's, as long as its etcd member is counted on.
+func (r *ControlPlane) release(ctx context.Context, object client.Object) error {
+	annotations := object.GetAnnotations()
+	if _, held := annotations[controlplanev1.LeaveHook]; !held {
+		return nil
+	}
+	before, ok := object.DeepCopyObject().(client.Object)
+	if !ok {
+		return fmt.Errorf("%T is no object", object)
+	}
+	delete(annotations, controlplanev1.LeaveHook)
+	object.SetAnnotations(annotations)
+	if err := r.Client.Patch(ctx, object, client.MergeFrom(before)); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("annotate %s: %w", object.GetName(), err)
+	}
+	return nil
+}

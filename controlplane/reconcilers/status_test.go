@@ -1,0 +1,54 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/cluster-api/util/conditions"
+
+	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+)
+
+// TestHealthOfEtcd says that etcd is well where it is, and not only where control plane Machines have its members.
+func TestHealthOfEtcd(t *testing.T) {
+	host := func(status metav1.ConditionStatus) bootstrapv1.KubexmConfig {
+		c := bootstrapv1.KubexmConfig{Spec: bootstrapv1.KubexmConfigSpec{HostRef: bootstrapv1.HostReference{Name: "e1", Role: spec.RoleEtcd}}}
+		conditions.Set(&c, metav1.Condition{
+			Type: bootstrapv1.HostConvergedCondition, Status: status, Reason: bootstrapv1.DriftedReason, Message: "etcd.service: failed",
+		})
+		return c
+	}
+	dedicated := spec.Etcd{Type: spec.EtcdKubexm, Hosts: spec.Hosts{Names: []string{"e1"}}}
+	for name, tc := range map[string]struct {
+		etcd       spec.Etcd
+		configs    []bootstrapv1.KubexmConfig
+		components []state.Component
+		want       metav1.ConditionStatus
+		says       string
+	}{
+		"stacked and well":         {components: []state.Component{{Condition: state.EtcdPodHealthy}}, want: metav1.ConditionTrue},
+		"stacked and ill":          {components: []state.Component{{Condition: state.EtcdPodHealthy, Problem: "no disk"}}, want: metav1.ConditionFalse, says: "m: no disk"},
+		"stacked and not seen yet": {want: metav1.ConditionUnknown},
+		"external":                 {etcd: spec.Etcd{Type: spec.EtcdExternal}, want: metav1.ConditionTrue},
+		"on hosts of its own":      {etcd: dedicated, configs: []bootstrapv1.KubexmConfig{host(metav1.ConditionTrue)}, want: metav1.ConditionTrue},
+		"one of its hosts is ill":  {etcd: dedicated, configs: []bootstrapv1.KubexmConfig{host(metav1.ConditionFalse)}, want: metav1.ConditionFalse, says: "e1: Drifted: etcd.service"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := testScope()
+			s.Object.Spec.Cluster.Etcd, s.Configs = tc.etcd, tc.configs
+			s.ControlPlane.Workload = &state.Workload{Initialized: true, Components: map[string][]state.Component{"m": tc.components}}
+			s.setHealth()
+			got := conditions.Get(s.Object, controlplanev1.EtcdClusterHealthyCondition)
+			if got.Status != tc.want || !strings.Contains(got.Message, tc.says) {
+				t.Errorf("%s %q, want %s %q", got.Status, got.Message, tc.want, tc.says)
+			}
+		})
+	}
+}
