@@ -67,6 +67,9 @@ func (a *app) applyPlan(ctx context.Context, s *source, path string) error {
 	if trust.Authorities, err = dir.Authorities(); err != nil {
 		return err
 	}
+	if trust.Secrets, err = direct.EtcdSecrets(known.EtcdSecret, known.EtcdFiles); err != nil {
+		return err
+	}
 	return a.showing(known.about, func(reader event.Reader) (string, error) {
 		report, err := direct.Tools{Hosts: hosts, Bundle: bundle, Trust: trust, Reader: reader}.Engine().Run(ctx, p)
 		if err != nil {

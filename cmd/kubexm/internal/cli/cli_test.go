@@ -18,6 +18,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/certs"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/direct"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/inspect"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/state"
 	"github.com/mensylisir/cluster-api-provider-kubexm/exp/embedded"
@@ -81,6 +83,17 @@ func TestCommandLine(t *testing.T) {
 	if err := os.WriteFile(bad, []byte("apiVersion: kubexm.mensylisir.io/v1alpha1\nkind: Cluster\nmetadata: {name: prod}\nspec: {hots: []}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	good := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(good, []byte(`apiVersion: kubexm.mensylisir.io/v1alpha1
+kind: Cluster
+metadata: {name: prod}
+spec:
+  hosts: [{name: node1, address: 192.0.2.1, password: secret}]
+  roleGroups: {master: [node1]}
+  kubernetes: {version: v1.36.3}
+`), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		args []string
 		code int
@@ -102,8 +115,16 @@ func TestCommandLine(t *testing.T) {
 		{[]string{"delete", "cluster", "../etc"}, exitUsage, "use 1 to 63"},
 		{[]string{"get", "nodes"}, exitUsage, "there is no cluster"},
 		{[]string{"get", "hosts", "prod"}, exitUsage, "there is no cluster prod"},
-		{[]string{"get", "clusters", "-o", "xml"}, exitUsage, "none of json, yaml, wide"},
+		{[]string{"get", "clusters", "-o", "xml"}, exitUsage, "none of table, json, yaml, wide"},
+		{[]string{"get", "clusters", "-o", "table"}, exitOK, ""},
 		{[]string{"kubeconfig", "prod"}, exitUsage, "there is no cluster prod"},
+		{[]string{"certs", "check"}, exitUsage, "there is no cluster"},
+		{[]string{"certs", "check", "prod"}, exitUsage, "nothing is known of cluster prod"},
+		{[]string{"certs", "check", "--warn-days", "-1"}, exitUsage, "no number of days"},
+		{[]string{"certs", "renew", "all"}, exitUsage, "-f config.yaml"},
+		{[]string{"certs", "renew", "-f", "/nonexistent"}, exitUsage, "no such file"},
+		{[]string{"certs", "renew", "-f", bad}, exitUsage, "spec.hots"},
+		{[]string{"certs", "renew", "-f", good}, exitUsage, "nothing is known of cluster prod"},
 		{[]string{"run", "command", "--", "true"}, exitUsage, "there is no cluster"},
 		{[]string{"version", "--log-format", "xml"}, exitUsage, "none of text, json"},
 		{[]string{"bundle", "create", "--kubernetes-version", "v1.0.0"}, exitUsage, "v1.0.0"},
@@ -176,6 +197,54 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
+// TestSummary: one line says what a cluster consists of.
+func TestSummary(t *testing.T) {
+	const hosts = `
+apiVersion: kubexm.mensylisir.io/v1alpha1
+kind: Cluster
+metadata: {name: prod}
+spec:
+  kubernetes: {version: v1.36.3}
+  hosts:
+  - {name: a1, address: 172.16.0.1}
+  - {name: a2, address: 172.16.0.2}
+  - {name: a3, address: 172.16.0.3}
+  - {name: b1, address: 172.16.0.4}
+  - {name: c1, address: 172.16.0.5}
+  - {name: c2, address: 172.16.0.6}
+`
+	for groups, want := range map[string]string{
+		`
+  roleGroups: {master: [a1], worker: [a2, a3, b1, c1, c2]}
+`: "prod  v1.36.3  1 control plane · 5 workers · containerd · kubeadm etcd",
+		`
+  roleGroups: {master: ["a[1:3]"], worker: [b1], loadbalancer: [c1, c2]}
+  controlPlaneEndpoint: {external: kubexm-kh, address: 172.16.0.100}
+  etcd: {type: kubexm}
+`: "prod  v1.36.3  3 control planes · 1 worker · 2 load balancers · containerd · kubexm etcd (3)",
+		`
+  roleGroups: {master: [b1], etcd: ["a[1:3]"], worker: [c1, c2]}
+`: "prod  v1.36.3  1 control plane · 2 workers · 3 etcd hosts · containerd · kubexm etcd (3)",
+		`
+  roleGroups: {master: [b1, c1], worker: ["a[1:3]", c2]}
+  controlPlaneEndpoint: {internal: haproxy}
+  etcd: {type: external, external: {endpoints: ["http://172.16.9.1:2379"]}}
+`: "prod  v1.36.3  2 control planes · 4 workers · containerd · external etcd",
+	} {
+		c, _, err := config.Parse([]byte(hosts + groups))
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := &declared{Cluster: c, targets: direct.Targets(c, false)}
+		if got := d.summary(); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+		if nodes, others := d.nodes(); nodes+others != len(c.Hosts) || others != strings.Count(groups, "etcd: [")*3+strings.Count(groups, "loadbalancer")*2 {
+			t.Errorf("%s: %d Nodes and %d other hosts", want, nodes, others)
+		}
+	}
+}
+
 // TestUnfit: what is the same on several hosts is said once, and warnings are no reason.
 func TestUnfit(t *testing.T) {
 	problem := func(on string, s preflight.Severity) preflight.Problem {
@@ -194,7 +263,7 @@ func TestUnfit(t *testing.T) {
 func TestFormats(t *testing.T) {
 	now := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	clusters := []inspect.Cluster{
-		{Name: "prod", KubernetesVersion: "v1.36.3", Status: "Ready", Server: "https://172.16.0.2:6443", Bundle: "/bundle", ControlPlanes: 1, Workers: 5, ReadyTime: now.Add(-3 * time.Hour)},
+		{Name: "prod", KubernetesVersion: "v1.36.3", Status: "Ready", Server: "https://172.16.0.2:6443", Bundle: "/bundle", ControlPlanes: 3, Workers: 5, EtcdHosts: 3, LoadBalancers: 2, ReadyTime: now.Add(-3 * time.Hour)},
 		{Name: "new", KubernetesVersion: "v1.36.3", Status: "Incomplete", ControlPlanes: 1},
 	}
 	nodes := []inspect.Node{{
@@ -205,12 +274,18 @@ func TestFormats(t *testing.T) {
 		{Cluster: "prod", Name: "node1", Role: spec.RoleControlPlane, Address: "172.16.0.2", User: "ops", Status: "Reachable", OS: "Debian GNU/Linux 12 (bookworm)", Kernel: "6.1.0", Arch: "amd64", CPUs: 4, MemoryBytes: 8 << 30, Changes: 71},
 		{Cluster: "prod", Name: "node2", Role: spec.RoleWorker, Address: "172.16.0.3", User: "ops", Status: "Unreachable", Message: "cannot connect to 172.16.0.3:22"},
 	}
+	certificates := []certs.Certificate{
+		{Cluster: "prod", Host: "node1", Path: "/etc/kubernetes/pki/ca.crt", Subject: "kubernetes", Authority: true, NotAfter: now.AddDate(10, 0, 0), DaysLeft: 3652, Status: certs.Good},
+		{Cluster: "prod", Host: "node1", Path: "/etc/kubernetes/admin.conf", Subject: "kubernetes-admin", NotAfter: now.Add(-time.Hour), DaysLeft: -1, Status: certs.Ended},
+		{Cluster: "prod", Host: "node1", Path: "/etc/kubexm/etcd/ssl/x.pem", Status: certs.Unreadable, Message: "not PEM, or cut off"},
+	}
 	var text bytes.Buffer
 	for _, name := range []string{"", "wide", "json", "yaml"} {
 		f := &format{name: name}
 		fmt.Fprintf(&text, "===== -o %s\n", name)
 		for _, err := range []error{
 			list(&text, f, clusters, clusterTable(now)), list(&text, f, nodes, nodeTable(now)), list(&text, f, hosts, hostTable()),
+			list(&text, f, certificates, certificateTable()),
 			list(&text, f, []inspect.Host(nil), hostTable()),
 		} {
 			if err != nil {
@@ -219,4 +294,28 @@ func TestFormats(t *testing.T) {
 		}
 	}
 	compare(t, "formats.golden", text.String())
+}
+
+// TestOrphans refuses to make a second cluster over one whose state was lost.
+func TestOrphans(t *testing.T) {
+	dir, err := state.Of(t.TempDir(), "prod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &declared{
+		Cluster: &config.Cluster{Name: "prod"}, dir: dir,
+		targets: []spec.Target{{Host: spec.Host{Name: "fresh"}}, {Host: spec.Host{Name: "used"}}, {Host: spec.Host{Name: "silent"}}},
+	}
+	facts := map[string]*host.Facts{
+		"fresh": {}, "used": {Journal: map[string]host.JournalEntry{"kubernetes/kubeadm/kubeadm/control-plane": {}}},
+	}
+	if got := d.orphans(facts); len(got) != 1 || got[0].Host != "used" || !preflight.Failed(got) {
+		t.Errorf("without a state: %v", got)
+	}
+	if _, err := d.dir.Authorities(); err != nil {
+		t.Fatal(err)
+	}
+	if got := d.orphans(facts); len(got) > 0 {
+		t.Errorf("with its state: %v", got)
+	}
 }

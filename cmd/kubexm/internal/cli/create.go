@@ -196,7 +196,7 @@ func (a *app) converge(ctx context.Context, d *declared, o *createOptions, reade
 	ctx, cancel := context.WithTimeoutCause(ctx, o.wait, errNotReady)
 	defer cancel()
 	all := objects.Of(d.Cluster, objects.Inputs{
-		Namespace: direct.Namespace, Endpoint: direct.EndpointAddress(d.Cluster), Authorities: trust.Authorities,
+		Namespace: direct.Namespace, Endpoint: direct.Endpoint(d.Cluster), Authorities: trust.Authorities, Secrets: trust.Secrets,
 		HostKey: d.hosts.HostKey, PrivateKey: d.hosts.PrivateKey,
 	})
 	if err := follow.Try(ctx, p.Client(), all); err != nil {
@@ -252,7 +252,7 @@ func (a *app) awaitReady(ctx context.Context, d *declared, p *embedded.Plane) (*
 	for {
 		s, err := follow.Read(ctx, p.Client(), client.ObjectKey{Namespace: direct.Namespace, Name: d.Name})
 		if err == nil {
-			waits = s.Waits(len(d.Hosts))
+			waits = s.Waits(d.nodes())
 		}
 		pause := pollObjects
 		if err == nil && len(waits) == 0 {

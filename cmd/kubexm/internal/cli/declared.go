@@ -108,7 +108,13 @@ func (d *declared) about(name string) string {
 	return ""
 }
 
-func roleName(r spec.Role) string { return strings.ReplaceAll(string(r), "-", " ") }
+// roleName is a role in words.
+func roleName(r spec.Role) string {
+	if r == spec.RoleLoadBalancer {
+		return "load balancer"
+	}
+	return strings.ReplaceAll(string(r), "-", " ")
+}
 
 // summary is what is declared, in one line.
 func (d *declared) summary() string {
@@ -117,11 +123,30 @@ func (d *declared) summary() string {
 		counts[t.Host.Role]++
 	}
 	parts := []string{count(counts[spec.RoleControlPlane], "control plane")}
-	if n := counts[spec.RoleWorker]; n > 0 {
-		parts = append(parts, count(n, "worker"))
+	for _, other := range []struct {
+		role spec.Role
+		word string
+	}{{spec.RoleWorker, "worker"}, {spec.RoleEtcd, "etcd host"}, {spec.RoleLoadBalancer, "load balancer"}} {
+		if n := counts[other.role]; n > 0 {
+			parts = append(parts, count(n, other.word))
+		}
 	}
-	parts = append(parts, string(d.Spec.ContainerRuntime.Type), string(d.Spec.Etcd.Type)+" etcd")
+	etcd := string(d.Spec.Etcd.Type) + " etcd"
+	if n := len(d.targets[0].EtcdMembers()); n > 1 {
+		etcd += fmt.Sprintf(" (%d)", n)
+	}
+	parts = append(parts, string(d.Spec.ContainerRuntime.Type), etcd)
 	return fmt.Sprintf("%s  %s  %s", d.Name, d.KubernetesVersion, strings.Join(parts, " · "))
+}
+
+// nodes is how many hosts become Nodes, and how many do not.
+func (d *declared) nodes() (nodes, others int) {
+	for _, t := range d.targets {
+		if t.Host.Role.IsNode() {
+			nodes++
+		}
+	}
+	return nodes, len(d.targets) - nodes
 }
 
 func count(n int, what string) string {
@@ -143,7 +168,7 @@ func (a *app) examine(ctx context.Context, d *declared, tools direct.Tools) (map
 		return nil, unverified
 	}
 	a.note(d.summary() + "   " + describeBundle(d.bundle))
-	problems := direct.Preflight(d.targets, facts)
+	problems := append(direct.Preflight(d.targets, facts), d.orphans(facts)...)
 	a.showPreflight(problems, len(facts), len(d.targets))
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -152,6 +177,26 @@ func (a *app) examine(ctx context.Context, d *declared, tools direct.Tools) (map
 		return nil, &unfit{problems: problems, unreached: unreached}
 	}
 	return facts, nil
+}
+
+// orphans are hosts that were made a part of a cluster whose state is not here: to go on would make another cluster, with
+// other certificate authorities, over one that may be running.
+func (d *declared) orphans(facts map[string]*host.Facts) []preflight.Problem {
+	if d.dir.HasAuthorities() {
+		return nil
+	}
+	var problems []preflight.Problem
+	for _, t := range d.targets {
+		if f := facts[t.Host.Name]; f != nil && (len(f.Journal) > 0 || f.UndoEntries > 0) {
+			problems = append(problems, preflight.Problem{
+				Host: t.Host.Name, Check: "state", Severity: preflight.Error,
+				Cause: fmt.Sprintf("kubexm has made this host a part of a cluster already, and the state of the cluster %s is not in %s", d.Name, d.dir.Path()),
+				Remedy: "run kubexm where that state is, or bring it back from a backup; to give the host up as it was before, " +
+					"run kubexm delete cluster there",
+			})
+		}
+	}
+	return problems
 }
 
 // showPreflight tells how many hosts are fit, and of the warnings.
@@ -195,6 +240,9 @@ func alike(problems []preflight.Problem) []preflight.Problem {
 func (d *declared) trust(keep bool) (*direct.Trust, error) {
 	t := &direct.Trust{Cluster: d.Name, Server: direct.Server(d.Cluster)}
 	var err error
+	if t.Secrets, err = direct.EtcdSecrets(d.EtcdSecret(), d.EtcdFiles); err != nil {
+		return nil, usageError{err}
+	}
 	if keep || d.dir.HasAuthorities() {
 		t.Authorities, err = d.dir.Authorities()
 	} else {
@@ -207,6 +255,9 @@ func (d *declared) trust(keep bool) (*direct.Trust, error) {
 func (d *declared) inventory() *state.Inventory {
 	i := &state.Inventory{
 		Cluster: d.Name, KubernetesVersion: d.KubernetesVersion, Server: direct.Server(d.Cluster), Bundle: d.bundle.Dir(),
+	}
+	if d.EtcdFiles != (config.EtcdFiles{}) {
+		i.EtcdSecret, i.EtcdFiles = d.EtcdSecret(), d.EtcdFiles
 	}
 	for n := range d.Hosts {
 		h := &d.Hosts[n]

@@ -32,7 +32,7 @@ const exitCodes = `Exit codes:
   0    it is done, or was so already
   1    it failed
   2    the command line or the config file is wrong; nothing was touched
-  3    the hosts are not fit (preflight); nothing was changed
+  3    the hosts are not fit (preflight), or certificates are about to end (certs check); nothing was changed
   4    another kubexm, or another writer on a host, is at work
   130  interrupted; the next run takes up where this one stopped`
 

@@ -20,13 +20,15 @@ type format struct{ name string }
 func newFormat() *format { return &format{} }
 
 func (f *format) addFlag(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&f.name, "output", "o", "", "json, yaml or wide (default a table)")
+	cmd.Flags().StringVarP(&f.name, "output", "o", "", "table, json, yaml or wide (default table)")
 	check := cmd.PreRunE
 	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
 		switch f.name {
+		case "table":
+			f.name = ""
 		case "", "json", "yaml", "wide":
 		default:
-			return usage("--output: %q is none of json, yaml, wide", f.name)
+			return usage("--output: %q is none of table, json, yaml, wide", f.name)
 		}
 		if check != nil {
 			return check(cmd, args)

@@ -47,6 +47,8 @@ func clusterTable(now time.Time) table[inspect.Cluster] {
 		{name: "STATUS", value: func(c inspect.Cluster) string { return c.Status }},
 		{name: "CONTROL PLANES", value: func(c inspect.Cluster) string { return fmt.Sprint(c.ControlPlanes) }},
 		{name: "WORKERS", value: func(c inspect.Cluster) string { return fmt.Sprint(c.Workers) }},
+		{name: "ETCD HOSTS", wide: true, value: func(c inspect.Cluster) string { return fmt.Sprint(c.EtcdHosts) }},
+		{name: "LOAD BALANCERS", wide: true, value: func(c inspect.Cluster) string { return fmt.Sprint(c.LoadBalancers) }},
 		{name: "AS DECLARED", value: func(c inspect.Cluster) string { return ago(now, c.ReadyTime) }},
 		{name: "SERVER", wide: true, value: func(c inspect.Cluster) string { return c.Server }},
 		{name: "BUNDLE", wide: true, value: func(c inspect.Cluster) string { return c.Bundle }},

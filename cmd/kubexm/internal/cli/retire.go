@@ -33,12 +33,16 @@ func (a *app) retire(ctx context.Context, c client.Client, d *declared, yes bool
 		return nil, err
 	}
 	leaving := s.Leaving(d.pools())
-	var names []string
+	var names, controlPlane []string
 	for i := range leaving {
 		if objects.IsControlPlane(leaving[i].Labels[objects.PoolLabel]) {
-			return nil, usage("spec.roleGroups.master: %s is the control plane host, and this version cannot replace it: name it again, or delete the cluster first", leaving[i].Name)
+			controlPlane = append(controlPlane, leaving[i].Name)
 		}
 		names = append(names, leaving[i].Name)
+	}
+	if len(controlPlane) > 0 && len(controlPlane) == s.ControlPlanes() {
+		return nil, usage("spec.roleGroups.master: %s has all that the cluster knows, and no other control plane host has it yet: name it again beside others, "+
+			"or delete the cluster first", strings.Join(controlPlane, ", "))
 	}
 	if len(names) > 0 && !yes {
 		if err := a.confirm(fmt.Sprintf("%s: %s will be drained, leave the cluster and be given back as before.", d.Name, strings.Join(names, ", "))); err != nil {

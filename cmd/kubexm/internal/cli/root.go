@@ -85,6 +85,7 @@ It keeps what it must know of a cluster in ./.kubexm/<cluster>.
 		group("describe", "Show one thing with all that is known of it", a.describeCluster()),
 		a.kubeconfig(), a.plan(), a.apply(),
 		group("bundle", "Make and check bundles of artifacts", a.bundleCreate(), a.bundleVerify(), a.bundleList()),
+		group("certs", "Check and renew certificates", a.certsCheck(), a.certsRenew()),
 		group("run", "Run something on hosts", a.runCommand()),
 		group("reset", "Give hosts back as they were", a.resetHost()),
 		a.version(),

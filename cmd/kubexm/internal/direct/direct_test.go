@@ -4,15 +4,22 @@
 package direct_test
 
 import (
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/tools/clientcmd"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/direct"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec/config"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 )
@@ -67,6 +74,123 @@ func TestTargets(t *testing.T) {
 	}
 }
 
+// TestTargetsOfMany: every host knows who the members are, one begins, and what does not become a Node has nothing of one.
+func TestTargetsOfMany(t *testing.T) {
+	c, _, err := config.Parse([]byte(`
+apiVersion: kubexm.mensylisir.io/v1alpha1
+kind: Cluster
+metadata: {name: prod}
+spec:
+  hosts:
+  - {name: w1, address: 172.16.0.1, labels: {disk: fast}}
+  - {name: cp1, address: 172.16.0.2}
+  - {name: cp2, address: 172.16.0.3}
+  - {name: etcd1, address: 172.16.0.4, labels: {disk: fast}}
+  - {name: lb1, address: 172.16.0.5}
+  roleGroups: {master: [cp1, cp2], worker: [w1], etcd: [etcd1], loadbalancer: [lb1]}
+  controlPlaneEndpoint: {external: kubexm-kn, address: 172.16.0.100}
+  kubernetes: {version: v1.36.3}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	orders := map[string]spec.Order{}
+	for _, target := range direct.Targets(c, true) {
+		orders[target.Host.Name] = target.Order
+		if errs := target.Validate(field.NewPath(target.Host.Name)); len(errs) > 0 && target.Host.Role != spec.RoleWorker { // its taint is ours
+			t.Error(errs.ToAggregate())
+		}
+		if len(target.Members) != 4 || len(target.EtcdMembers()) != 1 {
+			t.Errorf("%s: the members are %v", target.Host.Name, target.Members)
+		}
+		if isNode := target.Host.ProviderID != ""; isNode != target.Host.Role.IsNode() || !isNode && len(target.Node.NodeLabels) > 0 {
+			t.Errorf("%s: provider ID %q, labels %v", target.Host.Name, target.Host.ProviderID, target.Node.NodeLabels)
+		}
+	}
+	want := map[string]spec.Order{"w1": "", "cp1": spec.OrderFirst, "cp2": spec.OrderLater, "etcd1": spec.OrderFirst, "lb1": ""}
+	if diff := cmp.Diff(want, orders); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestEndpoint(t *testing.T) {
+	for _, c := range []struct{ endpoint, address, server string }{
+		{"{}", "172.16.0.2", "https://172.16.0.2:6443"},
+		{"{internal: haproxy}", "172.16.0.2", "https://172.16.0.2:6443"},
+		{"{internal: nginx, address: 172.16.0.2, domain: api.prod.example}", "172.16.0.2", "https://172.16.0.2:6443"},
+		{"{internal: kube-vip, vip: 172.16.0.100}", "172.16.0.100", "https://172.16.0.100:6443"},
+		{"{external: external, lb_address: 203.0.113.7, domain: api.prod.example, port: 443}", "203.0.113.7", "https://203.0.113.7:443"},
+		{"{external: external, externalDNS: true, domain: api.prod.example}", "", "https://api.prod.example:6443"},
+	} {
+		cluster, _, err := config.Parse([]byte(`
+apiVersion: kubexm.mensylisir.io/v1alpha1
+kind: Cluster
+metadata: {name: prod}
+spec:
+  hosts: [{name: w1, address: 172.16.0.1}, {name: cp1, address: 172.16.0.2}]
+  roleGroups: {master: [cp1], worker: [w1]}
+  kubernetes: {version: v1.36.3}
+  controlPlaneEndpoint: ` + c.endpoint + "\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		target := direct.Targets(cluster, false)[0]
+		if got := target.Cluster.ControlPlaneEndpoint.Address; got != c.address {
+			t.Errorf("%s: the address is %q", c.endpoint, got)
+		}
+		if got := direct.Server(cluster); got != c.server {
+			t.Errorf("%s: the server is %q", c.endpoint, got)
+		}
+		if errs := target.Validate(nil); len(errs) > 0 {
+			t.Errorf("%s: %v", c.endpoint, errs)
+		}
+	}
+}
+
+// TestEtcdSecrets: what an external etcd is reached with is looked at before any host is.
+func TestEtcdSecrets(t *testing.T) {
+	ca, err := pki.NewCA(pki.CARequest{CommonName: "etcd"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf, err := ca.Sign(pki.LeafRequest{CommonName: "client", Usages: []pki.Usage{pki.Client}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	write := func(name string, content []byte) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	files := config.EtcdFiles{CA: write("ca.crt", ca.Cert), Cert: write("tls.crt", leaf.Cert), Key: write("tls.key", leaf.Key.Reveal())}
+	secrets, err := direct.EtcdSecrets("prod-etcd-external", files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	trust := &direct.Trust{Secrets: secrets}
+	if got, err := trust.Secret(step.SecretRef{Name: "prod-etcd-external", Key: "tls.crt"}); err != nil || string(got) != string(leaf.Cert) {
+		t.Errorf("the certificate is %q (%v)", got, err)
+	}
+	if _, err := trust.Secret(step.SecretRef{Name: "prod-etcd-external", Key: "other"}); err == nil {
+		t.Error("a key that there is not must be refused")
+	}
+	for what, bad := range map[string]config.EtcdFiles{
+		"is not there":         {CA: files.CA, Cert: files.Cert, Key: filepath.Join(dir, "none")},
+		"is no certificate":    {CA: files.Key, Cert: files.Cert, Key: files.Key},
+		"belongs to something": {CA: files.CA, Cert: files.CA, Key: files.Key},
+	} {
+		if _, err := direct.EtcdSecrets("x", bad); err == nil || strings.Contains(err.Error(), "PRIVATE KEY") {
+			t.Errorf("what %s: %v", what, err)
+		}
+	}
+	if secrets, err := direct.EtcdSecrets("x", config.EtcdFiles{}); err != nil || secrets != nil {
+		t.Errorf("without files: %v, %v", secrets, err)
+	}
+}
+
 func TestTrust(t *testing.T) {
 	authorities, err := pki.NewAuthorities(pki.CARequest{})
 	if err != nil {
@@ -95,5 +219,37 @@ func TestTrust(t *testing.T) {
 	}
 	if rest.Host != trust.Server || len(rest.CertData) == 0 {
 		t.Errorf("the kubeconfig leads to %q", rest.Host)
+	}
+}
+
+// TestPlanOfTemplates: what users start with can be planned, whatever its hosts are for.
+func TestPlanOfTemplates(t *testing.T) {
+	bundle, err := artifact.Open(t.Context(), "../../../../pkg/pipeline/testdata/bundle", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, template := range []string{"quickstart", "ha"} {
+		content, err := os.ReadFile("../../../../templates/" + template + "/config.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, _, err := config.Parse(content)
+		if err != nil {
+			t.Fatal(err)
+		}
+		targets, systems := direct.Targets(c, true), map[string]host.System{}
+		for _, target := range targets {
+			systems[target.Host.Name] = host.System{
+				OSID: "debian", OSVersion: "12", Arch: "amd64", CgroupVersion: 2, DefaultInterface: "eth0", Nameservers: []string{"172.16.0.1"},
+			}
+		}
+		p, err := direct.Plan(targets, systems, bundle)
+		if err != nil {
+			t.Errorf("%s: %v", template, err)
+			continue
+		}
+		if diff := cmp.Diff(len(c.Hosts), len(p.Hosts)); diff != "" {
+			t.Errorf("%s: hosts of the plan: %s", template, diff)
+		}
 	}
 }

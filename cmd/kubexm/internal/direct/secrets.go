@@ -5,7 +5,10 @@ package direct
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
+	"os"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +16,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/kube"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec/config"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 )
 
@@ -23,10 +27,43 @@ const adminValidity = 24 * time.Hour
 type Trust struct {
 	pki.Authorities
 	Cluster, Server string
+	// Secrets are further ones that plans refer to.
+	Secrets Secrets
 }
 
-// Secret resolves a plan's references: the cluster's key pairs.
+// Secrets are values by their Secret's name and their key in it.
+type Secrets map[string]map[string]secret.Value
+
+// EtcdSecrets reads what an external etcd is reached with: nothing where it is reached without TLS, or where there is none.
+// name is that of the Secret that the files become.
+func EtcdSecrets(name string, files config.EtcdFiles) (Secrets, error) {
+	if files == (config.EtcdFiles{}) {
+		return nil, nil
+	}
+	values := map[string]secret.Value{}
+	for _, f := range []struct{ path, key string }{
+		{files.CA, "ca.crt"}, {files.Cert, corev1.TLSCertKey}, {files.Key, corev1.TLSPrivateKeyKey},
+	} {
+		content, err := os.ReadFile(f.path)
+		if err != nil {
+			return nil, fmt.Errorf("external etcd: %w", err)
+		}
+		values[f.key] = secret.New(content)
+	}
+	if !x509.NewCertPool().AppendCertsFromPEM(values["ca.crt"].Reveal()) {
+		return nil, fmt.Errorf("external etcd: %s has no certificate in PEM", files.CA)
+	}
+	if _, err := tls.X509KeyPair(values[corev1.TLSCertKey].Reveal(), values[corev1.TLSPrivateKeyKey].Reveal()); err != nil {
+		return nil, fmt.Errorf("external etcd: %s and %s are no key pair: %w", files.Cert, files.Key, err)
+	}
+	return Secrets{name: values}, nil
+}
+
+// Secret resolves a plan's references: the cluster's key pairs, and further Secrets.
 func (t *Trust) Secret(ref step.SecretRef) ([]byte, error) {
+	if value, found := t.Secrets[ref.Name][ref.Key]; found {
+		return value.Reveal(), nil
+	}
 	pair, found := t.Get(ref.Name)
 	switch {
 	case found && ref.Key == corev1.TLSCertKey:

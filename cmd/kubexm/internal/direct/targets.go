@@ -7,6 +7,8 @@ package direct
 
 import (
 	"cmp"
+	"net"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -21,41 +23,54 @@ import (
 const Namespace = "default"
 
 // Targets is what each host must be. Of a managed cluster, one that a management plane has, it is what the reconcilers make
-// of the config's objects: workers have the taint that Cluster API takes off again.
+// of the config's objects: workers have the taint that Cluster API takes off again. Who began the control plane is not known
+// here, and makes no difference to a host that is a part of it.
 func Targets(c *config.Cluster, managed bool) []spec.Target {
 	shared := *c.Spec.DeepCopy()
 	shared.ControlPlaneEndpoint.Address = EndpointAddress(c)
-	targets := make([]spec.Target, 0, len(c.Hosts))
+	targets, all := make([]spec.Target, len(c.Hosts)), make([]*spec.Target, len(c.Hosts))
 	for i := range c.Hosts {
-		h := c.Hosts[i].Spec()
-		h.ProviderID = infrav1.ProviderIDPrefix + Namespace + "/" + h.Name
 		t := spec.Target{
-			ClusterName: c.Name, KubernetesVersion: c.KubernetesVersion, Cluster: *shared.DeepCopy(), Host: h,
-			Node: spec.Node{NodeLabels: c.Hosts[i].Labels},
+			ClusterName: c.Name, KubernetesVersion: c.KubernetesVersion, Cluster: *shared.DeepCopy(), Host: c.Hosts[i].Spec(),
 		}
+		if t.Host.Role.IsNode() {
+			t.Host.ProviderID = infrav1.ProviderIDPrefix + Namespace + "/" + t.Host.Name
+			t.Node.NodeLabels = c.Hosts[i].Labels
+		}
+		targets[i], all[i] = t, &targets[i]
+	}
+	spec.Arrange(all)
+	for _, t := range all {
 		t.Default()
-		if managed && h.Role == spec.RoleWorker {
+		if managed && t.Host.Role == spec.RoleWorker {
 			t.Node.NodeTaints = []corev1.Taint{{Key: clusterv1.NodeUninitializedTaint.Key, Effect: clusterv1.NodeUninitializedTaint.Effect}}
 		}
-		targets = append(targets, t)
 	}
 	return targets
 }
 
-// EndpointAddress is where the API server is reached: as declared, or at the control plane host.
+// EndpointAddress is the IP address at which the API server is reached: as declared (a virtual address, or a load balancer's),
+// or that of the first control plane host. It is "" where DNS servers say it.
 func EndpointAddress(c *config.Cluster) string {
-	address := c.Spec.ControlPlaneEndpoint.Address
+	e := &c.Spec.ControlPlaneEndpoint
+	if e.Address != "" || e.DomainResolution == spec.DomainExternalDNS {
+		return e.Address
+	}
 	for i := range c.Hosts {
 		if h := c.Hosts[i].Spec(); h.Role == spec.RoleControlPlane {
-			address = cmp.Or(address, h.Address)
+			return h.Address
 		}
 	}
-	return address
+	return ""
 }
 
-// Server is the URL of the API server. A domain that the config gives is known to the hosts, and need not be here.
+// Endpoint is where the API server is reached from this machine: EndpointAddress or, where DNS servers say it, the domain. A
+// domain that is in the hosts' own /etc/hosts alone need not be known here.
+func Endpoint(c *config.Cluster) string {
+	return cmp.Or(EndpointAddress(c), c.Spec.ControlPlaneEndpoint.Domain)
+}
+
+// Server is the URL of the API server.
 func Server(c *config.Cluster) string {
-	e := c.Spec.ControlPlaneEndpoint
-	e.Domain, e.Address = "", EndpointAddress(c)
-	return "https://" + e.HostPort()
+	return "https://" + net.JoinHostPort(Endpoint(c), strconv.Itoa(int(c.Spec.ControlPlaneEndpoint.Port)))
 }

@@ -4,6 +4,7 @@
 package follow_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -20,6 +21,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/objects"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
 func condition(kind string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
@@ -78,11 +80,24 @@ func TestWaits(t *testing.T) {
 			{On: "cluster", Reason: "Scaling", Message: "1 of 2 Machines are there"},
 			{On: "cluster", Reason: "Scaling", Message: "MachineDeployment workers has 0 of 1 Machines available"},
 		}},
+		{"a host that does not become a Node is in the cluster, and nobody wants it", func(s *follow.Snapshot) {
+			apart := s.Configs[0]
+			apart.Spec.HostRef = bootstrapv1.HostReference{Name: "lb1", Role: spec.RoleLoadBalancer}
+			s.Configs = append(s.Configs, apart)
+		}, []follow.Wait{{On: "cluster", Reason: "Scaling", Message: "1 of 0 hosts of etcd and of load balancers are in the cluster"}}},
+		{"a host of etcd was not looked at yet", func(s *follow.Snapshot) {
+			s.Configs = append(s.Configs, bootstrapv1.KubexmConfig{
+				Spec: bootstrapv1.KubexmConfigSpec{HostRef: bootstrapv1.HostReference{Name: "etcd1", Role: spec.RoleEtcd}},
+			})
+		}, []follow.Wait{
+			{On: "etcd1", Reason: "NotStarted", Message: "not looked at yet"},
+			{On: "cluster", Reason: "Scaling", Message: "1 of 0 hosts of etcd and of load balancers are in the cluster"},
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := ready()
 			c.change(s)
-			if diff := cmp.Diff(c.want, s.Waits(2)); diff != "" {
+			if diff := cmp.Diff(c.want, s.Waits(2, 0)); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -95,10 +110,10 @@ func TestRetire(t *testing.T) {
 		return metav1.ObjectMeta{Namespace: "default", Name: name, Labels: labels}
 	}
 	of := map[string]string{clusterv1.ClusterNameLabel: "prod"}
-	host := func(name, claim string) *infrav1.KubexmHost {
+	host := func(name, claim string, kind ...string) *infrav1.KubexmHost {
 		return &infrav1.KubexmHost{
 			ObjectMeta: meta(name, map[string]string{objects.ClusterLabel: "prod", objects.PoolLabel: "workers"}),
-			Spec:       infrav1.KubexmHostSpec{ClaimRef: infrav1.MachineReference{Name: claim}},
+			Spec:       infrav1.KubexmHostSpec{ClaimRef: infrav1.MachineReference{Kind: strings.Join(kind, ""), Name: claim}},
 		}
 	}
 	machine := func(name, infra string) *clusterv1.Machine {
@@ -117,6 +132,11 @@ func TestRetire(t *testing.T) {
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(
 		host("stays", "infra-a"), host("leaves", "infra-b"), host("free", ""),
 		machine("a", "infra-a"), machine("b", "infra-b"),
+		host("etcd1", "infra-a", infrav1.ClaimedByConfig), // a KubexmConfig may have a KubexmMachine's name
+		host("apart", ""), &bootstrapv1.KubexmConfig{
+			ObjectMeta: meta("prod-apart", of),
+			Spec:       bootstrapv1.KubexmConfigSpec{HostRef: bootstrapv1.HostReference{Name: "apart", Role: spec.RoleLoadBalancer}},
+		},
 		&clusterv1.MachineDeployment{ObjectMeta: meta("old", of)}, &clusterv1.MachineDeployment{ObjectMeta: meta("kept", of)},
 	).Build()
 	key := client.ObjectKey{Namespace: "default", Name: "prod"}
@@ -126,7 +146,7 @@ func TestRetire(t *testing.T) {
 	}
 	pools := map[string]string{"stays": "workers"}
 	leaving := s.Leaving(pools)
-	if len(leaving) != 1 || leaving[0].Name != "leaves" {
+	if len(leaving) != 3 || leaving[0].Name != "apart" || leaving[1].Name != "etcd1" || leaving[2].Name != "leaves" {
 		t.Fatalf("leaving are %v", leaving)
 	}
 	for _, err := range []error{
@@ -149,7 +169,7 @@ func TestRetire(t *testing.T) {
 	if len(s.Deployments) != 1 || s.Deployments[0].Name != "kept" {
 		t.Errorf("MachineDeployments are %d", len(s.Deployments))
 	}
-	if len(s.Hosts) != 2 {
-		t.Errorf("%d hosts are left; the one in use must stay until it is free", len(s.Hosts))
+	if len(s.Hosts) != 4 {
+		t.Errorf("%d hosts are left; those in use must stay until they are free", len(s.Hosts))
 	}
 }

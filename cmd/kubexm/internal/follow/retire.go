@@ -13,6 +13,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/objects"
 	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
 )
@@ -22,11 +23,29 @@ import (
 func (s *Snapshot) Leaving(pools map[string]string) []infrav1.KubexmHost {
 	var leaving []infrav1.KubexmHost
 	for i := range s.Hosts {
-		if h := &s.Hosts[i]; h.Spec.ClaimRef.Name != "" && pools[h.Name] != h.Labels[objects.PoolLabel] {
+		if h := &s.Hosts[i]; s.inUse(h) && pools[h.Name] != h.Labels[objects.PoolLabel] {
 			leaving = append(leaving, *h)
 		}
 	}
 	return leaving
+}
+
+// inUse reports whether a Machine has the host, or the control plane uses it as it is.
+func (s *Snapshot) inUse(h *infrav1.KubexmHost) bool {
+	return h.Spec.ClaimRef.Name != "" || slices.ContainsFunc(s.Configs, func(c bootstrapv1.KubexmConfig) bool {
+		return c.Spec.HostRef.Name == h.Name
+	})
+}
+
+// ControlPlanes is how many hosts the control plane has.
+func (s *Snapshot) ControlPlanes() int {
+	n := 0
+	for i := range s.Hosts {
+		if h := &s.Hosts[i]; s.inUse(h) && objects.IsControlPlane(h.Labels[objects.PoolLabel]) {
+			n++
+		}
+	}
+	return n
 }
 
 // Release sees to it that, when there are to be fewer Machines, those on these hosts go.
@@ -47,8 +66,9 @@ func (s *Snapshot) Release(ctx context.Context, c client.Client, hosts []infrav1
 
 // machineOn is the Machine that has a host, or nil.
 func (s *Snapshot) machineOn(host *infrav1.KubexmHost) *clusterv1.Machine {
+	claim := host.Spec.ClaimRef
 	at := slices.IndexFunc(s.Machines, func(m clusterv1.Machine) bool {
-		return m.Spec.InfrastructureRef.Name == host.Spec.ClaimRef.Name
+		return claim.KindOrDefault() == infrav1.ClaimedByMachine && m.Spec.InfrastructureRef.Name == claim.Name
 	})
 	if at < 0 {
 		return nil
@@ -73,11 +93,11 @@ func (s *Snapshot) Prune(ctx context.Context, c client.Client, declared []client
 	return nil
 }
 
-// PruneHosts removes hosts that are not declared any more, with their credentials, once no Machine has them.
+// PruneHosts removes hosts that are not declared any more, with their credentials, once nobody has them.
 func (s *Snapshot) PruneHosts(ctx context.Context, c client.Client, pools map[string]string) error {
 	for i := range s.Hosts {
 		h := &s.Hosts[i]
-		if _, declared := pools[h.Name]; declared || h.Spec.ClaimRef.Name != "" {
+		if _, declared := pools[h.Name]; declared || s.inUse(h) {
 			continue
 		}
 		if err := c.Delete(ctx, h); client.IgnoreNotFound(err) != nil {

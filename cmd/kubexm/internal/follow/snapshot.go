@@ -74,8 +74,9 @@ type Wait struct {
 	Reason, Message string
 }
 
-// Waits is what is missing until the cluster is ready, hosts first. None means that all objects say so.
-func (s *Snapshot) Waits(hosts int) []Wait {
+// Waits is what is missing until the cluster is ready, hosts first. None means that all objects say so. There are to be as
+// many Nodes, and as many hosts that do not become Nodes.
+func (s *Snapshot) Waits(nodes, others int) []Wait {
 	var waits []Wait
 	for i := range s.Configs {
 		c := &s.Configs[i]
@@ -90,8 +91,13 @@ func (s *Snapshot) Waits(hosts int) []Wait {
 	if w, waiting := waitOf("control plane", s.ControlPlane.Generation, s.ControlPlane.Status.Conditions, controlplanev1.AvailableCondition); waiting {
 		waits = append(waits, w)
 	}
-	if len(s.Machines) != hosts || len(s.Configs) != hosts {
-		waits = append(waits, Wait{On: "cluster", Reason: "Scaling", Message: fmt.Sprintf("%d of %d Machines are there", len(s.Machines), hosts)})
+	apart := s.apart()
+	if len(s.Machines) != nodes || len(s.Configs)-apart != nodes {
+		waits = append(waits, Wait{On: "cluster", Reason: "Scaling", Message: fmt.Sprintf("%d of %d Machines are there", len(s.Machines), nodes)})
+	}
+	if apart != others {
+		waits = append(waits, Wait{On: "cluster", Reason: "Scaling",
+			Message: fmt.Sprintf("%d of %d hosts of etcd and of load balancers are in the cluster", apart, others)})
 	}
 	for i := range s.Machines {
 		m := &s.Machines[i]
@@ -108,6 +114,17 @@ func (s *Snapshot) Waits(hosts int) []Wait {
 		}
 	}
 	return waits
+}
+
+// apart is how many hosts there are that do not become Nodes.
+func (s *Snapshot) apart() int {
+	n := 0
+	for i := range s.Configs {
+		if s.Configs[i].Spec.HostRef.Name != "" {
+			n++
+		}
+	}
+	return n
 }
 
 // waitOf is what a condition says is missing.
@@ -138,4 +155,6 @@ func deepest(w Wait, c *bootstrapv1.KubexmConfig) Wait {
 }
 
 // nameOfHost is the host's name where it is known, else the Machine's.
-func nameOfHost(c *bootstrapv1.KubexmConfig) string { return cmp.Or(c.Status.Host.Name, c.Name) }
+func nameOfHost(c *bootstrapv1.KubexmConfig) string {
+	return cmp.Or(c.Status.Host.Name, c.Spec.HostRef.Name, c.Name)
+}

@@ -40,6 +40,9 @@ type Cluster struct {
 
 	ControlPlanes int `json:"controlPlanes"`
 	Workers       int `json:"workers"`
+	// EtcdHosts and LoadBalancers are hosts that do not become Nodes.
+	EtcdHosts     int `json:"etcdHosts,omitempty"`
+	LoadBalancers int `json:"loadBalancers,omitempty"`
 	// ReadyTime is when the cluster last was as declared.
 	ReadyTime time.Time `json:"readyTime,omitzero"`
 }
@@ -102,13 +105,7 @@ func ClusterOf(ctx context.Context, d state.Dir) (Cluster, error) {
 		Name: known.Cluster, KubernetesVersion: known.KubernetesVersion, Server: known.Server, Bundle: known.Bundle,
 		ReadyTime: known.ReadyTime, Status: "Incomplete",
 	}
-	for _, h := range known.Hosts {
-		if h.Role == spec.RoleControlPlane {
-			c.ControlPlanes++
-		} else {
-			c.Workers++
-		}
-	}
+	c.count(known.Hosts)
 	if !d.HasAuthorities() {
 		return c, nil
 	}
@@ -127,10 +124,25 @@ func ClusterOf(ctx context.Context, d state.Dir) (Cluster, error) {
 		}
 	}
 	c.Status = "NotReady"
-	if ready == len(nodes) && ready >= len(known.Hosts) {
+	if ready == len(nodes) && ready >= c.ControlPlanes+c.Workers {
 		c.Status = "Ready"
 	}
 	return c, nil
+}
+
+func (c *Cluster) count(hosts []state.Host) {
+	for _, h := range hosts {
+		switch h.Role {
+		case spec.RoleControlPlane:
+			c.ControlPlanes++
+		case spec.RoleWorker:
+			c.Workers++
+		case spec.RoleEtcd:
+			c.EtcdHosts++
+		case spec.RoleLoadBalancer:
+			c.LoadBalancers++
+		}
+	}
 }
 
 // Nodes asks a cluster's API for its Nodes.

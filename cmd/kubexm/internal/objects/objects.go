@@ -6,8 +6,10 @@
 //
 //	hosts        KubexmHost and a Secret with its credentials, for each
 //	roleGroups   KubexmControlPlane with its KubexmMachineTemplate; a pool of workers, those with the same labels, is a
-//	             MachineDeployment with its KubexmMachineTemplate and KubexmConfigTemplate
-//	the rest     Cluster, KubexmCluster, KubexmControlPlane.spec.cluster, Secrets with the certificate authorities
+//	             MachineDeployment with its KubexmMachineTemplate and KubexmConfigTemplate; hosts of etcd and of load balancers
+//	             are named in KubexmControlPlane.spec.cluster
+//	the rest     Cluster, KubexmCluster, KubexmControlPlane.spec.cluster, Secrets with the certificate authorities and with
+//	             what an external etcd is reached with
 package objects
 
 import (
@@ -34,21 +36,23 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec/config"
 )
 
-// Labels of KubexmHosts, by which the templates select them. PoolLabel is "control-plane", "workers" or, for workers with
-// labels of their own, "workers-" and a digest of these.
+// Labels of KubexmHosts, by which the templates select them. PoolLabel is "control-plane", "etcd", "loadbalancer", "workers"
+// or, for workers with labels of their own, "workers-" and a digest of these.
 const (
 	ClusterLabel = "kubexm.mensylisir.io/cluster"
 	PoolLabel    = "kubexm.mensylisir.io/pool"
 
-	controlPlanePool = "control-plane"
+	controlPlanePool = string(spec.RoleControlPlane)
 	workerPool       = "workers"
 )
 
 // Inputs are what a config file does not say itself.
 type Inputs struct {
 	Namespace string
-	// Endpoint is the address of the API server.
+	// Endpoint is the address or the name at which the API server is reached.
 	Endpoint string
+	// Secrets are those that the config names, by their names and keys.
+	Secrets map[string]map[string]secret.Value
 	// Authorities become the cluster's Secrets of Cluster API.
 	Authorities pki.Authorities
 	// HostKey and PrivateKey are those of a host. A host without a private key has a password.
@@ -59,7 +63,7 @@ type Inputs struct {
 // Of are the objects for a config, in the order in which they are to be applied. The config is valid and has its defaults.
 func Of(c *config.Cluster, in Inputs) []client.Object {
 	m := &maker{Cluster: c, Inputs: in}
-	all := m.authorities()
+	all := append(m.authorities(), m.secrets()...)
 	for i := range c.Hosts {
 		all = append(all, m.credentials(&c.Hosts[i]), m.host(&c.Hosts[i]))
 	}
@@ -100,6 +104,21 @@ func (m *maker) authorities() []client.Object {
 			ObjectMeta: m.ofCluster(m.scoped(name)),
 			Type:       clusterv1.ClusterSecretType,
 			Data:       map[string][]byte{corev1.TLSCertKey: pair.Cert, corev1.TLSPrivateKeyKey: pair.Key.Reveal()},
+		})
+	}
+	return all
+}
+
+// secrets are those that the cluster refers to.
+func (m *maker) secrets() []client.Object {
+	var all []client.Object
+	for _, name := range slices.Sorted(maps.Keys(m.Secrets)) {
+		data := map[string][]byte{}
+		for key, value := range m.Secrets[name] {
+			data[key] = value.Reveal()
+		}
+		all = append(all, &corev1.Secret{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: m.ofCluster(name), Type: corev1.SecretTypeOpaque, Data: data,
 		})
 	}
 	return all
@@ -256,10 +275,10 @@ type pool struct {
 func pools(c *config.Cluster) []pool {
 	var all []pool
 	for i := range c.Hosts {
-		name := poolOf(&c.Hosts[i])
-		if name == controlPlanePool {
+		if c.Hosts[i].Spec().Role != spec.RoleWorker {
 			continue
 		}
+		name := poolOf(&c.Hosts[i])
 		at := slices.IndexFunc(all, func(p pool) bool { return p.name == name })
 		if at < 0 {
 			at = len(all)
@@ -272,8 +291,8 @@ func pools(c *config.Cluster) []pool {
 
 // poolOf is the pool that a host is in. Templates cannot be changed, so workers whose labels change go to another pool.
 func poolOf(h *config.Host) string {
-	if slices.Contains(h.Roles, spec.RoleControlPlane) {
-		return controlPlanePool
+	if role := h.Spec().Role; role != spec.RoleWorker {
+		return string(role)
 	}
 	if len(h.Labels) == 0 {
 		return workerPool

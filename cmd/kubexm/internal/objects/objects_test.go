@@ -6,6 +6,7 @@ package objects_test
 import (
 	"flag"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -35,27 +36,64 @@ spec:
   kubernetes: {version: v1.36.3}
 `
 
-// TestObjects keeps what a config means in objects in a file that a person can read.
+// highlyAvailable has hosts that do not become Nodes, and an etcd that is reached by files.
+const highlyAvailable = `
+apiVersion: kubexm.mensylisir.io/v1alpha1
+kind: Cluster
+metadata: {name: prod}
+spec:
+  hosts:
+  - {name: node1, address: 172.16.0.2, privateKeyPath: /keys/ops}
+  - {name: node2, address: 172.16.0.3, privateKeyPath: /keys/ops}
+  - {name: node3, address: 172.16.0.4, privateKeyPath: /keys/ops}
+  - {name: etcd1, address: 172.16.0.5, privateKeyPath: /keys/ops}
+  - {name: lb1, address: 172.16.0.6, privateKeyPath: /keys/ops}
+  roleGroups: {master: ["node[1:3]"], etcd: [etcd1], loadbalancer: [lb1]}
+  controlPlaneEndpoint: {externalLoadBalancer: kubexm, lb_address: 172.16.0.100, domain: api.prod.example}
+  kubernetes: {version: v1.36.3, type: kubexm}
+`
+
+// TestObjects keeps what configs mean in objects in files that a person can read.
 func TestObjects(t *testing.T) {
-	c, _, err := config.Parse([]byte(declared))
+	for _, c := range []struct {
+		name, config string
+		in           objects.Inputs
+	}{
+		{"objects", declared, objects.Inputs{Endpoint: "203.0.113.2"}},
+		{"highly-available", highlyAvailable, objects.Inputs{
+			Endpoint: "172.16.0.100",
+			Secrets: map[string]map[string]secret.Value{"prod-etcd-external": {
+				"ca.crt": secret.New("etcd's authority"), "tls.crt": secret.New("client certificate"), "tls.key": secret.New("client key"),
+			}},
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			compare(t, "testdata/"+c.name+".golden.yaml", render(t, c.config, c.in))
+		})
+	}
+}
+
+// render is a config's objects as text.
+func render(t *testing.T, text string, in objects.Inputs) string {
+	t.Helper()
+	c, _, err := config.Parse([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
 	pair := func(name string) pki.KeyPair {
 		return pki.KeyPair{Cert: []byte(name + " certificate"), Key: secret.New(name + " key")}
 	}
-	var text strings.Builder
-	for _, object := range objects.Of(c, objects.Inputs{
-		Namespace: "default", Endpoint: "203.0.113.2",
-		Authorities: pki.Authorities{Cluster: pair("ca"), Etcd: pair("etcd"), FrontProxy: pair("proxy"), ServiceAccount: pair("sa")},
-		HostKey:     func(host string) string { return "SHA256:" + host },
-		PrivateKey: func(host string) secret.Value {
-			if host == "node2" {
-				return secret.Value{}
-			}
-			return secret.New("private key")
-		},
-	}) {
+	in.Namespace = "default"
+	in.Authorities = pki.Authorities{Cluster: pair("ca"), Etcd: pair("etcd"), FrontProxy: pair("proxy"), ServiceAccount: pair("sa")}
+	in.HostKey = func(host string) string { return "SHA256:" + host }
+	in.PrivateKey = func(name string) secret.Value {
+		if slices.ContainsFunc(c.Hosts, func(h config.Host) bool { return h.Name == name && !h.Password.IsZero() }) {
+			return secret.Value{}
+		}
+		return secret.New("private key")
+	}
+	var out strings.Builder
+	for _, object := range objects.Of(c, in) {
 		if s, is := object.(*corev1.Secret); is {
 			// Readable, and the same thing to the API server.
 			s.StringData = map[string]string{}
@@ -68,11 +106,15 @@ func TestObjects(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text.WriteString("---\n" + string(document))
+		out.WriteString("---\n" + string(document))
 	}
-	const golden = "testdata/objects.golden.yaml"
+	return out.String()
+}
+
+func compare(t *testing.T, golden, got string) {
+	t.Helper()
 	if *update {
-		if err := os.WriteFile(golden, []byte(text.String()), 0o644); err != nil {
+		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -80,7 +122,7 @@ func TestObjects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(string(want), text.String()); diff != "" {
+	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("%s (-want +got; -update writes it):\n%s", golden, diff)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec/config"
 )
 
 const inventoryFile = "inventory.json"
@@ -23,6 +24,9 @@ type Inventory struct {
 	// Bundle is the path of the bundle that the cluster is made from.
 	Bundle string `json:"bundle"`
 	Hosts  []Host `json:"hosts"`
+	// EtcdSecret is the name of the Secret that EtcdFiles become. They are where the config file says.
+	EtcdSecret string           `json:"etcdSecret,omitempty"`
+	EtcdFiles  config.EtcdFiles `json:"etcdFiles,omitzero"`
 	// Ready is the digest of what was declared when the cluster last was as declared, and ReadyTime when that was.
 	Ready     string    `json:"ready,omitempty"`
 	ReadyTime time.Time `json:"readyTime,omitzero"`
