@@ -6,6 +6,8 @@ SHELL := /bin/bash
 GO ?= go
 BUNDLE ?= build/bundle
 KUBERNETES_VERSION ?= v1.36.3
+# RUN selects tests of e2e-ha by a regular expression; empty is all.
+RUN ?=
 QUICKSTART := .kubexm/quickstart
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
@@ -69,6 +71,10 @@ test-hosts: $(GOTESTSUM) artifacts ## Steps and the SSH host on real hosts (cont
 e2e: $(GOTESTSUM) artifacts ## A real cluster by objects: create, scale 1 → 3 → 1, delete a Machine, delete the Cluster
 	$(GOTESTSUM) --format standard-verbose -- -tags e2e -timeout 40m -count=1 ./test/e2e/...
 
+.PHONY: e2e-ha
+e2e-ha: $(GOTESTSUM) artifacts ## Highly available clusters of several kinds; hosts fail under a write load (RUN=TestFailover for one)
+	$(GOTESTSUM) --format standard-verbose -- -tags ha -p 1 -timeout 90m -count=1 -run '$(RUN)' $$(hack/tagged.sh ha)
+
 .PHONY: faults
 faults: $(GOTESTSUM) artifacts ## Kill, cut, pause, fill and corrupt, at every step boundary (FAULTS_BUDGET=10m for a sample)
 	$(GOTESTSUM) --format standard-verbose -- -tags faults -timeout 120m -count=1 ./test/faults/...
@@ -90,7 +96,7 @@ lint: $(GOLANGCI_LINT) ## Lint
 .PHONY: verify
 verify: generate lint ## Regenerate, tidy, vet, lint, architecture; fails if anything changes
 	$(GO) mod tidy
-	$(GO) vet -tags 'envtest hosts e2e faults' ./...
+	$(GO) vet -tags 'envtest hosts e2e ha faults' ./...
 	$(GO) test ./internal/architecture/...
 	hack/clean-tree.sh
 

@@ -10,7 +10,8 @@ remote() {
 	ssh -F "$SSH_CONFIG" -o ControlMaster=auto -o ControlPath="$ARTIFACTS/ssh-%C" -o ControlPersist=10 "$worker" "$@"
 }
 
-tar -C "$ARTIFACTS" --dereference -cf - bin cni | remote '
+# kubectl is for this machine.
+tar -C "$ARTIFACTS" --dereference --exclude=bin/kubectl -cf - bin cni | remote '
 	sudo mkdir -p /usr/local/bin /opt/cni/bin
 	sudo tar -C /usr/local --no-same-owner -xf - bin --transform="s,^cni,/opt/cni/bin," cni -P'
 token=$(ssh -F "$SSH_CONFIG" "$server" sudo kubeadm token create)
@@ -22,6 +23,7 @@ set -eu
 for module in overlay br_netfilter; do
 	modprobe \$module 2>/dev/null || true
 done
+printf 'overlay\nbr_netfilter\n' >/etc/modules-load.d/kubernetes.conf
 cat >/etc/sysctl.d/90-kubernetes.conf <<'FILE'
 net.ipv4.ip_forward = 1
 net.bridge.bridge-nf-call-iptables = 1
@@ -29,6 +31,10 @@ net.bridge.bridge-nf-call-ip6tables = 1
 vm.overcommit_memory = 1
 kernel.panic = 10
 kernel.panic_on_oops = 1
+net.ipv4.conf.all.route_localnet = 1
+vm.panic_on_oom = 0
+kernel.keys.root_maxkeys = 1000000
+kernel.keys.root_maxbytes = 25000000
 FILE
 sysctl -q -p /etc/sysctl.d/90-kubernetes.conf
 grep -q '$worker' /etc/hosts || echo '$ADDRESS $worker' >>/etc/hosts
@@ -89,7 +95,12 @@ RestartSec=5
 WantedBy=multi-user.target
 FILE
 : >/etc/kubernetes/resolv.conf
-echo 'cgroupDriver: cgroupfs' >/etc/kubernetes/patches/kubeletconfiguration.yaml
+cat >/etc/kubernetes/patches/kubeletconfiguration.yaml <<'FILE'
+cgroupDriver: cgroupfs
+failSwapOn: true
+maxPods: 110
+podPidsLimit: 10000
+FILE
 [ -f /sys/fs/cgroup/cgroup.controllers ] || echo 'failCgroupV1: false' >>/etc/kubernetes/patches/kubeletconfiguration.yaml
 echo '$ca' | base64 -d >/etc/kubernetes/pki/ca.crt
 cat >/etc/kubernetes/discovery.conf <<'FILE'
@@ -121,7 +132,6 @@ discovery:
   file: {kubeConfigPath: /etc/kubernetes/discovery.conf}
   tlsBootstrapToken: $token
 patches: {directory: /etc/kubernetes/patches}
-timeouts: {kubeletHealthCheck: 1m}
 FILE
 systemctl daemon-reload
 systemctl enable --now --quiet containerd

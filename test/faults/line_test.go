@@ -52,7 +52,7 @@ func TestLine(t *testing.T) {
 		{name: "CableInUpload", host: 0, node: "runtime/images/containerd/images", due: event.Progress, strike: pullCable},
 		{name: "SessionInUpload", host: 1, node: "runtime/images/containerd/images", due: event.Progress, strike: endSessions},
 		{name: "Pause", host: 1, node: "kubernetes/kubelet/kubelet/programs", due: event.Started, strike: pause},
-		{name: "SessionInCommand", host: 0, node: "kubernetes/kubeadm/kubeadm/init", due: event.Started, strike: during("kubeadm init", endSessions)},
+		{name: "SessionInCommand", host: 0, node: "kubernetes/kubeadm/kubeadm/control-plane", due: event.Started, strike: during("kubeadm init", endSessions)},
 		{name: "PowerInCommand", host: 1, node: "kubernetes/kubeadm/kubeadm/join", due: event.Started, strike: during("kubeadm join", cutPower)},
 		{name: "PowerOfAPIServer", host: 0, node: "controller/kubernetes/ready-faults-2/gate/node-faults-2", due: event.Started, strike: cutPower},
 	}

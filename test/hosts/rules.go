@@ -26,6 +26,8 @@ func Rules() []Rule {
 		{"file", `^/var/(lib/(apt|dpkg|ucf)|cache|backups)(/|$)`, packages},
 		{"file", `^/var/lib/systemd/deb-systemd-(user-)?helper-`, packages},
 		{"file", `^/etc/ld\.so\.cache$`, packages},
+		{"file", `^/etc/(passwd|shadow|group|gshadow|subuid|subgid)-$|^/run/adduser$`, "what the tools that add accounts keep of the files before"},
+		{"file", `^/tmp/apt\.(conf|data|sig)\.\w+$`, packages},
 		{"file", `^/var/lib/systemd/(random-seed$|timers(/|$))`, clock},
 		{"file", `^/var/lib/chrony/`, clock},
 		{"file", `^(/var)?/tmp/systemd-private-`, onDemand},

@@ -1,0 +1,284 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build ha
+
+package ha
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/test/hosts"
+	"github.com/mensylisir/cluster-api-provider-kubexm/test/smoke/proof"
+)
+
+const (
+	clusterName = "ha"
+	// creating is how long a cluster may take, with some to spare for machines that have other things to do.
+	creating = 20 * time.Minute
+	// stopping is how long the end of everything may take.
+	stopping = 2 * time.Minute
+)
+
+// cluster is one that kubexm makes of a pool of hosts, and what the hosts were before.
+type cluster struct {
+	t      *testing.T
+	dir    string
+	pool   *hosts.Pool
+	before map[string]hosts.Snapshot
+	config string
+	bundle string
+}
+
+// start makes hosts, and writes the config file: in it $1, $2, … are the hosts' names and $VIP is an address of their network
+// that nobody has. Where it has $ETCD, the URL of an etcd of others, one is started; $DIR is where what trusts it lies.
+func start(t *testing.T, pool string, count int, spec string) *cluster {
+	t.Helper()
+	// Not t.TempDir, which has the test's name in it: paths are given in flags and files where commas mean something.
+	dir, err := os.MkdirTemp("", "kubexm-ha-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("state and logs are left in %s", dir)
+		} else if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	c := &cluster{t: t, dir: dir, before: map[string]hosts.Snapshot{}}
+	if c.bundle, err = filepath.Abs(cmp.Or(os.Getenv("KUBEXM_BUNDLE"), filepath.Join("..", "..", "build", "bundle"))); err != nil {
+		t.Fatal(err)
+	}
+	var subnet netip.Prefix
+	if text := os.Getenv("HA_SUBNET"); text != "" {
+		if subnet, err = netip.ParsePrefix(text); err != nil {
+			t.Fatalf("HA_SUBNET: %v", err)
+		}
+	}
+	// What an earlier run that was killed has left.
+	if err := hosts.Remove(t.Context(), pool); err != nil {
+		t.Fatal(err)
+	}
+	c.pool, err = hosts.Start(t.Context(), hosts.Options{
+		Name: pool, Count: count, Subnet: subnet, Dir: filepath.Join(c.dir, "hosts"), Log: t.Logf,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), stopping)
+		defer cancel()
+		if err := c.pool.Stop(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	c.before = c.snapshots()
+	c.config = filepath.Join(c.dir, "config.yaml")
+	if strings.Contains(spec, "$ETCD") {
+		spec = strings.NewReplacer("$ETCD", c.externalEtcd(t), "$DIR", c.dir).Replace(spec)
+	}
+	c.write(spec)
+	return c
+}
+
+// write writes the config file. It has the hosts that the specification speaks of.
+func (c *cluster) write(spec string) {
+	c.t.Helper()
+	first := c.pool.Hosts[0]
+	network := first.Address[:strings.LastIndex(first.Address, ".")]
+	var file strings.Builder
+	fmt.Fprintf(&file, "apiVersion: kubexm.mensylisir.io/v1alpha1\nkind: Cluster\nmetadata: {name: %s}\nspec:\n  hosts:\n", clusterName)
+	replace := []string{"$VIP", network + ".200"}
+	for i, h := range c.pool.Hosts {
+		if !strings.Contains(spec, fmt.Sprintf("$%d", i+1)) {
+			continue
+		}
+		fmt.Fprintf(&file, "  - {name: %s, address: %s, user: %s, privateKeyPath: %q}\n", h.Name, h.Address, h.User, h.KeyPath)
+		replace = append(replace, fmt.Sprintf("$%d", i+1), h.Name)
+	}
+	file.WriteString(strings.NewReplacer(replace...).Replace(spec))
+	if err := os.WriteFile(c.config, []byte(file.String()), 0o600); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// kubexm runs the program, and returns what it prints.
+func (c *cluster) kubexm(args ...string) string {
+	c.t.Helper()
+	program, err := filepath.Abs(cmp.Or(os.Getenv("KUBEXM"), filepath.Join("..", "..", "bin", "kubexm")))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(c.t.Context(), creating)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Dir = c.dir
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	began := time.Now()
+	if err := cmd.Run(); err != nil {
+		c.t.Fatalf("kubexm %s: %v\n%s", strings.Join(args[:2], " "), err, out.String())
+	}
+	c.t.Logf("kubexm %s: %.1f s", strings.Join(args[:2], " "), time.Since(began).Seconds())
+	return out.String()
+}
+
+// create makes the cluster what the config file says.
+func (c *cluster) create() string {
+	c.t.Helper()
+	return c.kubexm("create", "cluster", "-f", c.config, "--bundle", c.bundle, "--known-hosts", filepath.Join(c.dir, "hosts", "known_hosts"), "--yes")
+}
+
+// staysAsItIs wants nothing to be changed when the same is asked again.
+func (c *cluster) staysAsItIs() {
+	c.t.Helper()
+	if out := c.create(); !strings.Contains(out, "0 changes") {
+		c.t.Errorf("a second create changes something:\n%s", out)
+	}
+}
+
+// renews makes all certificates anew while the cluster runs.
+func (c *cluster) renews() {
+	c.t.Helper()
+	before := c.certificates()
+	c.kubexm("certs", "renew", "all", "-f", c.config, "--known-hosts", filepath.Join(c.dir, "hosts", "known_hosts"), "--yes")
+	after := c.certificates()
+	if len(before) == 0 || len(after) != len(before) {
+		c.t.Errorf("there were %d certificates, and are %d", len(before), len(after))
+	}
+	renewed := 0
+	for name, ends := range before {
+		if after[name].After(ends) {
+			renewed++
+		} else if strings.HasSuffix(name, "/pki/apiserver.crt") {
+			c.t.Errorf("%s ended %s, and ends %s", name, ends, after[name])
+		}
+	}
+	// Those that the kubelet makes for itself, and those of an etcd of others, are not ours.
+	c.t.Logf("%d of %d certificates were renewed", renewed, len(before))
+}
+
+// certificates are the ends of all, by host and file.
+func (c *cluster) certificates() map[string]time.Time {
+	c.t.Helper()
+	out := c.kubexm("certs", "check", "-f", c.config, "--known-hosts", filepath.Join(c.dir, "hosts", "known_hosts"), "-o", "json")
+	var listed []struct {
+		Host      string    `json:"host"`
+		Path      string    `json:"path"`
+		Authority bool      `json:"authority"`
+		NotAfter  time.Time `json:"notAfter"`
+	}
+	if err := json.Unmarshal([]byte(out[strings.Index(out, "["):]), &listed); err != nil {
+		c.t.Fatalf("%v\n%s", err, out)
+	}
+	ends := map[string]time.Time{}
+	for _, l := range listed {
+		if !l.Authority {
+			ends[l.Host+" "+l.Path] = l.NotAfter
+		}
+	}
+	return ends
+}
+
+// givesBack deletes the cluster, and compares its hosts with what they were before.
+func (c *cluster) givesBack() {
+	c.t.Helper()
+	c.kubexm("delete", "cluster", clusterName, "--yes")
+	differences := c.differences()
+	if len(differences) > 0 {
+		// A look at a host under load was seen to miss a line; what is really there is there the next time too.
+		c.t.Logf("looking once more, because of\n%s", strings.Join(differences, "\n"))
+		differences = c.differences()
+	}
+	for _, d := range differences {
+		c.t.Error(d)
+	}
+}
+
+// differences are how hosts are not as they were.
+func (c *cluster) differences() []string {
+	c.t.Helper()
+	var all []string
+	now := c.snapshots()
+	for name, before := range c.before {
+		for _, d := range hosts.Diff(before, now[name]) {
+			all = append(all, fmt.Sprintf("host %s is not as it was: %s", name, d))
+		}
+	}
+	return all
+}
+
+// api is the cluster's, for a client that gives up after so long.
+func (c *cluster) api(patience time.Duration) kubernetes.Interface {
+	c.t.Helper()
+	client, err := kubernetes.NewForConfig(c.rest(patience))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return client
+}
+
+func (c *cluster) rest(patience time.Duration) *rest.Config {
+	c.t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(c.dir, ".kubexm", clusterName, "kubeconfig"))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	config.Timeout = patience
+	return config
+}
+
+// works proves the cluster by pods.
+func (c *cluster) works() {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(c.t.Context(), 5*time.Minute)
+	defer cancel()
+	var said bytes.Buffer
+	of := proof.Cluster{Client: c.api(10 * time.Second), Bundle: c.bundle, SSHConfig: filepath.Join(c.dir, "hosts", "ssh_config"), Out: &said}
+	if err := of.Prove(ctx); err != nil {
+		c.t.Fatalf("%v\n%s", err, said.String())
+	}
+	c.t.Log("\n" + said.String())
+}
+
+// snapshots are taken of all hosts at once.
+func (c *cluster) snapshots() map[string]hosts.Snapshot {
+	c.t.Helper()
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	taken := map[string]hosts.Snapshot{}
+	for _, h := range c.pool.Hosts {
+		all.Go(func() {
+			s, err := h.Snapshot(c.t.Context())
+			if err != nil {
+				c.t.Error(err)
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			taken[h.Name] = s
+		})
+	}
+	all.Wait()
+	if len(taken) != len(c.pool.Hosts) {
+		c.t.FailNow()
+	}
+	return taken
+}
