@@ -368,6 +368,27 @@ func TestMembersComeAndGo(t *testing.T) {
 	leader.must(etcd.Members(leader.without(other.settings.Name)), "is a member still")
 }
 
+// Whoever cannot join is told who keeps them waiting.
+func TestJoinsWait(t *testing.T) {
+	all := processes(t, 3, spec.Etcd{})
+	n1, n2, n3 := all[0], all[1], all[2]
+	second := fmt.Sprintf("n2 (https://%s:2380)", n2.address)
+	n1.must(n1.member(), "no voting member answers here")
+	// Cut off as soon as it was announced.
+	n1.ctl("member", "add", "n2", "--learner", "--peer-urls=https://"+n2.address+":2380")
+	n3.refuses(n3.member(), "n3 waits for "+second+": etcd takes one new member at a time")
+	if got := n1.members(); got != "* n1" {
+		t.Errorf("the members are %q", got)
+	}
+	n2.must(n2.member(), "no voting member answers here")
+
+	n2.stop()
+	n3.refuses(n3.member(), "These do not answer: "+second)
+	n2.must(n2.member(), "no voting member answers here")
+	n3.must(n3.member(), "no voting member answers here")
+	n3.wantThree()
+}
+
 func TestRestarts(t *testing.T) {
 	all := processes(t, 3, spec.Etcd{})
 	for _, p := range all {
@@ -443,7 +464,7 @@ func TestMaintenance(t *testing.T) {
 	leader.must(etcd.Maintenance(leader.settings), "has reached its quota")
 	other.ctl("put", "large", "small")
 
-	for range 8 {
+	for range 6 { // with room to spare below the quota: pages are freed a little after they are replaced
 		if out, err := leader.put1MiB(); err != nil {
 			t.Fatal(out)
 		}
@@ -459,5 +480,5 @@ func TestMaintenance(t *testing.T) {
 		leader = other
 	}
 	leader.must(etcd.Maintenance(leader.settings), "") // small things are left alone
-	leader.must(etcd.Maintenance(leader.settings), "is more than half free", "loose=4000000")
+	leader.must(etcd.Maintenance(leader.settings), "is more than half free", "loose=2000000")
 }
