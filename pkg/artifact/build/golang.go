@@ -28,6 +28,9 @@ type Go struct {
 	LocalReplacements string `json:"localReplacements,omitempty"`
 	// Replace forces versions of dependencies.
 	Replace []Module `json:"replace,omitempty"`
+	// LeaveOut are packages of the modules that are compiled as if they were empty. They must be imported for their effect
+	// only, as plugins are.
+	LeaveOut []string `json:"leaveOut,omitempty"`
 	// Programs are the main packages, by the name that the program gets.
 	Programs map[string]string `json:"programs"`
 	// Cgo needs a C compiler, and so builds for this machine's own architecture only.
@@ -77,6 +80,7 @@ func (g Go) prepare(ctx context.Context, job Job, sums []string) error {
 	upstream := make([]*modfile.File, 0, len(g.Modules))
 	sumFiles := make([][]byte, 0, len(g.Modules)+1)
 	sumFiles = append(sumFiles, []byte(strings.Join(sums, "\n")))
+	var trimmed []Module // their versions are directories
 	for i, m := range g.Modules {
 		job.report("fetching modules", i, len(g.Modules))
 		src, err := download(ctx, job.Work, m, sums)
@@ -92,13 +96,18 @@ func (g Go) prepare(ctx context.Context, job Job, sums []string) error {
 			return fmt.Errorf("module %s: %w", m, err)
 		}
 		upstream = append(upstream, f)
+		if dir, err := leaveOut(job.Work, m, src.Dir, g.LeaveOut); err != nil {
+			return err
+		} else if dir != "" {
+			trimmed = append(trimmed, Module{Path: m.Path, Version: dir})
+		}
 		own, err := os.ReadFile(filepath.Join(src.Dir, "go.sum"))
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
 		sumFiles = append(sumFiles, own)
 	}
-	data, err := moduleFile(g.Modules, upstream, g.LocalReplacements, g.Replace)
+	data, err := moduleFile(g.Modules, upstream, g.LocalReplacements, append(slices.Clone(g.Replace), trimmed...))
 	if err != nil {
 		return fmt.Errorf("go.mod for %v: %w", g.Modules, err)
 	}
@@ -162,6 +171,11 @@ func programName(pkg string) string {
 func (g Go) Validate() error {
 	if len(g.Modules) == 0 || len(g.Programs) == 0 {
 		return errors.New("modules and programs must not be empty")
+	}
+	for _, pkg := range g.LeaveOut {
+		if !slices.ContainsFunc(g.Modules, func(m Module) bool { return strings.HasPrefix(pkg, m.Path+"/") }) {
+			return fmt.Errorf("package %s, which is to be left out, is in none of the modules", pkg)
+		}
 	}
 	written := map[string]string{}
 	for name, pkg := range g.Programs {

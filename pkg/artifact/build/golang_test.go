@@ -23,12 +23,16 @@ var hello = map[string]string{
 	"go.mod": "module example.com/hello/v2\n\ngo 1.24\n\nrequire example.com/greeting v1.0.0\n\nreplace example.com/greeting => ./greeting\n",
 	"main.go": `package main
 
-import "example.com/greeting"
+import (
+	"example.com/greeting"
+	_ "example.com/hello/v2/cloud"
+)
 
 var version string
 
 func main() { println(greeting.Text, version) }
 `,
+	"cloud/cloud.go":                "package cloud\n\nimport _ \"example.com/vendor\"\n", // which nobody publishes
 	"c/hello.c":                     "#include <stdio.h>\nint main(void) { printf(\"hello %s\\n\", VERSION); return 0; }\n",
 	"charts/hello/Chart.yaml":       "name: hello\nversion: v2.0.1\n",
 	"charts/hello/values.yaml":      "a: b\n",
@@ -94,6 +98,7 @@ func helloProgram() Go {
 	return Go{
 		Modules:           []Module{{Path: "example.com/hello/v2", Version: "v2.0.1"}},
 		LocalReplacements: "v1.0.0",
+		LeaveOut:          []string{"example.com/hello/v2/cloud"},
 		Programs:          map[string]string{"greet": "example.com/hello/v2"},
 		Variables:         map[string]string{"main.version": "v2.0.1"},
 	}
@@ -153,6 +158,12 @@ func TestGoRunRefuses(t *testing.T) {
 		"no such package": {
 			func(g *Go) { g.Programs = map[string]string{"x": "example.com/hello/v2/none"} }, nil, "example.com/hello/v2/none",
 		},
+		"nothing left out": {
+			func(g *Go) { g.LeaveOut = nil }, nil, "example.com/vendor",
+		},
+		"nothing to leave out": {
+			func(g *Go) { g.LeaveOut = []string{"example.com/hello/v2/none"} }, nil, "example.com/hello/v2/none",
+		},
 		"no such dependency": {
 			func(g *Go) {
 				g.LocalReplacements = ""
@@ -211,6 +222,7 @@ func TestGoValidate(t *testing.T) {
 		"modules and programs":           {},
 		"writes both to the same file":   {Modules: modules, Programs: map[string]string{"a": "example.com/x/tool", "b": "example.com/y/tool"}},
 		"its name is the file of":        {Modules: modules, Programs: map[string]string{"a": "example.com/x/b", "b": "example.com/x/c"}},
+		"is in none of the modules":      {Modules: modules, Programs: map[string]string{"a": "example.com/a"}, LeaveOut: []string{"example.com/y/z"}},
 		"neither space nor quote may be": {Modules: modules, Programs: map[string]string{"a": "example.com/a"}, Variables: map[string]string{"main.x": "a b"}},
 	} {
 		if err := g.Validate(); err == nil || !strings.Contains(err.Error(), want) {

@@ -7,8 +7,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"golang.org/x/mod/modfile"
 )
@@ -66,7 +72,7 @@ func download(ctx context.Context, dir string, m Module, sums []string) (source,
 // moduleFile is the go.mod of a module made for one build. Only a main module's go line, godebug lines and replacements
 // take effect, so they are taken over from the modules that are built: the programs come out as upstream's own would.
 // localVersion stands in for replacements by a local directory, which a published module does not carry; if it is empty those
-// are dropped and the version that the module requires is used.
+// are dropped and the version that the module requires is used. A version in replace may be a directory of the build (./trimmed).
 func moduleFile(modules []Module, upstream []*modfile.File, localVersion string, replace []Module) ([]byte, error) {
 	f := new(modfile.File)
 	if err := f.AddModuleStmt("kubexm.build"); err != nil {
@@ -101,12 +107,58 @@ func moduleFile(modules []Module, upstream []*modfile.File, localVersion string,
 		}
 	}
 	for _, r := range replace {
-		if err := f.AddReplace(r.Path, "", r.Path, r.Version); err != nil {
+		path, version := r.Path, r.Version
+		if modfile.IsDirectoryPath(version) {
+			path, version = version, ""
+		}
+		if err := f.AddReplace(r.Path, "", path, version); err != nil {
 			return nil, err
 		}
 	}
 	f.Cleanup()
 	return f.Format()
+}
+
+// leaveOut copies the module from dir into work with those of the packages empty that are its own, and returns where to, relative
+// to work; "" if none is. The module cache itself cannot be overlaid.
+func leaveOut(work string, m Module, dir string, packages []string) (string, error) {
+	var copied string
+	for _, pkg := range packages {
+		inner, ok := strings.CutPrefix(pkg, m.Path+"/")
+		if !ok {
+			continue
+		}
+		if copied == "" {
+			copied = "./trimmed/" + strings.ReplaceAll(m.Path, "/", "_")
+			if err := os.CopyFS(filepath.Join(work, copied), os.DirFS(dir)); err != nil {
+				return "", err
+			}
+		}
+		if err := emptyPackage(filepath.Join(work, copied, filepath.FromSlash(inner))); err != nil {
+			return "", fmt.Errorf("package %s, which is to be left out: %w", pkg, err)
+		}
+	}
+	return copied, nil
+}
+
+func emptyPackage(dir string) error {
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		return err
+	}
+	if len(files) == 0 {
+		return errors.New("it has no Go files")
+	}
+	clause, err := parser.ParseFile(token.NewFileSet(), files[0], nil, parser.PackageClauseOnly)
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		if err := os.Remove(file); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(filepath.Join(dir, "empty.go"), []byte("package "+strings.TrimSuffix(clause.Name.Name, "_test")+"\n"), 0o644)
 }
 
 // sumFile joins go.sum files. The modules' own sums come along so that what they were tested with is checked even where
