@@ -40,6 +40,8 @@ const (
 	farAway = 12 * time.Millisecond
 	// maxStripes bounds the channels of one transfer, so that others find some.
 	maxStripes = 4
+	// stretch is after how much the host begins to write to its disk what has arrived, in bytes.
+	stretch = 32 << 20
 	// copyBuffer is the memory that a stream takes, in bytes.
 	copyBuffer = 256 << 10
 )
@@ -329,17 +331,19 @@ type sourceError struct {
 func (e *sourceError) Error() string { return "content " + e.name + ": " + e.err.Error() }
 func (e *sourceError) Unwrap() error { return e.err }
 
-// sendPart writes a part as t_receive takes it.
+// sendPart writes a part as t_receive takes it. A stretch is a whole number of buffers.
 func sendPart(to io.Writer, p part, buffer []byte) error {
 	source, err := p.open()
 	if err != nil {
 		return &sourceError{p.blob.Name, err}
 	}
 	defer source.Close()
-	if _, err := fmt.Fprintf(to, "%s %d %d\n", p.name(), p.offset, p.length); err != nil {
-		return err
-	}
 	for left := p.length; left > 0; {
+		if done := p.length - left; done%stretch == 0 {
+			if _, err := fmt.Fprintf(to, "%s %d %d\n", p.name(), p.offset+done, min(left, stretch)); err != nil {
+				return err
+			}
+		}
 		n, err := io.ReadFull(source, buffer[:min(left, int64(len(buffer)))])
 		if err != nil {
 			return &sourceError{p.blob.Name, fmt.Errorf("%d of %d bytes: %w", p.length-left+int64(n), p.length, err)}

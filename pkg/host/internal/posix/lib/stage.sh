@@ -27,11 +27,17 @@ t_sha256() {
 	printf '%s\n' "${sum%% *}"
 }
 
-# Receive pieces from standard input: name, offset and length of each on a line, then its bytes. The line "end" ends it.
+# Receive pieces from standard input: name, offset and length of each on a line, then its bytes. The line "end" ends it. The
+# disk writes what has come while more comes: otherwise all of it is left for the sync at the end.
 t_receive() {
+	writing=
 	while read -r name offset count; do
 		[ "$name" != end ] || return 0
 		dd of="$S/staging/$name.part" bs=256k seek="$offset" count="$count" iflag=fullblock,count_bytes oflag=seek_bytes conv=notrunc status=none || return
+		if [ "$count" -ge 4194304 ] && ! { [ -n "$writing" ] && kill -0 "$writing" 2>/dev/null; }; then
+			sync -d "$S/staging/$name.part" >/dev/null 2>&1 &
+			writing=$!
+		fi
 	done
 	return 1
 }
