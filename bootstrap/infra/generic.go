@@ -16,6 +16,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/controllers/external"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
 // generic is any infrastructure that keeps Cluster API's contract for infrastructure machines: status.addresses and
@@ -49,11 +51,10 @@ func (g *generic) Host(ctx context.Context, s Subject) (*Host, error) {
 		ProviderID: cmp.Or(providerID, s.Machine.Spec.ProviderID),
 		Port:       ssh.Port, User: ssh.User, Credentials: ssh.CredentialsRef.Name, HostKeys: ssh.HostKeys,
 	}
-	internal := ipv4(addresses, clusterv1.MachineInternalIP)
-	h.Internal = internal
-	for _, candidates := range [][]string{ipv4(addresses, clusterv1.MachineExternalIP), internal} {
-		if h.Address == "" && len(candidates) > 0 {
-			h.Address = candidates[0]
+	h.Internal = reachable(addresses, clusterv1.MachineInternalIP)
+	for _, candidate := range append(reachable(addresses, clusterv1.MachineExternalIP), h.Internal...) {
+		if h.Address == "" && spec.FamilyOf(candidate) == spec.IPv4 {
+			h.Address = candidate
 		}
 	}
 	if h.Address == "" {
@@ -90,12 +91,12 @@ func contractFields(object *unstructured.Unstructured) (clusterv1.MachineAddress
 	return machine.Status.Addresses, machine.Spec.ProviderID, err
 }
 
-// ipv4 are the IPv4 addresses of a kind.
-func ipv4(addresses clusterv1.MachineAddresses, kind clusterv1.MachineAddressType) []string {
+// reachable are the addresses of a kind at which others may reach the host.
+func reachable(addresses clusterv1.MachineAddresses, kind clusterv1.MachineAddressType) []string {
 	var found []string
 	for _, a := range addresses {
-		if ip, err := netip.ParseAddr(a.Address); a.Type == kind && err == nil && ip.Is4() && !ip.IsLoopback() {
-			found = append(found, a.Address)
+		if ip, err := netip.ParseAddr(a.Address); a.Type == kind && err == nil && ip.IsGlobalUnicast() {
+			found = append(found, ip.Unmap().String())
 		}
 	}
 	return found

@@ -51,6 +51,15 @@ func TestGenericHost(t *testing.T) {
 				User: "ops", Credentials: "ssh", HostKeys: []string{"SHA256:x"},
 			},
 		},
+		"addresses of both families": {
+			object: foreign(nil, map[string]any{"addresses": addresses(
+				"InternalIP", "FD00::5", "InternalIP", "10.0.0.5", "ExternalIP", "2001:db8::5")}),
+			ssh: ssh,
+			want: &infra.Host{
+				Name: "prod-x", Address: "10.0.0.5", Port: 2222, Internal: []string{"fd00::5", "10.0.0.5"},
+				User: "ops", Credentials: "ssh", HostKeys: []string{"SHA256:x"},
+			},
+		},
 		"no address yet":     {object: foreign(nil, nil), ssh: ssh, err: new(*infra.NotYet)},
 		"no way to log in":   {object: foreign(nil, nil), err: new(*infra.NotYet)},
 		"the object is gone": {ssh: ssh, err: new(*infra.Lost)},

@@ -67,6 +67,9 @@ type System struct {
 	Addresses []string `json:"addresses,omitempty"`
 	// DefaultInterface has the IPv4 default route.
 	DefaultInterface string `json:"defaultInterface,omitempty"`
+	// DefaultIPv6 is the lowest of the global IPv6 addresses of that interface that last: neither temporary (RFC 8981) nor
+	// deprecated.
+	DefaultIPv6 string `json:"defaultIPv6,omitempty"`
 	// HostnameAddresses is what the host's own name resolves to on the host.
 	HostnameAddresses []string `json:"hostnameAddresses,omitempty"`
 	// Nameservers of /etc/resolv.conf, and of systemd-resolved's own file where that is in use.

@@ -28,9 +28,12 @@ import (
 )
 
 const (
-	// abandonedAfter is when an unfinished release counts as left behind by a process that died. Nothing is waited for
-	// during a release, so a living one takes seconds.
+	// abandonedAfter is when an unfinished release that others began counts as left behind by a process that died. Nothing
+	// is waited for during a release, so a living one takes seconds.
 	abandonedAfter = 2 * time.Minute
+	// attemptLabel is a release's label with the attempt of ours that made the revision. Helm hands it on to revisions that
+	// others make.
+	attemptLabel = "kubexm.mensylisir.io/attempt"
 	// releaseTimeout bounds one release's hooks where the context has no deadline.
 	releaseTimeout = 5 * time.Minute
 	// afterwards is how long a release may take to put its failure on record after the context has ended.
@@ -60,18 +63,21 @@ func (c *Cluster) ReleaseDiffers(ctx context.Context, r step.HelmRelease) (strin
 }
 
 // InstallRelease makes the Helm release deployed with exactly this chart and these values: it installs or upgrades, and
-// does not wait for what is in it to become ready. What a process that died has left unfinished is taken over; a
-// release that another client is at work on is waited for.
+// does not wait for what is in it to become ready. What a process that died has left unfinished is taken over, at once
+// where it was one of ours; a release that another client is at work on is waited for.
 func (c *Cluster) InstallRelease(ctx context.Context, r step.HelmRelease) error {
 	want, err := read(r)
 	if err != nil {
 		return err
 	}
-	config, err := c.helm(ctx, r.Namespace)
+	err = c.alone(ctx, want, func(ctx context.Context, attempt string) error {
+		config, err := c.helm(ctx, r.Namespace)
+		if err != nil {
+			return err
+		}
+		return want.install(ctx, config, c, attempt)
+	})
 	if err != nil {
-		return c.fail(err, "%s", want)
-	}
-	if err := want.install(ctx, config, c); err != nil {
 		return c.fail(err, "%s", want)
 	}
 	return nil
@@ -177,8 +183,8 @@ func differingPaths(a, b map[string]any, at string) []string {
 	return paths
 }
 
-// install makes d so.
-func (d *desired) install(ctx context.Context, config *action.Configuration, c *Cluster) error {
+// install makes d so. It must be alone, by the name of attempt.
+func (d *desired) install(ctx context.Context, config *action.Configuration, c *Cluster, attempt string) error {
 	is, err := d.settle(ctx, config)
 	if err != nil {
 		return err
@@ -195,6 +201,7 @@ func (d *desired) install(ctx context.Context, config *action.Configuration, c *
 		install := action.NewInstall(config)
 		install.ReleaseName, install.Namespace, install.CreateNamespace = d.name, d.namespace, true
 		install.Description, install.Timeout = d.description, timeLeft(ctx)
+		install.Labels = map[string]string{attemptLabel: attempt}
 		install.DisableOpenAPIValidation = true // the server validates; its schema is megabytes
 		_, err := run(ctx, func() (*release.Release, error) { return install.Run(d.chart, d.values) })
 		return err
@@ -208,6 +215,7 @@ func (d *desired) install(ctx context.Context, config *action.Configuration, c *
 	upgrade := action.NewUpgrade(config)
 	upgrade.Namespace, upgrade.ResetValues, upgrade.MaxHistory = d.namespace, true, keptRevisions
 	upgrade.Description, upgrade.Timeout = d.description, timeLeft(ctx)
+	upgrade.Labels = map[string]string{attemptLabel: attempt}
 	upgrade.DisableOpenAPIValidation = true
 	_, err = run(ctx, func() (*release.Release, error) { return upgrade.Run(d.name, d.chart, d.values) })
 	return err
@@ -221,8 +229,12 @@ func (d *desired) settle(ctx context.Context, config *action.Configuration) (*re
 		if err != nil || is == nil || !is.Info.Status.IsPending() {
 			return is, err
 		}
+		abandoned, err := bounded(ctx, func() (bool, error) { return begunByUs(config, is) })
+		if err != nil {
+			return nil, err
+		}
 		left := abandonedAfter - time.Since(is.Info.LastDeployed.Time)
-		if left <= 0 {
+		if abandoned || left <= 0 {
 			is.SetStatus(release.StatusFailed, fmt.Sprintf("Was %s when its client died; taken over by kubexm", is.Info.Status))
 			return is, config.Releases.Update(is)
 		}
@@ -233,6 +245,28 @@ func (d *desired) settle(ctx context.Context, config *action.Configuration) (*re
 		case <-time.After(min(left, time.Second)):
 		}
 	}
+}
+
+// begunByUs reports whether it was an attempt of ours that began a pending revision: one whose name no other revision has,
+// from which it could have been handed on. We are alone, so that attempt is over.
+func begunByUs(config *action.Configuration, is *release.Release) (bool, error) {
+	attempt := is.Labels[attemptLabel]
+	if attempt == "" || is.Info.Status == release.StatusPendingRollback {
+		return false, nil
+	}
+	revisions, err := config.Releases.History(is.Name)
+	if err != nil {
+		return false, err
+	}
+	// Old revisions go, but the one before the newest does not, and it is that one whose labels are handed on.
+	before := is.Version == 1
+	for _, r := range revisions {
+		if r.Version != is.Version && r.Labels[attemptLabel] == attempt {
+			return false, nil
+		}
+		before = before || r.Version == is.Version-1
+	}
+	return before, nil
 }
 
 // timeLeft is how long hooks may take.

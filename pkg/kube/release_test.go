@@ -22,11 +22,13 @@ import (
 	"helm.sh/helm/v3/pkg/storage/driver"
 	helmtime "helm.sh/helm/v3/pkg/time"
 	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/ptr"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/kube"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
@@ -230,10 +232,11 @@ func TestReleaseAfterAKill(t *testing.T) {
 func TestReleaseOfAnotherClient(t *testing.T) {
 	b := newBench(t, "busy")
 	b.install(b.release(configMapChart, "word: mine"))
-	busy := b.last()
+	busy := b.last() // whose labels an upgrade takes over
+	busy.Version++
 	busy.SetStatus(release.StatusPendingUpgrade, "Preparing upgrade")
 	busy.Info.LastDeployed = helmtime.Now()
-	if err := b.records().Update(busy); err != nil {
+	if err := b.records().Create(busy); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
@@ -253,6 +256,93 @@ func TestReleaseOfAnotherClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.word("mine at last")
+}
+
+// TestReleaseAfterOurOwnKill leaves the record that an attempt of ours has just begun, and the Lease that it had.
+func TestReleaseAfterOurOwnKill(t *testing.T) {
+	for name, status := range map[string]release.Status{"install": release.StatusPendingInstall, "upgrade": release.StatusPendingUpgrade} {
+		for _, held := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, its Lease held %t", name, held), func(t *testing.T) {
+				t.Parallel()
+				b := newBench(t, fmt.Sprintf("ours-%s-%t", name, held))
+				if status == release.StatusPendingUpgrade {
+					b.install(b.release(configMapChart, "word: earlier"))
+				}
+				b.install(b.release(configMapChart, "word: killed"))
+				left := b.last()
+				left.SetStatus(status, "underway")
+				left.Info.LastDeployed = helmtime.Now()
+				if err := b.records().Update(left); err != nil {
+					t.Fatal(err)
+				}
+				leases := b.client.CoordinationV1().Leases(metav1.NamespaceSystem)
+				lease := must[*coordinationv1.Lease](t)(leases.Get(t.Context(), "kubexm.release."+b.name+".r", metav1.GetOptions{}))
+				if *lease.Spec.HolderIdentity != "" {
+					t.Errorf("%s has the Lease when nobody is at work", *lease.Spec.HolderIdentity)
+				}
+				if held {
+					now := metav1.NowMicro()
+					lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds, lease.Spec.RenewTime = ptr.To("killed"), ptr.To[int32](10), &now
+					must[*coordinationv1.Lease](t)(leases.Update(t.Context(), lease, metav1.UpdateOptions{}))
+					// For as long as it may live, it is left alone.
+					ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+					defer cancel()
+					wantError(t, b.cluster.InstallRelease(ctx, b.release(configMapChart, "word: too early")), "another run of kubexm", "kube-system/kubexm.release.")
+					b.word("killed")
+				}
+				// Less than a record of somebody else must age.
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				want := b.release(configMapChart, "word: recovered")
+				if err := b.cluster.InstallRelease(ctx, want); err != nil {
+					t.Fatal(err)
+				}
+				b.differs(want, "")
+				b.word("recovered")
+			})
+		}
+	}
+}
+
+// Several control plane hosts bring the same release about at the same time.
+func TestReleaseByMany(t *testing.T) {
+	b := newBench(t, "many")
+	const many = 4
+	done := make(chan error, many)
+	want := b.release(configMapChart, "word: same")
+	for range many {
+		go func() { done <- b.cluster.InstallRelease(t.Context(), want) }()
+	}
+	for range many {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	b.differs(want, "")
+	for _, r := range must[[]*release.Release](t)(b.records().History("r")) {
+		if s := r.Info.Status; s != release.StatusDeployed && s != release.StatusSuperseded {
+			t.Errorf("revision %d is %s: %s", r.Version, s, r.Info.Description)
+		}
+	}
+}
+
+// A Lease that is lost ends the work that it was for.
+func TestReleaseWithoutItsLease(t *testing.T) {
+	const hook = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: hook, annotations: {helm.sh/hook: pre-install}}\n" +
+		"spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: a}]}}}\n"
+	b := newBench(t, "lost")
+	done := make(chan error, 1)
+	go func() {
+		done <- b.cluster.InstallRelease(t.Context(), b.release(configMapChart.with(files{"templates/hook.yaml": hook}), ""))
+	}()
+	waitForJob(t, b, "")
+	leases := b.client.CoordinationV1().Leases(metav1.NamespaceSystem)
+	patch := []byte(`{"spec":{"holderIdentity":"another","leaseDurationSeconds":3600}}`)
+	must[*coordinationv1.Lease](t)(leases.Patch(t.Context(), "kubexm.release.lost.r", types.MergePatchType, patch, metav1.PatchOptions{}))
+	wantError(t, <-done, "its Lease could not be renewed")
+	if last := b.last(); last.Info.Status != release.StatusFailed {
+		t.Errorf("the release is %s: %s", last.Info.Status, last.Info.Description)
+	}
 }
 
 // TestReleaseCutOff ends the context while a hook runs that never comes to an end: nothing runs Jobs here.

@@ -5,6 +5,8 @@ package preflight
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
@@ -27,9 +29,10 @@ func subjects() []subject {
 		{name: "kernel", query: kernelQuery, find: kernel},
 		{name: "container", find: container},
 		{name: "hostname", find: hostname},
-		{name: "network", find: network},
+		{name: "network", query: networkQuery, find: network},
 		{name: "time", find: timeSync},
 		{name: "installation", query: installationQuery, find: installation},
+		{name: "runtime", query: runtimeQuery, find: containerRuntime},
 		{name: "ports", query: portsQuery, find: ports},
 		{name: "resolv", query: resolvQuery, find: resolv},
 		{name: "selinux", find: selinux},
@@ -48,6 +51,11 @@ type report struct {
 
 // ours reports whether we have changed the host before: what is found there then may be our own work.
 func (r *report) ours() bool { return r.f.UndoEntries > 0 || len(r.f.Journal) > 0 }
+
+// runs reports whether a process of that name, of at most 15 bytes, runs.
+func (r *report) runs(name string) bool {
+	return slices.Contains(strings.Fields(string(r.f.Commands[processes].Stdout)), name)
+}
 
 func (r *report) error(cause, remedy string) { r.add(Error, cause, remedy) }
 

@@ -43,10 +43,6 @@ func checkCluster(targets []spec.Target, facts map[string]*host.Facts) []Problem
 				add(t, "identity", Error, fmt.Sprintf("it has the same /etc/machine-id as %s: network devices of both get the same hardware address", other.Host.Name),
 					"on one of them, run rm /etc/machine-id && systemd-machine-id-setup, and restart it")
 			}
-			if name := f.System.Hostname; name == of.System.Hostname {
-				add(t, "hostname", Warning, fmt.Sprintf("its own name %s is that of %s too", name, other.Host.Name),
-					fmt.Sprintf("on the host, run hostnamectl set-hostname %s", t.Host.Name))
-			}
 			if a, err := netip.ParseAddr(t.Host.NodeAddress()); err == nil && slices.Contains(addresses(of.System.Addresses), a) {
 				add(t, "network", Error, fmt.Sprintf("its address %s is an address of %s too", a, other.Host.Name), "give each host an address of its own")
 			}

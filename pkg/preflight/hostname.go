@@ -7,16 +7,14 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
-
-	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// hostname: seed 002, Step_CheckHostname.
+// hostname: seed 002, Step_CheckHostname and Step_UpdateHostName.
 func hostname(r *report) {
-	name := r.f.System.Hostname
-	if len(validation.IsDNS1123Subdomain(name)) > 0 {
-		r.error(fmt.Sprintf("the host's own name %q is not a DNS name: it may have lower-case letters, digits, '-' and '.'", name),
-			fmt.Sprintf("on the host, run hostnamectl set-hostname %s", r.t.Host.Name))
+	name, want := r.f.System.Hostname, r.t.Host.Name
+	if name != want {
+		r.warn(fmt.Sprintf("the host calls itself %q (will be %s, restored on reset)", name, want),
+			"if other things know it by the old name, give it that name in the cluster")
 		return
 	}
 	for _, a := range addresses(r.f.System.HostnameAddresses) {

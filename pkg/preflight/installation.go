@@ -5,7 +5,6 @@ package preflight
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
@@ -47,9 +46,8 @@ func installation(r *report) {
 		found = append(found, dir+" is not empty")
 	}
 	var running []string
-	for name := range strings.Lines(string(r.f.Commands[processes].Stdout)) {
-		name = strings.TrimSpace(name)
-		if slices.Contains([]string{"kubelet", "kube-apiserver", "kube-controller", "kube-scheduler", "kube-proxy", "pause"}, name) {
+	for _, name := range []string{"kube-apiserver", "kube-controller", "kube-proxy", "kube-scheduler", "kubelet", "pause"} {
+		if r.runs(name) {
 			running = append(running, name)
 		}
 	}

@@ -19,6 +19,9 @@ const (
 	minKernel = "5.4"
 	// minNFTablesKernel is what kube-proxy's nftables mode asks for.
 	minNFTablesKernel = "5.13"
+
+	// connectionTracking is needed by kube-proxy in every mode. In a container it is not seen.
+	connectionTracking = "nf_conntrack"
 )
 
 // kernelModules are what the container runtime and the network need, and what the user asked for.
@@ -27,7 +30,7 @@ func kernelModules(t spec.Target) []string {
 	if t.Host.Role.IsNode() {
 		modules = append(modules, "overlay", "br_netfilter")
 		if t.Cluster.Kubernetes.Proxy.Mode == spec.ProxyIPVS {
-			modules = append(modules, "ip_vs", "ip_vs_rr", "nf_conntrack")
+			modules = append(modules, "ip_vs", "ip_vs_rr", connectionTracking)
 		}
 	}
 	for _, m := range t.System().Modules {
@@ -40,6 +43,9 @@ func kernelModules(t spec.Target) []string {
 
 func kernelQuery(t spec.Target) host.Query {
 	q := host.Query{Modules: kernelModules(t)}
+	if t.Host.Role.IsNode() && !slices.Contains(q.Modules, connectionTracking) {
+		q.Modules = append(q.Modules, connectionTracking)
+	}
 	for _, m := range q.Modules {
 		q.Commands = append(q.Commands, host.CommandQuery{ID: loadable(m), Argv: []string{"modprobe", "-n", "-q", "--", m}})
 	}
@@ -62,7 +68,11 @@ func kernel(r *report) {
 	case found.LessThan(version.MustParseGeneric(least)):
 		r.error(fmt.Sprintf("the kernel is %s, and %s is needed", r.f.System.Kernel, least), "install a newer kernel and restart the host")
 	}
-	for _, m := range kernelModules(r.t) {
+	modules := kernelModules(r.t)
+	if r.t.Host.Role.IsNode() && r.f.System.Container == "" && !slices.Contains(modules, connectionTracking) {
+		modules = append(modules, connectionTracking)
+	}
+	for _, m := range modules {
 		if tried, asked := r.f.Commands[loadable(m)]; !r.f.Modules[m] && (!asked || tried.ExitCode != 0) {
 			r.error(fmt.Sprintf("the kernel module %s is not loaded and cannot be", m),
 				"install the package of the kernel's modules, or use a kernel that has it")

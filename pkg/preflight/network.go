@@ -8,6 +8,9 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
 // network: the host has the address that others are told, and is in none of the cluster's own networks.
@@ -17,6 +20,7 @@ func network(r *report) {
 		r.error(fmt.Sprintf("none of the host's interfaces has its address %s; they have %s", node, strings.Join(r.f.System.Addresses, ", ")),
 			"give the address of an interface as the first of internalAddresses")
 	}
+	dualStack(r)
 	if r.ours() {
 		return // the networks of pods are there
 	}
@@ -34,6 +38,66 @@ func network(r *report) {
 			}
 		}
 	}
+}
+
+// dualStackRoutes is the ID of the command that tells IPv6 default routes.
+const dualStackRoutes = "preflight/ipv6-routes"
+
+func networkQuery(t spec.Target) host.Query {
+	if !t.Host.Role.IsNode() || !t.Cluster.Network.IsDualStack() {
+		return host.Query{}
+	}
+	return host.Query{
+		Commands: []host.CommandQuery{{ID: dualStackRoutes, Argv: []string{"ip", "-6", "-oneline", "route", "show", "default"}}},
+		Sysctls:  []string{ipv6Off, newIPv6Off},
+	}
+}
+
+// ipv6Off is what kube-proxy takes for a kernel without IPv6, and newIPv6Off keeps it off interfaces that flannel makes, even
+// where those that are there have addresses: so containers of Docker are.
+const ipv6Off, newIPv6Off = "net.ipv6.conf.all.disable_ipv6", "net.ipv6.conf.default.disable_ipv6"
+
+// dualStack: in a dual stack cluster, a Node has an address of each family on its interfaces, and flannel finds the interface to
+// send packets by in the default routes of both.
+func dualStack(r *report) {
+	if !r.t.Host.Role.IsNode() || !r.t.Cluster.Network.IsDualStack() {
+		return
+	}
+	for _, name := range []string{ipv6Off, newIPv6Off} {
+		if r.f.Sysctls[name] == "1" {
+			r.error("IPv6 is turned off by the kernel parameter "+name+", and the cluster is dual stack", "set it to 0 on the host")
+		}
+	}
+	declared := len(r.t.NodeAddresses("")) == 2
+	all, own := r.t.NodeAddresses(r.f.System.DefaultIPv6), addresses(r.f.System.Addresses)
+	second, err := netip.ParseAddr(all[len(all)-1])
+	switch {
+	case len(all) < 2:
+		r.error(fmt.Sprintf("the cluster is dual stack, and the host has no lasting global IPv6 address on its default interface %s; its interfaces have %s",
+			r.f.System.DefaultInterface, strings.Join(r.f.System.Addresses, ", ")),
+			"give the interface an IPv6 address, or name the host's in internalAddresses")
+		return
+	case declared && err == nil && len(own) > 0 && !slices.Contains(own, second):
+		r.error(fmt.Sprintf("none of the host's interfaces has its address %s; they have %s", second, strings.Join(r.f.System.Addresses, ", ")),
+			"correct it in internalAddresses")
+	}
+	routes := string(r.f.Commands[dualStackRoutes].Stdout)
+	if name := r.f.System.DefaultInterface; !slices.Contains(defaultDevices(routes), name) {
+		r.error(fmt.Sprintf("there is no IPv6 default route by the interface %s, which has that of IPv4: flannel does not start without", name),
+			"give the interface an IPv6 default route")
+	}
+}
+
+// defaultDevices are the devices of routes as "ip -oneline route" tells them.
+func defaultDevices(routes string) []string {
+	var devices []string
+	words := strings.Fields(strings.ReplaceAll(routes, "\\", " "))
+	for i, word := range words {
+		if word == "dev" && i+1 < len(words) {
+			devices = append(devices, words[i+1])
+		}
+	}
+	return devices
 }
 
 // overlapping is the first of the networks that overlaps cidr, or "".

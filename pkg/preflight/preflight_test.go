@@ -42,17 +42,31 @@ func fit() *host.Facts {
 		},
 		Paths: map[string]host.Path{
 			"/etc/resolv.conf": {Exists: true, Size: 20}, "/etc/kubernetes": {}, "/var/lib/etcd": {},
-			"/etc/machine-id": {Exists: true, Content: []byte("0123456789abcdef0123456789abcdef\n")},
+			"/etc/machine-id":                 {Exists: true, Content: []byte("0123456789abcdef0123456789abcdef\n")},
+			"/run/containerd/containerd.sock": {}, "/var/lib/containerd": {}, "/etc/containerd/config.toml": {},
+			"/etc/systemd/system/containerd.service": {}, "/usr/local/bin/containerd": {}, "/usr/local/bin/runc": {},
 		},
-		Units:   map[string]host.UnitState{"kubelet.service": {Load: "not-found"}},
-		Modules: map[string]bool{"overlay": true, "br_netfilter": true},
+		Units: map[string]host.UnitState{
+			"kubelet.service": {Load: "not-found"}, "containerd.service": {Load: "not-found"}, "docker.service": {Load: "not-found"},
+		},
+		Modules: map[string]bool{"overlay": true, "br_netfilter": true, "nf_conntrack": true},
 		Ports:   map[int32]host.Listener{},
 		Commands: map[string]host.Result{
 			"preflight/processes":             {Stdout: []byte("bash\nsshd\nsystemd\n")},
 			"preflight/modprobe/overlay":      {},
 			"preflight/modprobe/br_netfilter": {},
+			"preflight/modprobe/nf_conntrack": {},
 		},
 	}
+}
+
+// dualStack makes the cluster dual stack, and the host fit for it.
+func dualStack(t *spec.Target, f *host.Facts) {
+	t.Cluster.Network.PodCIDRs = append(t.Cluster.Network.PodCIDRs, "fd85:ee78:d8a6:8607::1:0/112")
+	t.Cluster.Network.ServiceCIDRs = append(t.Cluster.Network.ServiceCIDRs, "fd85:ee78:d8a6:8607::1000/116")
+	f.System.Addresses = append(f.System.Addresses, "2001:db8::2/64")
+	f.System.DefaultInterface, f.System.DefaultIPv6 = "eth0", "2001:db8::2"
+	f.Commands["preflight/ipv6-routes"] = host.Result{Stdout: []byte("default via 2001:db8::1 dev eth0 metric 1024 pref medium\n")}
 }
 
 // scenario is a host with something wrong.
@@ -93,7 +107,6 @@ func scenarios() []scenario {
 		}},
 		{name: "no IPVS in the kernel", spoil: func(t *spec.Target, f *host.Facts) {
 			t.Cluster.Kubernetes.Proxy.Mode = spec.ProxyIPVS
-			f.Modules["nf_conntrack"] = true
 			f.Commands["preflight/modprobe/ip_vs"], f.Commands["preflight/modprobe/ip_vs_rr"] = host.Result{}, host.Result{ExitCode: 1}
 		}},
 		{name: "one CPU", spoil: func(_ *spec.Target, f *host.Facts) { f.System.CPUs = 1 }},
@@ -117,11 +130,18 @@ func scenarios() []scenario {
 			f.Modules["br_netfilter"] = false
 			f.Commands["preflight/modprobe/br_netfilter"] = host.Result{ExitCode: 1}
 		}},
+		{name: "connections that cannot be tracked", spoil: func(_ *spec.Target, f *host.Facts) {
+			f.Modules["nf_conntrack"], f.Commands["preflight/modprobe/nf_conntrack"] = false, host.Result{ExitCode: 1}
+		}},
+		{name: "connections that a container does not see tracked", spoil: func(_ *spec.Target, f *host.Facts) {
+			f.System.Container = "docker"
+			f.Modules["nf_conntrack"], f.Commands["preflight/modprobe/nf_conntrack"] = false, host.Result{ExitCode: 1}
+		}},
 		{name: "cgroup v1", spoil: func(_ *spec.Target, f *host.Facts) { f.System.CgroupVersion = 1 }},
 		{name: "a container without rights", spoil: func(_ *spec.Target, f *host.Facts) {
 			f.System.Container, f.System.MissingCapabilities = "docker", []string{"net_admin", "sys_admin", "sys_resource"}
 		}},
-		{name: "bad name", spoil: func(_ *spec.Target, f *host.Facts) { f.System.Hostname = "Node_1" }},
+		{name: "another name", spoil: func(_ *spec.Target, f *host.Facts) { f.System.Hostname = "Node_1" }},
 		{name: "name resolves to loopback", spoil: func(_ *spec.Target, f *host.Facts) {
 			f.System.HostnameAddresses = []string{"127.0.1.1"}
 		}},
@@ -130,6 +150,31 @@ func scenarios() []scenario {
 		}},
 		{name: "address translated from outside", spoil: func(t *spec.Target, _ *host.Facts) {
 			t.Host.Address, t.Host.InternalAddresses = "203.0.113.7", []string{"172.16.0.2"}
+		}},
+		{name: "a dual stack host", spoil: dualStack},
+		{name: "a dual stack host whose second address is declared", spoil: func(t *spec.Target, f *host.Facts) {
+			dualStack(t, f)
+			t.Host.InternalAddresses, f.System.DefaultIPv6 = []string{"172.16.0.2", "2001:db8::2"}, ""
+		}},
+		{name: "no IPv6 address in a dual stack cluster", spoil: func(t *spec.Target, f *host.Facts) {
+			dualStack(t, f)
+			f.System.Addresses, f.System.DefaultIPv6 = []string{"172.16.0.2/24"}, ""
+		}},
+		{name: "a second address of no interface", spoil: func(t *spec.Target, f *host.Facts) {
+			dualStack(t, f)
+			t.Host.InternalAddresses = []string{"172.16.0.2", "2001:db8::9"}
+		}},
+		{name: "no IPv6 default route by the default interface", spoil: func(t *spec.Target, f *host.Facts) {
+			dualStack(t, f)
+			f.Commands["preflight/ipv6-routes"] = host.Result{Stdout: []byte("default via fe80::1 dev eth1 proto ra metric 1024\n")}
+		}},
+		{name: "IPv6 turned off in a dual stack cluster", spoil: func(t *spec.Target, f *host.Facts) {
+			dualStack(t, f)
+			f.Sysctls = map[string]string{"net.ipv6.conf.all.disable_ipv6": "1", "net.ipv6.conf.default.disable_ipv6": "1"}
+		}},
+		{name: "a load balancer of a dual stack cluster", spoil: func(t *spec.Target, f *host.Facts) {
+			dualStack(t, f)
+			t.Host.Role, f.System.DefaultIPv6, f.Commands["preflight/ipv6-routes"] = spec.RoleLoadBalancer, "", host.Result{}
 		}},
 		{name: "host in the network of pods", spoil: func(_ *spec.Target, f *host.Facts) {
 			f.System.Addresses = append(f.System.Addresses, "10.233.65.1/24")
@@ -157,6 +202,42 @@ func scenarios() []scenario {
 			f.Units["kubelet.service"] = host.UnitState{Load: "loaded", Active: "active"}
 			f.Ports[6443] = host.Listener{Process: "kube-apiserver", PID: 1}
 			f.Journal = map[string]host.JournalEntry{"node1/os/system/sysctls": {}}
+		}},
+		{name: "Debian's Docker and its containerd", worker: true, spoil: func(_ *spec.Target, f *host.Facts) {
+			f.Units["containerd.service"] = host.UnitState{Load: "loaded", Active: "active"}
+			f.Units["docker.service"] = host.UnitState{Load: "loaded", Active: "active"}
+			f.Paths["/run/containerd/containerd.sock"] = host.Path{Exists: true, Mode: fs.ModeSocket}
+			f.Paths["/etc/containerd/config.toml"] = host.Path{Exists: true}
+			f.Paths["/var/lib/containerd"] = host.Path{Exists: true, Mode: fs.ModeDir, Entries: 5}
+			f.Commands["preflight/processes"] = host.Result{Stdout: []byte("containerd\ndockerd\n")}
+		}},
+		{name: "a containerd that does not run", spoil: func(_ *spec.Target, f *host.Facts) {
+			f.Units["containerd.service"] = host.UnitState{Load: "loaded", Active: "inactive"}
+		}},
+		{name: "a containerd that somebody started", spoil: func(_ *spec.Target, f *host.Facts) {
+			f.Paths["/run/containerd/containerd.sock"] = host.Path{Exists: true, Mode: fs.ModeSocket}
+			f.Paths["/usr/local/bin/containerd"], f.Paths["/usr/local/bin/runc"] = host.Path{Exists: true}, host.Path{Exists: true}
+			f.Commands["preflight/processes"] = host.Result{Stdout: []byte("containerd\nsshd\n")}
+		}},
+		{name: "a socket that nobody listens to", spoil: func(_ *spec.Target, f *host.Facts) {
+			f.Paths["/run/containerd/containerd.sock"] = host.Path{Exists: true, Mode: fs.ModeSocket}
+		}},
+		{name: "what a containerd left", spoil: func(t *spec.Target, f *host.Facts) {
+			t.Cluster.ContainerRuntime.DataDir = "/data/containerd"
+			f.Paths["/data/containerd"] = host.Path{Exists: true, Mode: fs.ModeDir, Entries: 2}
+		}},
+		{name: "a Docker with a containerd of its own", spoil: func(_ *spec.Target, f *host.Facts) {
+			f.Units["docker.service"] = host.UnitState{Load: "loaded", Active: "active"}
+			f.Commands["preflight/processes"] = host.Result{Stdout: []byte("containerd\ndockerd\n")}
+		}},
+		{name: "a load balancer beside Docker", spoil: func(t *spec.Target, f *host.Facts) {
+			t.Host.Role = spec.RoleLoadBalancer
+			f.Units["containerd.service"] = host.UnitState{Load: "loaded", Active: "active"}
+			f.Units["docker.service"] = host.UnitState{Load: "loaded", Active: "active"}
+		}},
+		{name: "our own containerd", spoil: func(_ *spec.Target, f *host.Facts) {
+			f.Units["containerd.service"] = host.UnitState{Load: "loaded", Active: "active"}
+			f.Paths["/usr/local/bin/containerd"], f.UndoEntries = host.Path{Exists: true}, 40
 		}},
 		{name: "taken ports", spoil: func(_ *spec.Target, f *host.Facts) {
 			f.Ports[6443], f.Ports[10250] = host.Listener{Process: "nginx", PID: 711}, host.Listener{}
@@ -231,7 +312,6 @@ func TestCluster(t *testing.T) {
 		{"one machine by two names", fit()},
 		{"a clone", other(func(f *host.Facts) { f.Paths["/etc/machine-id"] = fit().Paths["/etc/machine-id"] })},
 		{"no machine IDs", other(func(f *host.Facts) { delete(f.Paths, "/etc/machine-id") })},
-		{"one name", other(func(f *host.Facts) { f.System.Hostname = "node1" })},
 		{"the other's address", other(func(f *host.Facts) { f.System.Addresses = append(f.System.Addresses, "172.16.0.2/24") })},
 	} {
 		first, second := target("node1", spec.RoleControlPlane, "172.16.0.2"), target("node2", spec.RoleWorker, "172.16.0.3")

@@ -29,9 +29,6 @@ const (
 	// EtcdClusterHealthyCondition is whether etcd has all its members and quorum.
 	EtcdClusterHealthyCondition = "EtcdClusterHealthy"
 
-	// AddonsInstalledCondition is whether the network plugin and the cluster's other addons are as declared.
-	AddonsInstalledCondition = "AddonsInstalled"
-
 	// MachinesReadyCondition is whether all control plane Machines are Ready.
 	MachinesReadyCondition = clusterv1.MachinesReadyCondition
 
@@ -89,16 +86,6 @@ const (
 	ConnectionDownReason = clusterv1.ConnectionDownReason
 	// HealthUnknownReason means that nothing is known yet.
 	HealthUnknownReason = "HealthUnknown"
-)
-
-// Reasons of AddonsInstalled.
-const (
-	// AddonsInstalledReason means that all addons are as declared.
-	AddonsInstalledReason = "Installed"
-	// AddonsInstallingReason means that they are on their way.
-	AddonsInstallingReason = "Installing"
-	// AddonsFailedReason means that one could not be installed; the message names it and says why.
-	AddonsFailedReason = "Failed"
 )
 
 // Reasons of Deleting.

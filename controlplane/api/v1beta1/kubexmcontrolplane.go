@@ -127,7 +127,7 @@ type Rollout struct {
 // +kubebuilder:validation:MinProperties=1
 type KubexmControlPlaneStatus struct {
 	// conditions are Available, Initialized, CertificatesAvailable, ControlPlaneComponentsHealthy, EtcdClusterHealthy,
-	// AddonsInstalled, MachinesReady, MachinesUpToDate, RollingOut, ScalingUp, ScalingDown, Remediating, Deleting and Paused.
+	// MachinesReady, MachinesUpToDate, RollingOut, ScalingUp, ScalingDown, Remediating, Deleting and Paused.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -6,6 +6,7 @@ package reconcilers
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -38,6 +39,8 @@ type machineScope struct {
 	// owner and cluster are nil while there is none.
 	owner   *clusterv1.Machine
 	cluster *clusterv1.Cluster
+	// waiting is what the deletion waits for, "" if nothing.
+	waiting string
 }
 
 // Reconcile brings one KubexmMachine closer to what it must be.
@@ -73,7 +76,7 @@ func (r *Machine) Reconcile(ctx context.Context, request ctrl.Request) (_ ctrl.R
 		}
 	}()
 	if !machine.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, r.release(ctx, machine)
+		return ctrl.Result{}, r.release(ctx, scope)
 	}
 	return r.provide(ctx, scope)
 }
@@ -217,8 +220,9 @@ func describe(s *machineScope, host *infrav1.KubexmHost) {
 	}
 }
 
-// release gives the host back. A host that was not reset goes into quarantine.
-func (r *Machine) release(ctx context.Context, machine *infrav1.KubexmMachine) error {
+// release gives the host back, when the Machine does not need it any more. A host that was not reset goes into quarantine.
+func (r *Machine) release(ctx context.Context, s *machineScope) error {
+	machine := s.machine
 	hosts := &infrav1.KubexmHostList{}
 	if err := r.Reader.List(ctx, hosts, client.InNamespace(machine.Namespace)); err != nil {
 		return fmt.Errorf("list KubexmHosts: %w", err)
@@ -227,6 +231,12 @@ func (r *Machine) release(ctx context.Context, machine *infrav1.KubexmMachine) e
 		host := &hosts.Items[i]
 		if !isMachines(host, machine) {
 			continue
+		}
+		if conditions.IsFalse(host, infrav1.CleanCondition) {
+			if waiting, err := r.needs(ctx, s, host); err != nil || waiting != "" {
+				s.waiting = waiting
+				return err // we are told when the Machine changes
+			}
 		}
 		if conditions.GetReason(host, infrav1.CleanCondition) == infrav1.InUseReason {
 			if err := r.markNotReset(ctx, host); err != nil {
@@ -243,6 +253,31 @@ func (r *Machine) release(ctx context.Context, machine *infrav1.KubexmMachine) e
 	}
 	controllerutil.RemoveFinalizer(machine, infrav1.MachineFinalizer)
 	return nil
+}
+
+// needs says why the Machine still needs its host, or nothing. By the contract its hooks come before the end of its
+// infrastructure, and the reset is one of them; but that end does not always begin with the Machine: the garbage collector
+// deletes what it owns at once when it is deleted in the foreground, and anybody may delete a KubexmMachine alone.
+func (r *Machine) needs(ctx context.Context, s *machineScope, host *infrav1.KubexmHost) (string, error) {
+	if s.owner == nil {
+		return "", nil
+	}
+	owner := &clusterv1.Machine{}
+	if err := r.Reader.Get(ctx, client.ObjectKeyFromObject(s.owner), owner); apierrors.IsNotFound(err) {
+		return "", nil
+	} else if err != nil {
+		return "", fmt.Errorf("get the Machine %s: %w", klog.KObj(s.owner), err)
+	}
+	for name := range owner.Annotations {
+		if !strings.HasPrefix(name, clusterv1.PreTerminateDeleteHookAnnotationPrefix) {
+			continue
+		}
+		if owner.DeletionTimestamp.IsZero() {
+			return fmt.Sprintf("the Machine %s uses the host %s: delete the Machine, which has the host reset first", owner.Name, host.Name), nil
+		}
+		return fmt.Sprintf("the host %s is released when the hooks of the Machine %s are done, its reset among them", host.Name, owner.Name), nil
+	}
+	return "", nil
 }
 
 func (r *Machine) markNotReset(ctx context.Context, host *infrav1.KubexmHost) error {
@@ -269,6 +304,9 @@ func setMachineReady(s *machineScope) {
 	switch {
 	case !s.machine.DeletionTimestamp.IsZero():
 		deleting.Status, deleting.Reason = metav1.ConditionTrue, infrav1.DeletingReason
+		if s.waiting != "" {
+			deleting.Reason, deleting.Message = infrav1.WaitingForReleaseReason, s.waiting
+		}
 		ready.Status, ready.Reason = metav1.ConditionFalse, infrav1.DeletingReason
 	case claimed == nil:
 		ready.Status, ready.Reason = metav1.ConditionUnknown, infrav1.WaitingForOwnerReason

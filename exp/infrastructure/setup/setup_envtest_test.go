@@ -317,6 +317,40 @@ func TestReleaseWithoutResetQuarantines(t *testing.T) {
 	}, patience).Should(Succeed())
 }
 
+// The garbage collector, and anybody, may delete a KubexmMachine before its Machine's hooks are done: the host stays until the
+// reset, which is one of them.
+func TestReleaseWaitsForHooks(t *testing.T) {
+	p := newPool(t, 1)
+	p.addMachine("m", nil, nil)
+	p.Eventually(func(g Gomega) { g.Expect(p.machine("m").Status.HostRef.Name).To(Equal("host01")) }, patience).Should(Succeed())
+	owner := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "m"}}
+	annotate := func(value string) {
+		p.Expect(api.Patch(p.t.Context(), owner, client.RawPatch(types.MergePatchType,
+			fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%s}}}`, clusterv1.PreTerminateDeleteHookAnnotationPrefix+"/test", value)))).To(Succeed())
+	}
+	annotate(`""`)
+	p.Expect(api.Delete(p.t.Context(), p.machine("m"), client.PropagationPolicy(metav1.DeletePropagationForeground))).To(Succeed())
+	waits := func(message string) func(Gomega) {
+		return func(g Gomega) {
+			g.Expect(p.host("host01").Spec.ClaimRef.Name).To(Equal("m"))
+			g.Expect(conditions.GetReason(p.machine("m"), infrav1.DeletingCondition)).To(Equal(infrav1.WaitingForReleaseReason))
+			g.Expect(conditions.GetMessage(p.machine("m"), infrav1.DeletingCondition)).To(ContainSubstring(message))
+		}
+	}
+	p.Eventually(waits("delete the Machine"), patience).Should(Succeed())
+	p.Consistently(waits("delete the Machine"), blink).Should(Succeed())
+
+	p.setClean("host01", metav1.ConditionFalse, infrav1.ResetFailedReason) // it will be tried again
+	p.Consistently(waits("delete the Machine"), blink).Should(Succeed())
+
+	p.setClean("host01", metav1.ConditionTrue, infrav1.ResetReason)
+	annotate("null")
+	p.Eventually(func(g Gomega) {
+		g.Expect(p.host("host01").Spec.ClaimRef.Name).To(BeEmpty())
+		g.Expect(conditions.GetReason(p.host("host01"), infrav1.AvailableCondition)).To(Equal(infrav1.FreeReason))
+	}, patience).Should(Succeed())
+}
+
 func TestMachinesSpreadOverFailureDomains(t *testing.T) {
 	p := newPool(t, 6) // r1: host01, host03, host05; r2: host02, host04, host06
 	deployment := map[string]string{clusterv1.MachineDeploymentNameLabel: "md"}

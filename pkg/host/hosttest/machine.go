@@ -19,7 +19,7 @@ import (
 // testMachine is about what only a real machine has: processes, file systems, units that fail.
 func testMachine(t *testing.T, fixture func(t *testing.T) Fixture) {
 	for name, test := range map[string]func(r *rig){
-		"Secrets": testSecrets, "DiskFull": testDiskFull, "Timeout": testTimeout, "Cancel": testCancel, "Orphan": testOrphan,
+		"Secrets": testSecrets, "DiskFull": testDiskFull, "Timeout": testTimeout, "Killed": testKilled, "Cancel": testCancel, "Orphan": testOrphan,
 		"Stream": testStream, "StreamCut": testStreamCut, "UnitFails": testUnitFails, "ClaimWithMount": testClaimWithMount,
 		"Swap": testSwap, "CommandUndo": testCommandUndo, "Exec": testExec, "Observe": testObserve,
 	} {
@@ -128,6 +128,40 @@ func testTimeout(r *rig) {
 	}
 	if r.runs("sleep 4711.1") {
 		r.t.Error("the command still runs")
+	}
+	r.undo(s, host.Scope{})
+	r.end(s)
+}
+
+// testKilled: who is killed by others, or says 124 by itself, has not taken too long.
+func testKilled(r *rig) {
+	h := r.dial()
+	s := r.begin(h, newRun())
+	try := func(c host.Command) *host.Error {
+		r.t.Helper()
+		c.Timeout = max(c.Timeout, 300*time.Millisecond)
+		_, err := s.Do(r.ctx, host.Act{Node: "n", Changes: []host.Change{c}, Timeout: time.Minute})
+		var e *host.Error
+		if !errors.As(err, &e) {
+			r.t.Fatalf("%s: %v", c.Title, err)
+		}
+		return e
+	}
+	die, say := command("die", "sh", "-c", "kill -KILL $$"), command("say", "sh", "-c", "exit 124")
+	die.Timeout, say.Timeout = 30*time.Second, 30*time.Second
+	if e := try(die); e.Kind != host.KindCommand || e.ExitCode != 137 || !strings.Contains(e.Message, "killed") {
+		r.t.Errorf("a command that is killed: %s: %v", e.Kind, e)
+	}
+	if e := try(say); e.Kind != host.KindCommand || e.ExitCode != 124 {
+		r.t.Errorf("a command that ends with 124: %s: %v", e.Kind, e)
+	}
+	if e := try(command("stay", "sh", "-c", `trap "" TERM; sleep 4711.3; sleep 4711.3`)); e.Kind != host.KindTimeout {
+		r.t.Errorf("a command over its time that must be killed: %s: %v", e.Kind, e)
+	}
+	for c, code := range map[*host.Command]int{&die: 137, &say: 124} {
+		if got, err := h.Exec(r.ctx, *c); err != nil || got.ExitCode != code {
+			r.t.Errorf("%s outside of a session: %v, %v", c.Title, got, err)
+		}
 	}
 	r.undo(s, host.Scope{})
 	r.end(s)

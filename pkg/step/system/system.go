@@ -62,6 +62,13 @@ func EtcHosts(entries []spec.HostEntry) step.Step {
 		step.Block{Path: "/etc/hosts", Name: "hosts", Content: b.String()})
 }
 
+// Hostname gives the host its name, now and at each boot. It belongs after EtcHosts: sudo looks the name up.
+func Hostname(name string) step.Step {
+	return step.New(step.Meta{Name: "system/hostname", Description: "name the host"},
+		step.File{Path: "/etc/hostname", Mode: 0o644, Content: step.Literal(name + "\n")},
+		step.Sysctl{Name: "kernel.hostname", Value: name})
+}
+
 // Packages installs distribution packages from the host's repositories.
 func Packages(names []string) step.Step {
 	return step.New(step.Meta{
@@ -95,11 +102,22 @@ func File(f spec.File) (step.Step, error) {
 // Commands runs a user's own shell lines in order, once: a change of any line is another list, of which all are run. When one
 // fails, or the run is cut, the next attempt begins with the first again, so each must bear being run twice.
 func Commands(name string, lines []string) step.Step {
+	return script(step.Meta{Name: "system/" + name, Description: "run " + name}, name, lines)
+}
+
+// Hook runs a user's script before or after a task, as Commands does; makes are outputs that say that it ended well.
+func Hook(h spec.Hook, makes ...string) step.Step {
+	about := fmt.Sprintf("run hook %s %s %s", h.Name, strings.ToLower(string(h.When)), h.Task)
+	return script(step.Meta{Name: spec.HookStep(h.Name), Description: about, Makes: makes}, "hook "+h.Name, h.Commands)
+}
+
+func script(about step.Meta, name string, lines []string) step.Step {
 	var parts []step.Step
 	for i, l := range lines {
 		parts = append(parts, step.Command{
 			Title: fmt.Sprintf("line %d of %s", i+1, name), Argv: []string{"/bin/sh", "-ec", l}, Done: step.Done{SameInput: true},
 		})
 	}
-	return step.New(step.Meta{Name: "system/" + name, Description: "run " + name, Timeout: step.Duration(30 * time.Minute)}, parts...)
+	about.Timeout = step.Duration(30 * time.Minute)
+	return step.New(about, parts...)
 }

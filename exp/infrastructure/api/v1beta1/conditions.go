@@ -117,6 +117,6 @@ const (
 	NotDeletingReason = clusterv1.NotDeletingReason
 	// WaitingForMachinesReason means that KubexmMachines of the cluster still exist.
 	WaitingForMachinesReason = "WaitingForMachines"
-	// WaitingForReleaseReason means that a Machine still has the host.
+	// WaitingForReleaseReason means that the Machine still needs the host, for its reset at least; the message says more.
 	WaitingForReleaseReason = "WaitingForRelease"
 )

@@ -17,7 +17,8 @@ type KubexmHostSpec struct {
 	// +kubebuilder:validation:MaxLength=45
 	Address string `json:"address,omitempty"`
 
-	// internalAddresses are the IPv4 addresses at which other hosts reach this one, the Node's first. If unset, address.
+	// internalAddresses are the addresses at which other hosts reach this one, the Node's first. In a dual stack cluster the
+	// first of each family are the Node's; those of a family that the cluster lacks are not used. If unset, address.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1

@@ -15,8 +15,9 @@ type actReader struct {
 	session *session
 	act     host.Act
 	answer  *answer
-	timeout bool
-	failed  error
+	// timeout and killed are what the host says of a failure before it names it.
+	timeout, killed bool
+	failed          error
 }
 
 func (r *actReader) take(f frame) error {
@@ -25,6 +26,9 @@ func (r *actReader) take(f frame) error {
 		return r.session.noteRecord(f)
 	case "timeout":
 		r.timeout = true
+		return nil
+	case "killed":
+		r.killed = true
 		return nil
 	case "failed":
 		if r.failed == nil {
@@ -65,8 +69,12 @@ func (r *actReader) failure(f frame) error {
 	code := int(parseInt(f.arg(2)))
 	output := redact(strings.TrimSpace(string(f.body)), secrets(r.act))
 	e := r.session.host.commandError(key, message, code, output)
-	if r.timeout || code == 124 {
+	switch {
+	case r.timeout:
 		e.Kind, e.Message = host.KindTimeout, "took longer than its timeout and was stopped"
+	case r.killed && e.Kind == host.KindCommand:
+		e.Message = "was killed (SIGKILL) from outside"
+		e.Remedy = "if the kernel did it for want of memory (see dmesg on the host), give the host more"
 	}
 	return e
 }

@@ -34,6 +34,7 @@ func (h *Host) Exec(ctx context.Context, c host.Command) (*host.Result, error) {
 	s.line("c_put | (", "PATH=$USERPATH;", exports(c.Env), "exec timeout -k 5", seconds(c.Timeout), quoteAll(c.Argv), ")")
 	s.line("k_say end $?")
 
+	began := time.Now()
 	var stderr bytes.Buffer
 	p, err := h.start(ctx, s.String(), func(r io.Reader) {
 		// What comes after is dropped by the caller; a lost process is told by its end.
@@ -43,11 +44,14 @@ func (h *Host) Exec(ctx context.Context, c host.Command) (*host.Result, error) {
 		return nil, err
 	}
 	defer func() { _ = p.Close() }()
-	return h.execResult(ctx, p, newFrameReader(p.out, mark), &stderr)
+	return h.execResult(ctx, p, newFrameReader(p.out, mark), &stderr, began, c.Timeout)
 }
 
-// execResult reads the answer of Exec, and stops the command when ctx ends.
-func (h *Host) execResult(ctx context.Context, p *process, in *frameReader, stderr *bytes.Buffer) (*host.Result, error) {
+// execResult reads the answer of Exec to a command that began at began and has limit to run (0: no limit), and stops the
+// command when ctx ends.
+func (h *Host) execResult(
+	ctx context.Context, p *process, in *frameReader, stderr *bytes.Buffer, began time.Time, limit time.Duration,
+) (*host.Result, error) {
 	f, err := in.read()
 	if err != nil || f.kind() != "pid" {
 		return nil, p.failure(ctx, true)
@@ -74,9 +78,10 @@ func (h *Host) execResult(ctx context.Context, p *process, in *frameReader, stde
 				return nil, h.fail(lost)
 			}
 			r.ExitCode, r.Stderr = int(parseInt(f.arg(1))), stderr.Bytes()
-			if r.ExitCode == 124 {
+			// See s_ended. The way there and back makes it a little longer here.
+			if (r.ExitCode == 124 || r.ExitCode == 137) && limit > 0 && time.Since(began) >= limit {
 				return nil, &host.Error{Kind: host.KindTimeout, Host: h.Name(), Message: "took longer than its timeout and was stopped",
-					ExitCode: 124, Output: lastLine(string(r.Stderr))}
+					ExitCode: r.ExitCode, Output: lastLine(string(r.Stderr))}
 			}
 			return &r, nil
 		default:

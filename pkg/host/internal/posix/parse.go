@@ -24,6 +24,8 @@ type answer struct {
 	booted  time.Time // when that clock's time since boot was 0
 	arrived time.Time // ours when that was told
 	units   []byte
+	// addresses is what "ip -o addr" said.
+	addresses []byte
 }
 
 func newAnswer(o *observation) *answer {
@@ -46,6 +48,7 @@ func (a *answer) add(f frame) bool {
 	case "container":
 		sys.Container = f.arg(1)
 	case "addresses":
+		a.addresses = f.body
 		sys.Addresses = parseAddresses(f.body)
 	case "resolves":
 		sys.HostnameAddresses = parseResolves(f.body)

@@ -37,6 +37,22 @@ LISTEN 0      128             [::]:81           [::]:*
 	}
 }
 
+func TestLastingIPv6(t *testing.T) {
+	const addresses = `2: eth0    inet 172.16.0.2/24 brd 172.16.0.255 scope global eth0\       valid_lft forever preferred_lft forever
+2: eth0    inet6 2001:db8::8:2/64 scope global temporary dynamic \       valid_lft 600sec preferred_lft 300sec
+2: eth0    inet6 2001:db8::9/64 scope global dynamic mngtmpaddr \       valid_lft 600sec preferred_lft 300sec
+2: eth0    inet6 2001:db8::5/64 scope global \       valid_lft forever preferred_lft forever
+2: eth0    inet6 2001:db8::4/64 scope global deprecated \       valid_lft forever preferred_lft 0sec
+2: eth0    inet6 2001:db8::3/64 scope global dadfailed tentative \       valid_lft forever preferred_lft forever
+3: eth1    inet6 2001:db8::1/64 scope global \       valid_lft forever preferred_lft forever
+`
+	for name, want := range map[string]string{"eth0": "2001:db8::5", "eth1": "2001:db8::1", "eth2": "", "": ""} {
+		if got := lastingIPv6([]byte(addresses), name); got != want {
+			t.Errorf("of %q it is %q, want %q", name, got, want)
+		}
+	}
+}
+
 func TestUnitsInOrder(t *testing.T) {
 	o := newObservation(host.Query{Units: []string{"first.service", "invalid", "alias.service", "last.socket"}}, false)
 	a := newAnswer(o)

@@ -38,6 +38,7 @@ func (a *answer) systemFromFiles() {
 	sys.CPUs = countCPUs(text(fileCPUs))
 	sys.MemoryBytes = kilobytes(a.files[fileMemory], "MemTotal:")
 	sys.DefaultInterface = defaultInterface(a.files[fileRoutes])
+	sys.DefaultIPv6 = lastingIPv6(a.addresses, sys.DefaultInterface)
 	sys.Nameservers = nameservers(a.files[fileResolv])
 	sys.UpstreamNameservers = nameservers(a.files[fileResolved])
 	for i, line := range slices.Collect(strings.Lines(string(a.files[fileSwaps]))) {
@@ -224,6 +225,30 @@ func parseAddresses(body []byte) []string {
 		}
 	}
 	return addresses
+}
+
+// lastingIPv6 is the lowest IPv6 address of an interface that lasts, of lines as parseAddresses reads.
+func lastingIPv6(body []byte, name string) string {
+	var lowest netip.Addr
+	for line := range strings.Lines(string(body)) {
+		fields := strings.Fields(line)
+		if len(fields) < 4 || fields[1] != name || fields[2] != "inet6" || slices.ContainsFunc(fields[4:], isPassing) {
+			continue
+		}
+		p, err := netip.ParsePrefix(fields[3])
+		if err == nil && p.Addr().IsGlobalUnicast() && (!lowest.IsValid() || p.Addr().Less(lowest)) {
+			lowest = p.Addr()
+		}
+	}
+	if !lowest.IsValid() {
+		return ""
+	}
+	return lowest.String()
+}
+
+// isPassing reports whether a flag of ip-address(8) says that an address is not one to know a host by.
+func isPassing(flag string) bool {
+	return slices.Contains([]string{"temporary", "deprecated", "tentative", "dadfailed"}, flag)
 }
 
 // parseResolves reads lines of "getent ahosts": "10.0.0.1 STREAM name".

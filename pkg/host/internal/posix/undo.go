@@ -149,7 +149,7 @@ type undoReader struct {
 func (r *undoReader) take(f frame) error {
 	seq := int(parseInt(f.arg(1)))
 	e, known := r.byNumber[seq]
-	if f.kind() == "timeout" {
+	if f.kind() == "timeout" || f.kind() == "killed" {
 		return nil
 	}
 	if !known {

@@ -381,11 +381,14 @@ c_command() {
 		c_put | (c_run timeout -k 5 "$left" "$@")
 	fi
 	status=$?
-	case $status in
-	0) ;;
-	124 | 137) k_say timeout "$I"; c_fail 124 ;;
-	*) c_fail "$status" ;;
-	esac
+	if [ "$status" -ne 0 ]; then
+		if [ -n "$STREAM" ] && [ -e "$T/broken" ]; then
+			echo "its input was cut off" >&2 # for which t_feed kills it
+		else
+			s_ended "$status"
+		fi
+		c_fail "$status"
+	fi
 	s_boundary
 }
 

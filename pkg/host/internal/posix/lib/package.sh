@@ -14,7 +14,7 @@ c_tool() {
 	s_left 0
 	DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1 timeout -k 30 "$left" "$@" </dev/null 8>&- >&2
 	status=$?
-	[ "$status" -ne 124 ] || k_say timeout "$I"
+	s_ended "$status"
 	return "$status"
 }
 

@@ -100,15 +100,31 @@ s_act() {
 	B=0
 }
 
-# What is left of the act's time, at most $1 hundredths (0: no bound of its own), as timeout(1) takes it.
+# What is left of the act's time, at most $1 hundredths (0: no bound of its own), as timeout(1) takes it; for s_ended in $bound
+# as hundredths since $began, too.
 s_left() {
 	left=$1
+	k_uptime
+	began=$now
 	if [ "$deadline" -gt 0 ]; then
-		k_uptime
-		[ $((deadline - now)) -gt 1 ] || { echo "the act's time is over" >&2; c_fail 124; }
+		[ $((deadline - now)) -gt 1 ] || { echo "the act's time is over" >&2; k_say timeout "$I"; c_fail 124; }
 		[ "$left" -gt 0 ] && [ "$left" -lt $((deadline - now)) ] || left=$((deadline - now))
 	fi
-	if [ "$left" -lt 10 ]; then left=0.0$left; else left=$((left / 100)).$((left % 100 / 10)); fi
+	bound=$left
+	if [ "$left" -lt 10 ]; then left=0.0$left; else bound=$((left / 10 * 10)) left=$((left / 100)).$((left % 100 / 10)); fi
+}
+
+# Say why a command that s_left bounds has ended with exit code $1, where that was not its own doing. timeout(1) ends with 124
+# when it has stopped it and with 137 when it had to insist; but so may the command, and 137 is also what comes of one that
+# somebody else kills.
+s_ended() {
+	case $1 in 124 | 137) ;; *) return 0 ;; esac
+	k_uptime
+	if [ "$bound" -gt 0 ] && [ $((now - began)) -ge "$bound" ]; then
+		k_say timeout "$I"
+	elif [ "$1" -eq 137 ]; then
+		k_say killed "$I"
+	fi
 }
 
 # A boundary: what came before is done and what comes after is not. Tests kill us here.

@@ -23,6 +23,7 @@ c_show() {
 
 # Run systemctl within the act's time.
 c_systemctl() {
+	bound=0
 	if [ "$deadline" -eq 0 ]; then
 		systemctl "$@" 8>&- >&2
 	else
@@ -30,8 +31,7 @@ c_systemctl() {
 		timeout -k 5 "$left" systemctl "$@" 8>&- >&2
 	fi
 	status=$?
-	[ "$status" -eq 0 ] && return 0
-	[ "$status" -ne 124 ] || k_say timeout "$I"
+	s_ended "$status"
 	return "$status"
 }
 
