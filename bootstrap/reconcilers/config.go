@@ -69,6 +69,8 @@ type Config struct {
 	Runner    *Runner
 	Dial      Dial
 	Artifacts Artifacts
+	// Slots are what all runs share for limits on how many hosts at once a step is made.
+	Slots engine.Slots
 	// Plan plans a host: Pipelines, but in tests.
 	Plan Planner
 	// Reads is told everything that happens in runs. May be nil.
@@ -353,6 +355,7 @@ func (r *Config) optionsFor(s *scope) engine.Options {
 		Cluster: r.api(cluster),
 		Holder:  r.Holder,
 		Address: func(string) string { return address },
+		Slots:   r.Slots.In(cluster.String()),
 		Reader:  r.Reads,
 	}
 	if o.Reader == nil {

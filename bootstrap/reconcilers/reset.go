@@ -149,7 +149,7 @@ func (r *Config) resets(ctx context.Context, s *scope) ctrl.Result {
 	if d.act == rest {
 		return ctrl.Result{RequeueAfter: d.after}
 	}
-	j := &job{options: r.optionsFor(s), target: spec.Target{ClusterName: s.cluster.Name, Host: hostOf(s.host, "")}}
+	j := &job{options: r.optionsFor(s), target: spec.Target{ClusterName: s.cluster.Name, Host: hostOf(s.host, "", &spec.Network{})}}
 	r.Runner.Start(s.key, hostrun.Job[outcome]{What: resetting, Urgent: true, Do: j.reset, Lost: lost("")})
 	if !conditions.Has(s.config, bootstrapv1.HostResetCondition) {
 		setFalse(s.config, bootstrapv1.HostResetCondition, bootstrapv1.ResettingReason, "")

@@ -132,7 +132,11 @@ func (r *Config) locate(ctx context.Context, s *scope) error {
 		return err
 	default:
 		s.host = found
-		own := hostOf(found, s.role())
+		var network spec.Network
+		if s.controlPlane != nil {
+			network = SharedOf(s.cluster, s.controlPlane).Network
+		}
+		own := hostOf(found, s.role(), &network)
 		s.config.Status.Host = bootstrapv1.HostStatus{Name: found.Name, Address: found.Address, InternalAddress: own.NodeAddress()}
 	}
 	return nil

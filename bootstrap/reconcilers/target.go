@@ -29,8 +29,8 @@ func targetOf(s *scope) (spec.Target, error) {
 		KubernetesVersion: s.controlPlane.Spec.Version,
 		Cluster:           SharedOf(s.cluster, s.controlPlane),
 		Node:              *s.config.Spec.Node.DeepCopy(),
-		Host:              hostOf(s.host, s.role()),
 	}
+	t.Host = hostOf(s.host, s.role(), &t.Cluster.Network)
 	if s.machine != nil {
 		t.KubernetesVersion = cmp.Or(s.machine.Spec.Version, t.KubernetesVersion)
 	}
@@ -123,9 +123,11 @@ func SharedOf(cluster *clusterv1.Cluster, controlPlane *controlplanev1.KubexmCon
 	return shared
 }
 
-func hostOf(h *infra.Host, role spec.Role) spec.Host {
+// hostOf is a host in a cluster with that network. The order of addresses is the infrastructure's, which need not know the
+// cluster's families.
+func hostOf(h *infra.Host, role spec.Role, network *spec.Network) spec.Host {
 	return spec.Host{
-		Name: h.Name, Role: role, Address: h.Address, InternalAddresses: h.Internal, Arch: h.Arch, ProviderID: h.ProviderID,
+		Name: h.Name, Role: role, Address: h.Address, InternalAddresses: network.Usable(h.Internal), Arch: h.Arch, ProviderID: h.ProviderID,
 	}
 }
 

@@ -74,6 +74,24 @@ func TestTargetNamesTheWrongField(t *testing.T) {
 	}
 }
 
+// A plan knows the cluster's own Secrets and those of users by one name each: what means the former cannot be the latter.
+func TestUsersSecretsAreNotTheClusters(t *testing.T) {
+	for _, purpose := range ofCluster {
+		s := testScope()
+		s.config.Spec.Files = []spec.File{{Path: "/etc/x", ContentFrom: spec.ContentSource{Secret: spec.SecretKey{Name: string(purpose), Key: "tls.key"}}}}
+		if _, err := targetOf(s); err == nil || !strings.Contains(err.Error(), "target.node.files[0].contentFrom.secret.name") {
+			t.Errorf("a file from the Secret %s: %v", purpose, err)
+		}
+		s = testScope()
+		s.controlPlane.Spec.Cluster.Etcd = spec.Etcd{Type: spec.EtcdExternal, External: spec.ExternalEtcd{
+			Endpoints: []string{"https://10.1.0.9:2379"}, SecretRef: spec.SecretReference{Name: string(purpose)},
+		}}
+		if _, err := targetOf(s); err == nil || !strings.Contains(err.Error(), "target.cluster.etcd.external.secretRef.name") {
+			t.Errorf("an external etcd by the Secret %s: %v", purpose, err)
+		}
+	}
+}
+
 func TestSharedOf(t *testing.T) {
 	for name, tc := range map[string]struct {
 		endpoint clusterv1.APIEndpoint

@@ -390,10 +390,12 @@ func TestHostsThatFail(t *testing.T) {
 	f.Expect(f.api.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: broken.Name}, host)).To(Succeed())
 	f.Expect(conditions.GetReason(host, infrav1.AvailableCondition)).To(Equal(infrav1.QuarantinedReason))
 
-	t.Log("a deletion that takes dependents first does not hang")
+	t.Log("a deletion that takes dependents first does not hang, and gives hosts back clean")
 	f.Expect(f.api.Delete(t.Context(), &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "prod"}},
 		client.PropagationPolicy(metav1.DeletePropagationForeground))).To(Succeed())
 	f.Eventually(func() bool {
 		return apierrors.IsNotFound(f.api.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "prod"}, &clusterv1.Cluster{}))
 	}, patience, 100*time.Millisecond).Should(BeTrue())
+	f.Eventually(f.free, patience, 50*time.Millisecond).Should(Equal(2))
+	f.Expect(f.used()).To(ConsistOf(broken.Address))
 }

@@ -30,6 +30,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/webhooks"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
 )
 
@@ -144,6 +145,7 @@ func Reconcilers(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err := b.Complete(&reconcilers.Config{
 		Client: reader, Reader: mgr.GetAPIReader(), WatchFilter: o.WatchFilter,
 		Events: mgr.GetEventRecorder("kubexmconfig"), Runner: runner, Dial: o.Dial, Artifacts: o.Artifacts, Plan: o.Plan, Reads: o.Reader,
+		Slots:  engine.NewSlots(),
 		Holder: o.Holder, LookEvery: o.LookEvery,
 	}); err != nil {
 		return fmt.Errorf("set up the controller of KubexmConfigs: %w", err)

@@ -79,6 +79,9 @@ func (w *worker) failure(hostName string, out outcome) *Failure {
 // have to be undone yet.
 func (s *scheduler) leave(h *hostRun) {
 	h.left, s.moved = true, true
+	for _, i := range h.nodes {
+		s.giveSlot(i)
+	}
 	if s.o.Policy == UndoAll && h.m.began && s.ctx.Err() == nil {
 		s.release(h)
 		return
@@ -177,7 +180,7 @@ func (s *scheduler) rollBackGates() {
 }
 
 func (s *scheduler) rollBack(n plan.Node) error {
-	ctx, cancel := context.WithTimeout(s.ctx, timeout(n.Step.Meta()))
+	ctx, cancel := context.WithTimeout(s.ctx, timeout(n.Meta()))
 	defer cancel()
 	return guard(func() error {
 		rt, err := s.gateRuntime(ctx, n, &outputs{})

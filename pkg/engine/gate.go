@@ -30,7 +30,7 @@ const (
 
 // gate brings a node on the controller about: attempts until one succeeds.
 func (w *worker) gate(ctx context.Context, n plan.Node) outcome {
-	meta := n.Step.Meta()
+	meta := n.Meta()
 	start := w.o.Clock.Now()
 	out := outcome{attempt: 1, attempts: max(1, meta.Retry.Attempts)}
 	limit := timeout(meta)
@@ -81,7 +81,7 @@ func (w *worker) pass(ctx context.Context, n plan.Node, out *outcome, missing *s
 	if !ok {
 		return fmt.Errorf("a step of kind %s cannot run on the controller", step.KindOf(n.Step))
 	}
-	meta := n.Step.Meta()
+	meta := n.Meta()
 	var made outputs
 	rt, err := w.gateRuntime(ctx, n, &made)
 	if err != nil {

@@ -217,7 +217,7 @@ func (m *machine) look(ctx context.Context, at int) error {
 // act brings the node at a position about: attempts until one succeeds.
 func (m *machine) act(ctx context.Context, at int) outcome {
 	n := m.nodes[at]
-	meta := n.Step.Meta()
+	meta := n.Meta()
 	start := m.o.Clock.Now()
 	out := outcome{attempt: 1, attempts: max(1, meta.Retry.Attempts)}
 	m.judge(at, at+1) // what it takes may be there now
@@ -261,7 +261,7 @@ func (m *machine) act(ctx context.Context, at int) outcome {
 // attempt is one attempt within the step's timeout. After a failed one, facts are looked at again: part of the work, or all
 // of it, may be done.
 func (m *machine) attempt(ctx context.Context, at int, again bool) error {
-	limit := timeout(m.nodes[at].Step.Meta())
+	limit := timeout(m.nodes[at].Meta())
 	// The far side stops itself after limit and says what it was at; only if it does not is the connection given up.
 	bounded, cancel := context.WithTimeout(ctx, limit+min(limit/10, 5*time.Second))
 	defer cancel()
@@ -285,7 +285,7 @@ func (m *machine) once(ctx context.Context, at int, again bool) error {
 			return err
 		}
 		if m.found[at].done() {
-			m.values.publish(n.Step.Meta().Makes, nil)
+			m.values.publish(n.Meta().Makes, nil)
 			return nil
 		}
 	}

@@ -34,6 +34,8 @@ type memory struct {
 	// hold, when it is there, is waited for by every act.
 	hold    chan struct{}
 	reached chan struct{}
+	// acting is called when an act begins.
+	acting func()
 	// stream is called with Act.Progress by commands that stream.
 	stream func(sent func(int64))
 	// also is spoilt when another path is written: /a → /b; or removed: /a → -/b.
@@ -156,8 +158,11 @@ func (s *session) Stage(context.Context, []host.Blob) error { return nil }
 
 func (s *session) Do(ctx context.Context, a host.Act) (*host.Facts, error) {
 	s.mu.Lock()
-	hold, reached := s.hold, s.reached
+	hold, reached, acting := s.hold, s.reached, s.acting
 	s.mu.Unlock()
+	if acting != nil {
+		acting()
+	}
 	if hold != nil {
 		if reached != nil {
 			close(reached)

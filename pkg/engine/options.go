@@ -44,6 +44,8 @@ type Options struct {
 
 	// HostsAtOnce is how many hosts are worked on at once; 0 means 50.
 	HostsAtOnce int
+	// Slots are shared with other engines whose hosts count for the same limits of steps; the zero value are slots of this one.
+	Slots Slots
 	// Admit is asked, when a host was looked at for the first time in a run or a check, whether its plan may be run there:
 	// an error refuses the host before anything is changed on it (preflight found a problem; the plan was made from facts
 	// that do not hold any more). It is called concurrently for several hosts. May be nil.
@@ -71,6 +73,9 @@ type Options struct {
 func (o Options) withDefaults() Options {
 	if o.HostsAtOnce <= 0 {
 		o.HostsAtOnce = 50
+	}
+	if o.Slots.slots == nil {
+		o.Slots = NewSlots()
 	}
 	if o.Policy == "" {
 		o.Policy = Stop

@@ -15,7 +15,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 )
 
-// TestConvergesWhateverFails runs random plans, with gates between hosts and with faults of every kind at random places,
+// TestConvergesWhateverFails runs random plans, with gates between hosts, with limits on hosts at once and with faults of every kind at random places,
 // until a run succeeds. Each run must end, account for every node, and release every lock; in the end every host must be
 // as it would be had nothing failed.
 func TestConvergesWhateverFails(t *testing.T) {
@@ -84,6 +84,9 @@ func randomPlan(r *rand.Rand) (text string, names []string) {
 			if r.IntN(3) == 0 {
 				here = append(here, fmt.Sprintf("h%d-%d", i, k))
 				fmt.Fprintf(&b, ">%s", here[len(here)-1])
+			}
+			if r.IntN(3) == 0 {
+				fmt.Fprintf(&b, "@%d", 1+r.IntN(2))
 			}
 		}
 		b.WriteString("\n")

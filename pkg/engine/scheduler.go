@@ -57,10 +57,21 @@ type node struct {
 	// host and at: where it is; nil on the controller.
 	host *hostRun
 	at   int
+	// slot is whether it has, or waits for, one of the slots of its limit.
+	slot slot
 	// Of gates: wanted by somebody; cancel ends it while it is running.
 	wanted bool
 	cancel context.CancelCauseFunc
 }
+
+// slot is how far a node is with the slot that it needs.
+type slot int
+
+const (
+	noSlot slot = iota
+	awaitsSlot
+	hasSlot
+)
 
 func (n *node) ended() bool { return n.status > running }
 func (n *node) well() bool  { return n.status == skipped || n.status == changed }
@@ -242,6 +253,10 @@ func (s *scheduler) advance(h *hostRun) {
 				s.release(h)
 				return
 			}
+			if !s.mayRun(i) {
+				s.release(h)
+				return
+			}
 		}
 		if s.take(h) {
 			if fresh {
@@ -298,6 +313,44 @@ func (s *scheduler) look(h *hostRun) {
 	})
 }
 
+// mayRun reports whether node i may run on one host more; if not, it may when it has got a slot.
+func (s *scheduler) mayRun(i int) bool {
+	n, value := &s.nodes[i], s.g.Node(i).Value
+	limits := value.Limits
+	if limits.Concurrency <= 0 || n.slot == hasSlot {
+		return true
+	}
+	if n.slot == awaitsSlot {
+		return false
+	}
+	n.slot = awaitsSlot
+	s.work(func() func() {
+		got := s.o.Slots.take(s.ctx, s.stop, limits.Group, limits.Concurrency, func() {
+			ev := of(event.Waiting, value)
+			ev.Message = fmt.Sprintf("its turn: %s on at most %s at once", limits.Group, plural(limits.Concurrency, "host"))
+			s.tell(ev)
+		})
+		return func() {
+			n.slot = noSlot
+			if got {
+				n.slot = hasSlot
+			}
+			if n.host.left {
+				s.giveSlot(i)
+			}
+		}
+	})
+	return false
+}
+
+// giveSlot gives back what node i has.
+func (s *scheduler) giveSlot(i int) {
+	if n := &s.nodes[i]; n.slot == hasSlot {
+		n.slot = noSlot
+		s.o.Slots.give(s.g.Node(i).Value.Limits.Group)
+	}
+}
+
 // act brings the node whose turn it is about.
 func (s *scheduler) act(h *hostRun) {
 	i := h.nodes[h.at]
@@ -307,6 +360,7 @@ func (s *scheduler) act(h *hostRun) {
 		out := h.m.act(s.ctx, h.at)
 		return func() {
 			h.busy = false
+			s.giveSlot(i)
 			s.ended(i, out)
 			if s.nodes[i].well() {
 				h.at++

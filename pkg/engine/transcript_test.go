@@ -38,6 +38,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 //	  /a<t  /a>t           takes output t in its content; declares output t
 //	  /a~t                 the command "touch /a", fed with output t, until /a exists
 //	  /a*3                 up to three attempts
+//	  /a@2                 on at most two hosts at once
 //	  /a$                  with the secret s/k in its content; /a$x with sx/k, which is not there
 //	  swap                 what the host in memory panics at
 //	  api>t token>t apply:x<t    gates
@@ -298,11 +299,20 @@ func parsePlan(text string) (*plan.Plan, error) {
 		where, steps, _ := strings.Cut(strings.TrimSpace(line), ":")
 		hostName, path, _ := strings.Cut(where, " ")
 		module, task, _ := strings.Cut(path, "/")
-		var t []step.Step
+		t := plan.Task{Name: task, Limits: map[string]plan.Limits{}}
 		for _, s := range strings.Fields(steps) {
-			t = append(t, parseStep(s))
+			s, at, limited := strings.Cut(s, "@")
+			parsed := parseStep(s)
+			t.Steps = append(t.Steps, parsed)
+			if name := parsed.Meta().Name; limited {
+				most, err := strconv.Atoi(at)
+				if err != nil {
+					return nil, err
+				}
+				t.Limits[name] = plan.Limits{Concurrency: most, Group: "step " + name}
+			}
 		}
-		m := plan.Module{Name: module, Tasks: []plan.Task{{Name: task, Steps: t}}}
+		m := plan.Module{Name: module, Tasks: []plan.Task{t}}
 		if hostName == "gate" {
 			b.Gate(m)
 		} else {

@@ -105,7 +105,7 @@ func (w *worker) delay(r step.Retry, n int) time.Duration {
 
 // runtime is what one attempt at n may use.
 func (w *worker) runtime(n plan.Node, v step.View, made *outputs) *step.Runtime {
-	meta := n.Step.Meta()
+	meta := n.Meta()
 	made.declared, made.redact = meta.Makes, w.redact
 	return &step.Runtime{
 		View: v, Task: taskOf(n), Run: w.id, Artifacts: w.o.Artifacts, Timeout: timeout(meta),

@@ -25,7 +25,8 @@ const (
 	Started Type = "Started"
 	// Progress: within a node; Done of Total (bytes or items).
 	Progress Type = "Progress"
-	// Waiting: a gate looked and its condition does not hold yet; Message says what is missing.
+	// Waiting: a gate looked and its condition does not hold yet, or a step may be made on no host more at present; Message says
+	// what is missing.
 	Waiting Type = "Waiting"
 	// Skipped: the desired state was met already.
 	Skipped Type = "Skipped"

@@ -70,6 +70,13 @@ func (b *Builder[N]) Has(id string) bool {
 	return ok
 }
 
+// Each calls f with every node that was added, in order. f may change what a node takes.
+func (b *Builder[N]) Each(f func(n *Node[N])) {
+	for i := range b.nodes {
+		f(&b.nodes[i])
+	}
+}
+
 // Compile checks the graph and freezes it. All errors are reported at once.
 func (b *Builder[N]) Compile() (*Graph[N], error) {
 	errs := slices.Clone(b.errs)

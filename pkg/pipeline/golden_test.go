@@ -100,6 +100,20 @@ func custom(t *spec.Target) {
 	t.Host.InternalAddresses, t.Host.ProviderID = []string{"10.0.0." + t.Host.Address[len("192.168.0."):]}, "kubexm://prod/"+t.Host.Name
 }
 
+// dualStack gives pods and services addresses of both families, IPv4 first.
+func dualStack(t *spec.Target) {
+	t.Cluster.Network.PodCIDRs = []string{"10.233.64.0/18", "fd85:ee78:d8a6:8607::1:0/112"}
+	t.Cluster.Network.ServiceCIDRs = []string{"10.233.0.0/18", "fd85:ee78:d8a6:8607::1000/116"}
+}
+
+// dualStackBinary is that without kubeadm, IPv6 first: of the host's addresses, the Node's first is declared.
+func dualStackBinary(t *spec.Target) {
+	t.Cluster.Kubernetes.Type, t.Cluster.Etcd.Type = spec.KubernetesKubexm, spec.EtcdKubexm
+	t.Cluster.Network.PodCIDRs = []string{"fd85:ee78:d8a6::/48", "10.233.64.0/18"}
+	t.Cluster.Network.ServiceCIDRs = []string{"fd85:ee78:d8a7::/108", "10.233.0.0/18"}
+	t.Host.InternalAddresses = []string{"2001:db8::" + t.Host.Address[len("192.168.0."):]}
+}
+
 // scenario is a plan that is kept as a golden file.
 type scenario struct {
 	name string
@@ -113,6 +127,8 @@ func scenarios(b *artifact.Bundle) []scenario {
 	}
 	resolved := machine
 	resolved.Nameservers, resolved.UpstreamNameservers = []string{"127.0.0.53"}, []string{"192.168.0.53", "fe80::1%eth0", "2001:db8::53"}
+	dual := machine
+	dual.DefaultInterface, dual.DefaultIPv6 = "eth0", "2001:db8::5"
 	return []scenario{
 		{"control-plane-machine", func() (*plan.Plan, error) {
 			return pipeline.CreateControlPlane(node("cp1", "192.168.0.11", control, machine), b)
@@ -131,6 +147,18 @@ func scenarios(b *artifact.Bundle) []scenario {
 		}},
 		{"worker-custom", func() (*plan.Plan, error) {
 			return pipeline.JoinWorker(node("w1", "192.168.0.21", worker, container, custom), b)
+		}},
+		{"control-plane-dual-stack", func() (*plan.Plan, error) {
+			return pipeline.CreateControlPlane(node("cp1", "192.168.0.11", control, dual, dualStack), b)
+		}},
+		{"worker-dual-stack", func() (*plan.Plan, error) {
+			return pipeline.JoinWorker(node("w1", "192.168.0.21", worker, dual, dualStack), b)
+		}},
+		{"control-plane-dual-stack-binary", func() (*plan.Plan, error) {
+			return pipeline.CreateControlPlane(node("cp1", "192.168.0.11", control, dual, dualStackBinary), b)
+		}},
+		{"worker-dual-stack-binary", func() (*plan.Plan, error) {
+			return pipeline.JoinWorker(node("w1", "192.168.0.21", worker, dual, dualStackBinary), b)
 		}},
 		{"cluster", func() (*plan.Plan, error) {
 			return pipeline.CreateCluster("prod", []pipeline.Node{
@@ -161,7 +189,7 @@ func TestGolden(t *testing.T) {
 
 // The targets of the goldens are ones that a user may have.
 func TestGoldenTargetsAreValid(t *testing.T) {
-	for _, change := range []func(*spec.Target){func(*spec.Target) {}, custom} {
+	for _, change := range []func(*spec.Target){func(*spec.Target) {}, custom, dualStack, dualStackBinary} {
 		n := node("cp1", "192.168.0.11", spec.RoleControlPlane, machine, change)
 		if errs := n.Target.Validate(field.NewPath("target")); len(errs) > 0 {
 			t.Error(errs.ToAggregate())

@@ -31,75 +31,75 @@ func Stale(was, seen host.System) bool { return task.Relevant(was) != task.Relev
 
 // CreateControlPlane plans the first control plane host: an API server, and in it the cluster's DNS and network.
 func CreateControlPlane(n Node, b *artifact.Bundle) (*plan.Plan, error) {
-	p := plan.New("CreateControlPlane", n.Target.ClusterName)
+	p := newLayout("CreateControlPlane", n.Target.ClusterName)
 	in, err := inputs(n, b, spec.RoleControlPlane, spec.OrderFirst)
 	if err != nil {
 		return nil, err
 	}
 	controlPlane(p, in)
-	return p.Plan()
+	return p.plan()
 }
 
 // JoinControlPlane plans one more control plane host. Its gates wait for the cluster's API. It knows the cluster's DNS and
 // network too, because the first host may be gone one day.
 func JoinControlPlane(n Node, b *artifact.Bundle) (*plan.Plan, error) {
-	p := plan.New("JoinControlPlane", n.Target.ClusterName)
+	p := newLayout("JoinControlPlane", n.Target.ClusterName)
 	in, err := inputs(n, b, spec.RoleControlPlane, spec.OrderLater)
 	if err != nil {
 		return nil, err
 	}
-	p.Gate(
+	p.gate(in,
 		module.ExternalEtcd(in),
 		module.API(in),
 		module.BootstrapToken(in),
 		module.Network(in),
 	)
 	joinControlPlane(p, in)
-	return p.Plan()
+	return p.plan()
 }
 
 // JoinWorker plans a host that joins as a worker. Its gates wait for the cluster's API.
 func JoinWorker(n Node, b *artifact.Bundle) (*plan.Plan, error) {
-	p := plan.New("JoinWorker", n.Target.ClusterName)
+	p := newLayout("JoinWorker", n.Target.ClusterName)
 	in, err := inputs(n, b, spec.RoleWorker, "")
 	if err != nil {
 		return nil, err
 	}
-	p.Gate(
+	p.gate(in,
 		module.API(in),
 		module.BootstrapToken(in),
 	)
 	worker(p, in)
-	return p.Plan()
+	return p.plan()
 }
 
 // EtcdMember plans a host that is a member of etcd and nothing else: the first begins the cluster, the others join it.
 func EtcdMember(n Node, b *artifact.Bundle) (*plan.Plan, error) {
-	p := plan.New("EtcdMember", n.Target.ClusterName)
+	p := newLayout("EtcdMember", n.Target.ClusterName)
 	in, err := inputs(n, b, spec.RoleEtcd, n.Target.Order)
 	if err != nil {
 		return nil, err
 	}
 	etcdMember(p, in)
-	return p.Plan()
+	return p.plan()
 }
 
 // LoadBalancer plans a host that carries requests to the API servers and does nothing else.
 func LoadBalancer(n Node, b *artifact.Bundle) (*plan.Plan, error) {
-	p := plan.New("LoadBalancer", n.Target.ClusterName)
+	p := newLayout("LoadBalancer", n.Target.ClusterName)
 	in, err := inputs(n, b, spec.RoleLoadBalancer, "")
 	if err != nil {
 		return nil, err
 	}
 	loadBalancer(p, in)
-	return p.Plan()
+	return p.plan()
 }
 
 // CreateCluster is the union of its hosts' pipelines: the same steps in the same order, with the same gates, which here
 // are the edges between hosts. Who begins, and of which members the cluster consists, follows from the nodes (spec.Arrange)
 // where their targets do not say so.
 func CreateCluster(name string, nodes []Node, b *artifact.Bundle) (*plan.Plan, error) {
-	p := plan.New("CreateCluster", name)
+	p := newLayout("CreateCluster", name)
 	nodes = arranged(nodes)
 	if err := checkHosts(name, nodes); err != nil {
 		return nil, fmt.Errorf("cluster %s: %w", name, err)
@@ -121,7 +121,7 @@ func CreateCluster(name string, nodes []Node, b *artifact.Bundle) (*plan.Plan, e
 	}
 	controlPlane(p, hosts.first)
 	if joining := slices.Concat(hosts.later, hosts.workers); len(joining) > 0 {
-		p.Gate(module.BootstrapToken(joining[0]))
+		p.gate(joining[0], module.BootstrapToken(joining[0]))
 	}
 	for _, in := range hosts.later {
 		joinControlPlane(p, in)
@@ -129,7 +129,7 @@ func CreateCluster(name string, nodes []Node, b *artifact.Bundle) (*plan.Plan, e
 	for _, in := range hosts.workers {
 		worker(p, in)
 	}
-	return p.Plan()
+	return p.plan()
 }
 
 // hostsByPart are a cluster's hosts by what they are for, who begins before who joins.
@@ -234,23 +234,23 @@ func inputs(n Node, b *artifact.Bundle, role spec.Role, order spec.Order) (task.
 	return in, nil
 }
 
-func controlPlane(p *plan.Builder, in task.Inputs) {
-	p.Gate(module.ExternalEtcd(in))
+func controlPlane(p layout, in task.Inputs) {
+	p.gate(in, module.ExternalEtcd(in))
 	controlPlaneHost(p, in)
-	p.Gate(
+	p.gate(in,
 		module.API(in),
 		module.Network(in),
 		module.NodeReady(in),
 	)
 }
 
-func joinControlPlane(p *plan.Builder, in task.Inputs) {
+func joinControlPlane(p layout, in task.Inputs) {
 	controlPlaneHost(p, in)
-	p.Gate(module.NodeReady(in))
+	p.gate(in, module.NodeReady(in))
 }
 
-func controlPlaneHost(p *plan.Builder, in task.Inputs) {
-	p.Host(in.Target.Host.Name,
+func controlPlaneHost(p layout, in task.Inputs) {
+	p.host(in,
 		module.BeforeEtcd(in),
 		module.OS(in),
 		module.Runtime(in),
@@ -260,17 +260,17 @@ func controlPlaneHost(p *plan.Builder, in task.Inputs) {
 	)
 }
 
-func worker(p *plan.Builder, in task.Inputs) {
-	p.Host(in.Target.Host.Name,
+func worker(p layout, in task.Inputs) {
+	p.host(in,
 		module.OS(in),
 		module.Runtime(in),
 		module.Worker(in),
 	)
-	p.Gate(module.NodeReady(in))
+	p.gate(in, module.NodeReady(in))
 }
 
-func etcdMember(p *plan.Builder, in task.Inputs) {
-	p.Host(in.Target.Host.Name,
+func etcdMember(p layout, in task.Inputs) {
+	p.host(in,
 		module.BeforeEtcd(in),
 		module.OS(in),
 		module.Etcd(in),
@@ -278,8 +278,8 @@ func etcdMember(p *plan.Builder, in task.Inputs) {
 	)
 }
 
-func loadBalancer(p *plan.Builder, in task.Inputs) {
-	p.Host(in.Target.Host.Name,
+func loadBalancer(p layout, in task.Inputs) {
+	p.host(in,
 		module.OS(in),
 		module.LoadBalancer(in),
 	)

@@ -53,6 +53,9 @@ func TestRefuses(t *testing.T) {
 		{"a host that was not observed", func() (*plan.Plan, error) {
 			return pipeline.JoinWorker(node("w1", "192.168.0.21", spec.RoleWorker, unseen), b)
 		}, []string{"host w1", "architecture is not known"}},
+		{"a host with one family in a dual stack cluster", func() (*plan.Plan, error) {
+			return pipeline.JoinWorker(node("w1", "192.168.0.21", spec.RoleWorker, machine, dualStack), b)
+		}, []string{"host w1", "an address of each family", "only 192.168.0.21 is known", "internalAddresses"}},
 		{"an architecture that the bundle lacks", func() (*plan.Plan, error) {
 			return pipeline.JoinWorker(node("w1", "192.168.0.21", spec.RoleWorker, arm), b)
 		}, []string{"host w1", "arm64", "containerd v2.4.2 amd64"}},
@@ -99,6 +102,7 @@ func TestStale(t *testing.T) {
 		{"control groups", func(s *host.System) { s.CgroupVersion = 1 }, true},
 		{"name servers", func(s *host.System) { s.Nameservers = []string{"127.0.0.53"} }, true},
 		{"name servers behind systemd-resolved", func(s *host.System) { s.UpstreamNameservers = []string{"192.168.0.54"} }, true},
+		{"the IPv6 address", func(s *host.System) { s.DefaultIPv6 = "2001:db8::2" }, true},
 		{"OOM scores", func(s *host.System) { s.MissingCapabilities = []string{"sys_resource"} }, true},
 	} {
 		seen := machine

@@ -54,7 +54,7 @@ func RenewCertificates(name string, targets []spec.Target, names []string, asked
 	if err != nil {
 		return nil, fmt.Errorf("cluster %s: %w", name, err)
 	}
-	p := plan.New("RenewCertificates", name)
+	p := newLayout("RenewCertificates", name)
 	var after []string
 	for _, in := range renewing(targets) {
 		var here []string
@@ -64,11 +64,11 @@ func RenewCertificates(name string, targets []spec.Target, names []string, asked
 			}
 		}
 		if len(here) > 0 {
-			p.Host(in.Target.Host.Name, module.Certificates(in, here, asked, after...))
+			p.host(in, module.Certificates(in, here, asked, after...))
 			after = []string{task.Renewed(in.Target.Host.Name)}
 		}
 	}
-	return p.Plan()
+	return p.plan()
 }
 
 // renewing are the hosts in the order in which their certificates are renewed.

@@ -28,12 +28,15 @@ type document struct {
 
 // documentNode is a node in JSON. What it takes and makes is in its step.
 type documentNode struct {
-	ID     string          `json:"id"`
-	Host   string          `json:"host,omitempty"`
-	Module string          `json:"module"`
-	Task   string          `json:"task"`
-	Name   string          `json:"name"`
-	After  []string        `json:"after,omitempty"`
+	ID     string   `json:"id"`
+	Host   string   `json:"host,omitempty"`
+	Module string   `json:"module"`
+	Task   string   `json:"task"`
+	Name   string   `json:"name"`
+	After  []string `json:"after,omitempty"`
+	// Takes is what it takes beside what is in its step.
+	Takes  []string        `json:"takes,omitempty"`
+	Limits Limits          `json:"limits,omitzero"`
 	Digest string          `json:"digest"`
 	Step   json.RawMessage `json:"step"`
 }
@@ -48,9 +51,11 @@ func (p *Plan) document() (document, error) {
 		if err != nil {
 			return document{}, fmt.Errorf("node %s: %w", n.ID, err)
 		}
+		own := n.Step.Meta().Takes
+		beside := slices.DeleteFunc(slices.Clone(gn.Takes), func(output string) bool { return slices.Contains(own, output) })
 		d.Nodes = append(d.Nodes, documentNode{
 			ID: n.ID, Host: n.Host, Module: n.Module, Task: n.Task, Name: n.Name,
-			After: gn.After, Digest: n.Digest, Step: raw,
+			After: gn.After, Takes: beside, Limits: n.Limits, Digest: n.Digest, Step: raw,
 		})
 	}
 	return d, nil
@@ -181,9 +186,9 @@ func (d document) node(n *documentNode) (graph.Node[Node], error) {
 		err = fits(s, n.Host)
 	}
 	return graph.Node[Node]{
-		ID: n.ID, After: n.After, Takes: m.Takes, Makes: m.Makes,
+		ID: n.ID, After: n.After, Takes: append(slices.Clip(m.Takes), n.Takes...), Makes: m.Makes,
 		Value: Node{
-			ID: n.ID, Host: n.Host, Module: n.Module, Task: n.Task, Name: n.Name, Step: s, Digest: n.Digest,
+			ID: n.ID, Host: n.Host, Module: n.Module, Task: n.Task, Name: n.Name, Step: s, Digest: n.Digest, Limits: n.Limits,
 		},
 	}, err
 }

@@ -9,10 +9,12 @@
 package plan
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/graph"
@@ -47,6 +49,27 @@ type Node struct {
 	Step               step.Step
 	// Digest of the step's JSON form, "sha256:…": the input digest of the journal.
 	Digest string
+	// Limits are what is not left to the step. They are no part of Digest: with other limits the same is done.
+	Limits Limits
+}
+
+// Limits are how a step is bounded where that is not left to it. Zero values leave it to the step.
+type Limits struct {
+	// Timeout of one attempt.
+	Timeout step.Duration `json:"timeout,omitempty"`
+	// Attempts in all.
+	Attempts int `json:"attempts,omitempty"`
+	// Concurrency is on how many hosts at once steps of one Group may run.
+	Concurrency int    `json:"concurrency,omitempty"`
+	Group       string `json:"group,omitempty"`
+}
+
+// Meta is what the step says of itself, within the limits.
+func (n Node) Meta() step.Meta {
+	m := n.Step.Meta()
+	m.Timeout = cmp.Or(n.Limits.Timeout, m.Timeout)
+	m.Retry.Attempts = cmp.Or(n.Limits.Attempts, m.Retry.Attempts)
+	return m
 }
 
 // Graph returns the compiled graph of p.
@@ -71,6 +94,11 @@ func (p *Plan) Certificates(hostName string) []string {
 type Task struct {
 	Name  string
 	Steps []step.Step
+	// Limits of steps by their names, where there are any.
+	Limits map[string]Limits
+	// Until, if not "", is an output that the last of Steps makes: who takes another of this host's task from elsewhere waits for
+	// it, too.
+	Until string
 }
 
 // Module is a strategic domain's part in a pipeline, on one host: tasks in order.
@@ -87,6 +115,7 @@ type Builder struct {
 	last            map[string]string // host → ID of its last node
 	gates           map[string]string // ID of a node on the controller → its digest
 	writers         map[string]string // host:path → ID of the node that writes it
+	held            map[string]held   // output → what who takes it waits for, too
 	b               graph.Builder[Node]
 	errs            []error
 }
@@ -96,8 +125,12 @@ func New(intent, cluster string) *Builder {
 	return &Builder{
 		intent: intent, cluster: cluster,
 		last: make(map[string]string), gates: make(map[string]string), writers: make(map[string]string),
+		held: make(map[string]held),
 	}
 }
+
+// held is an output that its task's end makes, for those who are not on the task's host.
+type held struct{ host, until string }
 
 // Host lays modules on a host, after what was laid on it before.
 func (b *Builder) Host(name string, modules ...Module) {
@@ -116,7 +149,12 @@ func (b *Builder) Host(name string, modules ...Module) {
 				if l := b.last[name]; l != "" {
 					after = []string{l}
 				}
-				b.last[name] = b.add(name, m.Name, t.Name, s, after)
+				b.last[name] = b.add(name, m.Name, t, s, after)
+				for _, output := range s.Meta().Makes {
+					if t.Until != "" && output != t.Until {
+						b.held[output] = held{name, t.Until}
+					}
+				}
 			}
 		}
 	}
@@ -134,7 +172,7 @@ func (b *Builder) Gate(modules ...Module) {
 				if b.b.Has(id) {
 					b.same(id, s)
 				} else {
-					b.add(Controller, m.Name, t.Name, s, after)
+					b.add(Controller, m.Name, t, s, after)
 				}
 				after = []string{id}
 			}
@@ -163,10 +201,11 @@ func checkName(name string) error {
 	return nil
 }
 
-func (b *Builder) add(hostName, module, task string, s step.Step, after []string) string {
+func (b *Builder) add(hostName, module string, t Task, s step.Step, after []string) string {
 	m := s.Meta()
 	n := Node{
-		ID: nodeID(placeOf(hostName), module, task, m.Name), Host: hostName, Module: module, Task: task, Name: m.Name, Step: s,
+		ID: nodeID(placeOf(hostName), module, t.Name, m.Name), Host: hostName, Module: module, Task: t.Name, Name: m.Name, Step: s,
+		Limits: t.Limits[m.Name],
 	}
 	raw, err := step.Marshal(s)
 	if err == nil {
@@ -232,6 +271,14 @@ func nodeID(place, module, task, name string) string {
 
 // Plan compiles what was laid.
 func (b *Builder) Plan() (*Plan, error) {
+	b.b.Each(func(n *graph.Node[Node]) {
+		for _, output := range n.Takes {
+			// On the task's own host nodes follow each other anyway.
+			if h, ok := b.held[output]; ok && h.host != n.Value.Host && !slices.Contains(n.Takes, h.until) {
+				n.Takes = append(slices.Clip(n.Takes), h.until)
+			}
+		}
+	})
 	g, err := b.b.Compile()
 	if err := errors.Join(append(b.errs, err)...); err != nil {
 		return nil, fmt.Errorf("plan %s of cluster %s: %w", b.intent, b.cluster, err)

@@ -5,6 +5,7 @@ package plan_test
 
 import (
 	"bytes"
+	"errors"
 	"flag"
 	"os"
 	"path/filepath"
@@ -96,8 +97,20 @@ func TestText(t *testing.T) {
 	golden(t, "plan.txt", b.String())
 }
 
-func TestRoundTrip(t *testing.T) {
-	p := sample(t)
+func digest(t *testing.T, p *plan.Plan) string {
+	t.Helper()
+	d, err := p.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func TestRoundTrip(t *testing.T) { golden(t, "plan.json", roundTrip(t, sample(t))) }
+
+// roundTrip writes p, reads it back, wants the same and returns what was written.
+func roundTrip(t *testing.T, p *plan.Plan) string {
+	t.Helper()
 	var first, second bytes.Buffer
 	if err := p.Write(&first); err != nil {
 		t.Fatal(err)
@@ -117,7 +130,7 @@ func TestRoundTrip(t *testing.T) {
 			t.Errorf("node %d: read %+v, wrote %+v", i, got, want)
 		}
 	}
-	golden(t, "plan.json", first.String())
+	return first.String()
 }
 
 // TestReadRefuses edits a plan that was written and wants it refused by a message that says why.
@@ -259,20 +272,101 @@ func TestRender(t *testing.T) {
 	}
 }
 
-func TestDigest(t *testing.T) {
-	digest := func(p *plan.Plan) string {
-		d, err := p.Digest()
+// TestUntil: who is elsewhere and takes an output of a task waits for the task's end, too. On the task's own host nodes follow
+// each other, those that come before the end among them.
+func TestUntil(t *testing.T) {
+	task := func(name, until string, steps ...step.Meta) plan.Module {
+		m := plan.Module{Name: "m", Tasks: []plan.Task{{Name: name, Until: until}}}
+		for _, about := range steps {
+			m.Tasks[0].Steps = append(m.Tasks[0].Steps, step.New(about, step.Directory{Path: "/" + about.Name, Mode: 0o755}))
+		}
+		return m
+	}
+	await := plan.Module{Name: "m", Tasks: []plan.Task{{Name: "gate", Steps: []step.Step{
+		step.New(step.Meta{Name: "await", Takes: []string{"begun", "joined"}}, step.Await{For: "api", Output: "api"}),
+	}}}}
+	b := plan.New("Test", "test")
+	b.Gate(await) // before what it takes is laid
+	b.Host("n1",
+		task("join", "told",
+			step.Meta{Name: "begin", Makes: []string{"begun"}}, step.Meta{Name: "join", Takes: []string{"begun"}, Makes: []string{"joined"}},
+			step.Meta{Name: "tell", Makes: []string{"told"}}),
+		task("later", "", step.Meta{Name: "use", Takes: []string{"joined"}}))
+	b.Host("n2", task("other", "", step.Meta{Name: "other", Takes: []string{"joined"}}, step.Meta{Name: "none"}))
+	p, err := b.Plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	for _, i := range p.Graph().Order() {
+		n := p.Graph().Node(i)
+		text.WriteString(n.ID + " < " + strings.Join(n.Takes, " ") + "\n")
+	}
+	const want = `n1/m/join/begin < 
+n1/m/join/join < begun
+n1/m/join/tell < 
+controller/m/gate/await < begun joined told
+n1/m/later/use < joined
+n2/m/other/other < joined told
+n2/m/other/none < 
+`
+	if diff := cmp.Diff(want, text.String()); diff != "" {
+		t.Error(diff)
+	}
+	roundTrip(t, p)
+}
+
+// TestLimits: they say how a step is made and not what, so the journal knows the step again; the plan is another.
+func TestLimits(t *testing.T) {
+	limited := func(limits plan.Limits) *plan.Plan {
+		b := plan.New("Test", "test")
+		b.Host("n1", plan.Module{Name: "m", Tasks: []plan.Task{{Name: "t", Limits: map[string]plan.Limits{"a": limits}, Steps: []step.Step{
+			step.New(step.Meta{Name: "a", Timeout: step.Duration(time.Minute), Retry: step.Retry{Attempts: 3, Delay: 7}}, step.SwapOff{}),
+			step.New(step.Meta{Name: "b"}, step.Module{Name: "overlay"}),
+		}}}})
+		p, err := b.Plan()
 		if err != nil {
 			t.Fatal(err)
 		}
-		return d
+		return p
 	}
+	limits := plan.Limits{Timeout: step.Duration(time.Hour), Attempts: 9, Concurrency: 2, Group: "task t"}
+	free, bound := limited(plan.Limits{}), limited(limits)
+	roundTrip(t, bound)
+	a, b := free.Graph().Node(0).Value, bound.Graph().Node(0).Value
+	if a.Digest != b.Digest {
+		t.Error("a limit changes the step's digest: what is done would be done again")
+	}
+	if digest(t, free) == digest(t, bound) {
+		t.Error("a limit does not change the plan's digest")
+	}
+	if m := a.Meta(); m.Timeout != step.Duration(time.Minute) || m.Retry.Attempts != 3 {
+		t.Errorf("without limits it is %+v", m)
+	}
+	if m := b.Meta(); m.Timeout != limits.Timeout || m.Retry != (step.Retry{Attempts: 9, Delay: 7}) {
+		t.Errorf("with limits it is %+v", m)
+	}
+	var text, json strings.Builder
+	if err := errors.Join(bound.Text(&text), bound.Write(&json)); err != nil {
+		t.Fatal(err)
+	}
+	const want = "  m/t a  within 1h0m0s  up to 9 times  on at most 2 hosts at once (task t)\n"
+	if !strings.Contains(text.String(), want) {
+		t.Errorf("%q is not in\n%s", want, text.String())
+	}
+	edited := strings.Replace(json.String(), `"attempts": 9`, `"attempts": 8`, 1)
+	if _, err := plan.Read(strings.NewReader(edited)); edited == json.String() || err == nil || !strings.Contains(err.Error(), "it was edited") {
+		t.Errorf("an edited limit is taken: %v", err)
+	}
+}
+
+func TestDigest(t *testing.T) {
 	a, b := sample(t), sample(t)
-	if digest(a) != digest(b) {
+	if digest(t, a) != digest(t, b) {
 		t.Error("two plans of one content have two digests")
 	}
 	b.Intent = "JoinWorker"
-	if digest(a) == digest(b) {
+	if digest(t, a) == digest(t, b) {
 		t.Error("two intents have one digest")
 	}
 }

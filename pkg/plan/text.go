@@ -39,7 +39,7 @@ func (p *Plan) Text(w io.Writer) error {
 
 func (p *Plan) text(w io.Writer, i int) {
 	gn := p.graph.Node(i)
-	n, m := gn.Value, gn.Value.Step.Meta()
+	n, m := gn.Value, gn.Value.Meta()
 	fmt.Fprintf(w, "  %s/%s %s", n.Module, n.Task, n.Name)
 	// A host's nodes follow each other anyway; only what else they wait for is news.
 	if n.Host == Controller && len(gn.After) > 0 {
@@ -56,6 +56,9 @@ func (p *Plan) text(w io.Writer, i int) {
 	}
 	if m.Retry.Attempts > 1 {
 		fmt.Fprintf(w, "  up to %d times", m.Retry.Attempts)
+	}
+	if n.Limits.Concurrency > 0 {
+		fmt.Fprintf(w, "  on at most %s at once (%s)", count(n.Limits.Concurrency, "host"), n.Limits.Group)
 	}
 	if m.Disrupts != "" {
 		fmt.Fprintf(w, "  ! %s", m.Disrupts)

@@ -65,10 +65,11 @@ var (
 		"cluster-cidr":             "network.podCIDRs",
 		"feature-gates":            "kubernetes.featureGates",
 		"node-cidr-mask-size":      "kubernetes.nodeCIDRMaskSize",
-		"node-cidr-mask-size-ipv4": "kubernetes.nodeCIDRMaskSize",
+		"node-cidr-mask-size-ipv4": "kubernetes.nodeCIDRMaskSizeIPv4",
+		"node-cidr-mask-size-ipv6": "kubernetes.nodeCIDRMaskSizeIPv6",
 		"service-cluster-ip-range": "network.serviceCIDRs",
 	}}.follows("allocate-node-cidrs", "authentication-kubeconfig", "authorization-kubeconfig", "client-ca-file", "cluster-name",
-		"cluster-signing-cert-file", "cluster-signing-key-file", "kubeconfig", "leader-elect", "node-cidr-mask-size-ipv6",
+		"cluster-signing-cert-file", "cluster-signing-key-file", "kubeconfig", "leader-elect",
 		"requestheader-client-ca-file", "root-ca-file", "service-account-private-key-file", "use-service-account-credentials")
 
 	schedulerFlags = reserved{flags: map[string]string{

@@ -85,6 +85,20 @@ func validateIPv4(at *field.Path, address string) field.ErrorList {
 	return nil
 }
 
+// validateAddress checks an address of either family.
+func validateAddress(at *field.Path, address string) field.ErrorList {
+	ip, err := netip.ParseAddr(address)
+	switch {
+	case err != nil || ip.Is4In6():
+		return field.ErrorList{field.Invalid(at, address, "use an IP address, such as 172.16.0.2 or fd85:ee78:d8a6:8606::2")}
+	case isSpecial(ip):
+		return field.ErrorList{field.Invalid(at, address, "is loopback, link-local, multicast or unspecified: use the address at which others reach the host")}
+	case ip.String() != address:
+		return field.ErrorList{field.Invalid(at, address, "is not the address's shortest form: write "+ip.String())}
+	}
+	return nil
+}
+
 func overlap(a, b string) bool {
 	left, leftErr := netip.ParsePrefix(a)
 	right, rightErr := netip.ParsePrefix(b)

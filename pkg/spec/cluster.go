@@ -50,6 +50,21 @@ type Cluster struct {
 	// artifacts is where binaries, images and charts come from.
 	// +optional
 	Artifacts Artifacts `json:"artifacts,omitempty,omitzero"`
+
+	// hooks are scripts that run before or after a task on every host that has the task.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	Hooks []Hook `json:"hooks,omitempty"`
+
+	// limits are how long steps may take, how often they are tried and on how many hosts at once they are made.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=128
+	Limits []Limit `json:"limits,omitempty"`
 }
 
 // Default fills what was left out.
@@ -59,6 +74,7 @@ func (c *Cluster) Default() {
 	c.ContainerRuntime.setDefaults()
 	c.ControlPlaneEndpoint.setDefaults()
 	c.Network.setDefaults()
+	c.Kubernetes.setMaskDefaults(&c.Network)
 	c.DNS.setDefaults()
 	c.System.setDefaults()
 	c.Certificates.setDefaults()
@@ -75,6 +91,8 @@ func (c *Cluster) Validate(path *field.Path) field.ErrorList {
 	errs = append(errs, c.System.validate(path.Child("system"))...)
 	errs = append(errs, c.Certificates.validate(path.Child("certificates"))...)
 	errs = append(errs, c.Artifacts.validate(path.Child("artifacts"))...)
+	errs = append(errs, validateHooks(path.Child("hooks"), c.Hooks)...)
+	errs = append(errs, validateLimits(path.Child("limits"), c.Limits, c.Hooks)...)
 	return append(errs, c.validateTogether(path)...)
 }
 
@@ -82,18 +100,14 @@ func (c *Cluster) Validate(path *field.Path) field.ErrorList {
 func (c *Cluster) validateTogether(path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	networks, endpoint := path.Child("network"), path.Child("controlPlaneEndpoint")
-
-	mask := int(c.Kubernetes.NodeCIDRMaskSize)
-	for i, cidr := range c.Network.PodCIDRs {
-		// The controller manager takes at most 16 bits of Node networks from one pod network.
-		prefix, err := netip.ParsePrefix(cidr)
-		if err == nil && prefix.Addr().Is4() && (mask < prefix.Bits() || mask > prefix.Bits()+16) {
-			errs = append(errs, field.Invalid(path.Child("kubernetes", "nodeCIDRMaskSize"), mask, fmt.Sprintf(
-				"cannot be cut from %s %s: use %d to %d, or another pod network",
-				networks.Child("podCIDRs").Index(i), cidr, max(16, prefix.Bits()), min(28, prefix.Bits()+16))))
+	errs = append(errs, c.validateMasks(path.Child("kubernetes"), networks.Child("podCIDRs"))...)
+	errs = append(errs, c.validateOutside(endpoint.Child("address"), c.ControlPlaneEndpoint.Address)...)
+	for i, sysctl := range c.System.Sysctls {
+		if c.Network.IsDualStack() && sysctlKey(sysctl.Name) == "net/ipv6/conf/all/forwarding" && sysctl.Value != "1" {
+			errs = append(errs, field.Invalid(path.Child("system", "sysctls").Index(i).Child("value"), sysctl.Value,
+				"pods cannot reach each other by IPv6 unless it is 1: remove it"))
 		}
 	}
-	errs = append(errs, c.validateOutside(endpoint.Child("address"), c.ControlPlaneEndpoint.Address)...)
 
 	etcd, runtime := c.Etcd.DataDir, c.ContainerRuntime.DataDir
 	if etcd != "" && runtime != "" && (isWithin(etcd, runtime) || isWithin(runtime, etcd)) {
@@ -115,6 +129,69 @@ func (c *Cluster) validateTogether(path *field.Path) field.ErrorList {
 		}
 	}
 	return errs
+}
+
+// maxNodeBits is how many bits of Nodes' networks the controller manager takes from one pod network.
+const maxNodeBits = 16
+
+// validateMasks checks the prefix lengths of what Nodes get of the pods' networks.
+func (c *Cluster) validateMasks(path, pods *field.Path) field.ErrorList {
+	k, dual := &c.Kubernetes, c.Network.IsDualStack()
+	var errs field.ErrorList
+	for _, mask := range []struct {
+		name              string
+		value             int32
+		family            Family
+		dual              bool
+		smallest, largest int
+	}{
+		{"nodeCIDRMaskSize", k.NodeCIDRMaskSize, IPv4, false, 16, 28},
+		{"nodeCIDRMaskSizeIPv4", k.NodeCIDRMaskSizeIPv4, IPv4, true, 16, 28},
+		{"nodeCIDRMaskSizeIPv6", k.NodeCIDRMaskSizeIPv6, IPv6, true, 16, 124},
+	} {
+		at := path.Child(mask.name)
+		switch {
+		case mask.dual == dual:
+			if bad := inRange(at, int64(mask.value), int64(mask.smallest), int64(mask.largest)); mask.value != 0 && len(bad) > 0 {
+				errs = append(errs, bad...)
+				continue
+			}
+			errs = append(errs, c.validateMask(at, pods, mask.family, int(mask.value), mask.smallest, mask.largest)...)
+		case mask.value == 0:
+		case dual:
+			errs = append(errs, field.Forbidden(at, fmt.Sprintf("%s has two networks: remove it, or set %s and %s instead",
+				pods, path.Child("nodeCIDRMaskSizeIPv4"), path.Child("nodeCIDRMaskSizeIPv6"))))
+		default:
+			errs = append(errs, field.Forbidden(at, fmt.Sprintf("%s has one network: set %s instead", pods, path.Child("nodeCIDRMaskSize"))))
+		}
+	}
+	return errs
+}
+
+// validateMask checks that Nodes' networks with this prefix length can be cut from the pod network of a family.
+func (c *Cluster) validateMask(path, pods *field.Path, family Family, mask, smallest, largest int) field.ErrorList {
+	for i, cidr := range c.Network.PodCIDRs {
+		prefix, err := netip.ParsePrefix(cidr)
+		if err != nil || familyOfCIDR(cidr) != family || mask >= prefix.Bits() && mask <= prefix.Bits()+maxNodeBits {
+			continue
+		}
+		return field.ErrorList{field.Invalid(path, mask, fmt.Sprintf("cannot be cut from %s %s: use %d to %d, or another pod network",
+			pods.Index(i), cidr, max(smallest, prefix.Bits()), min(largest, prefix.Bits()+maxNodeBits)))}
+	}
+	return nil
+}
+
+// NodeMaskArgs are the flags of kube-controller-manager that say which part of the pods' networks each Node gets. It takes the
+// one for both families only where there is one.
+func (c *Cluster) NodeMaskArgs() []Arg {
+	k := &c.Kubernetes
+	if !c.Network.IsDualStack() {
+		return []Arg{{Name: "node-cidr-mask-size", Value: fmt.Sprint(k.NodeCIDRMaskSize)}}
+	}
+	return []Arg{
+		{Name: "node-cidr-mask-size-ipv4", Value: fmt.Sprint(k.NodeCIDRMaskSizeIPv4)},
+		{Name: "node-cidr-mask-size-ipv6", Value: fmt.Sprint(k.NodeCIDRMaskSizeIPv6)},
+	}
 }
 
 // validateOutside refuses an address in the networks of pods and services. No address is fine.

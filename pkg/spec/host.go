@@ -59,8 +59,8 @@ type Host struct {
 	// +kubebuilder:validation:MaxLength=45
 	Address string `json:"address,omitempty"`
 
-	// internalAddresses are the IPv4 addresses at which the cluster's hosts reach this one, the Node's first.
-	// If unset, address.
+	// internalAddresses are the addresses at which the cluster's hosts reach this one, the Node's first: one of the cluster's
+	// primary family. In a dual stack cluster the first of the other family is the Node's second. If unset, address.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
@@ -86,6 +86,16 @@ func (h *Host) NodeAddress() string {
 		return h.InternalAddresses[0]
 	}
 	return h.Address
+}
+
+// AddressOf is the first of the host's addresses that is of a family, "" where none is known.
+func (h *Host) AddressOf(family Family) string {
+	for _, address := range h.Addresses() {
+		if FamilyOf(address) == family {
+			return address
+		}
+	}
+	return ""
 }
 
 // Addresses are all of the host's addresses, the Node's first, each once.
@@ -119,7 +129,7 @@ func (h *Host) Validate(path *field.Path) field.ErrorList {
 	}
 	internal := path.Child("internalAddresses")
 	for i, address := range h.InternalAddresses {
-		errs = append(errs, validateIPv4(internal.Index(i), address)...)
+		errs = append(errs, validateAddress(internal.Index(i), address)...)
 	}
 	return append(errs, unique(internal, h.InternalAddresses, itself)...)
 }
@@ -133,8 +143,9 @@ func ValidateHosts(hosts []Host, cluster *Cluster, path *field.Path) field.Error
 		at := path.Index(i)
 		errs = append(errs, hosts[i].Validate(at)...)
 		errs = append(errs, cluster.validateHostOutside(&hosts[i], at)...)
+		errs = append(errs, cluster.validateHostFamily(&hosts[i], at)...)
 		for _, address := range hosts[i].Addresses() {
-			if len(validateIPv4(at, address)) > 0 {
+			if len(validateAddress(at, address)) > 0 {
 				continue // refused by itself
 			}
 			if first, found := owner[address]; found {
@@ -168,6 +179,24 @@ func (c *Cluster) validateHostOutside(host *Host, path *field.Path) field.ErrorL
 		errs = append(errs, c.validateOutside(host.pathOf(address, path), address)...)
 	}
 	return errs
+}
+
+// validateHostFamily wants a Node's first address to be of the primary family: the API server's and the first service network's
+// are of one family.
+func (c *Cluster) validateHostFamily(host *Host, path *field.Path) field.ErrorList {
+	address, primary := host.NodeAddress(), c.Network.PrimaryFamily()
+	family := FamilyOf(address)
+	switch {
+	case !host.Role.IsNode() || family == "" || family == primary:
+		return nil
+	case len(host.InternalAddresses) == 0 && family == IPv6: // refused by itself
+		return nil
+	case len(host.InternalAddresses) == 0:
+		return field.ErrorList{field.Required(path.Child("internalAddresses"), fmt.Sprintf(
+			"the cluster's first networks are of %s: give the host's %s address first", primary, primary))}
+	}
+	return field.ErrorList{field.Invalid(path.Child("internalAddresses").Index(0), address, fmt.Sprintf(
+		"is of %s, and the cluster's first networks are of %s: put an address of %s first", family, primary, primary))}
 }
 
 // pathOf is the field that holds one of the host's addresses.

@@ -64,11 +64,27 @@ type Kubernetes struct {
 	FeatureGates []FeatureGate `json:"featureGates,omitempty"`
 
 	// nodeCIDRMaskSize is the prefix length of the part of network.podCIDRs that each Node gets. If unset, 24, for at
-	// most 254 pods with addresses of their own on each Node. It cannot be changed later.
+	// most 254 pods with addresses of their own on each Node. A dual stack cluster has the two fields below instead. It
+	// cannot be changed later.
 	// +optional
 	// +kubebuilder:validation:Minimum=16
 	// +kubebuilder:validation:Maximum=28
 	NodeCIDRMaskSize int32 `json:"nodeCIDRMaskSize,omitempty"`
+
+	// nodeCIDRMaskSizeIPv4 is, in a dual stack cluster, the prefix length of the part of the IPv4 pod network that each
+	// Node gets. If unset, 24. It cannot be changed later.
+	// +optional
+	// +kubebuilder:validation:Minimum=16
+	// +kubebuilder:validation:Maximum=28
+	NodeCIDRMaskSizeIPv4 int32 `json:"nodeCIDRMaskSizeIPv4,omitempty"`
+
+	// nodeCIDRMaskSizeIPv6 is, in a dual stack cluster, the prefix length of the part of the IPv6 pod network that each
+	// Node gets: at most 16 more than that network's own. If unset, 64 where the network's prefix length is 48 to 60,
+	// 16 more than a shorter one, 8 more than a longer one. It cannot be changed later.
+	// +optional
+	// +kubebuilder:validation:Minimum=16
+	// +kubebuilder:validation:Maximum=124
+	NodeCIDRMaskSizeIPv6 int32 `json:"nodeCIDRMaskSizeIPv6,omitempty"`
 }
 
 // APIServer is kube-apiserver.
@@ -237,7 +253,30 @@ func (k *Kubernetes) setDefaults() {
 	defaultTo(&k.Kubelet.PodPidsLimit, 10000)
 	defaultTo(&k.Proxy.Mode, ProxyIPTables)
 	defaultTo(&k.Proxy.Masquerade, MasqueradeOffCluster)
-	defaultTo(&k.NodeCIDRMaskSize, 24)
+}
+
+// setMaskDefaults fills in what part of the pods' networks each Node gets.
+func (k *Kubernetes) setMaskDefaults(n *Network) {
+	if !n.IsDualStack() {
+		defaultTo(&k.NodeCIDRMaskSize, 24)
+		return
+	}
+	defaultTo(&k.NodeCIDRMaskSizeIPv4, 24)
+	if prefix, err := netip.ParsePrefix(n.PodCIDR(IPv6)); err == nil {
+		defaultTo(&k.NodeCIDRMaskSizeIPv6, int32(nodeMaskIPv6(prefix.Bits())))
+	}
+}
+
+// nodeMaskIPv6 is the prefix length of a Node's part of an IPv6 pod network with a prefix length: that of a subnet of IPv6
+// where there is room for sixteen Nodes and more.
+func nodeMaskIPv6(bits int) int {
+	switch {
+	case bits < 48:
+		return bits + maxNodeBits
+	case bits <= 60:
+		return 64
+	}
+	return min(bits+8, 124)
 }
 
 // removedGates are gates that many config files still set and that no supported Kubernetes knows any more.
@@ -253,8 +292,7 @@ func (k *Kubernetes) validate(path *field.Path) field.ErrorList {
 	errs = append(errs, validateArgs(path.Child("scheduler", "extraArgs"), k.Scheduler.ExtraArgs, schedulerFlags)...)
 	errs = append(errs, k.Kubelet.validate(path.Child("kubelet"))...)
 	errs = append(errs, k.Proxy.validate(path.Child("proxy"))...)
-	errs = append(errs, validateGates(path.Child("featureGates"), k.FeatureGates)...)
-	return append(errs, inRange(path.Child("nodeCIDRMaskSize"), int64(k.NodeCIDRMaskSize), 16, 28)...)
+	return append(errs, validateGates(path.Child("featureGates"), k.FeatureGates)...)
 }
 
 func (p *Proxy) validate(path *field.Path) field.ErrorList {

@@ -26,20 +26,22 @@ type Network struct {
 	// +optional
 	Plugin NetworkPlugin `json:"plugin,omitempty"`
 
-	// podCIDRs is the IPv4 network that pods get addresses from. If unset, 10.233.64.0/18. It cannot be changed later.
+	// podCIDRs is the IPv4 network that pods get addresses from, or two networks for dual stack, one of IPv4 and one of
+	// IPv6: the family of the first is the primary one. If unset, 10.233.64.0/18. It cannot be changed later.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=1
+	// +kubebuilder:validation:MaxItems=2
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=43
 	PodCIDRs []string `json:"podCIDRs,omitempty"`
 
-	// serviceCIDRs is the IPv4 network that services get addresses from. If unset, 10.233.0.0/18. It cannot be changed later.
+	// serviceCIDRs is the IPv4 network that services get addresses from, or two networks for dual stack, of the families
+	// of podCIDRs and in their order. If unset, 10.233.0.0/18. It cannot be changed later.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=1
+	// +kubebuilder:validation:MaxItems=2
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=43
 	ServiceCIDRs []string `json:"serviceCIDRs,omitempty"`
@@ -76,26 +78,105 @@ type Flannel struct {
 	MTU int32 `json:"mtu,omitempty"`
 }
 
-// DNSAddress is the cluster IP of the cluster's DNS server: the tenth of the first service network. It is "" where that one
-// is not valid.
-func (n *Network) DNSAddress() string { return n.serviceAddress(10) }
+// DNSAddresses are the cluster IPs of the cluster's DNS server: the tenth of each service network, in their order. Networks
+// that are not valid are passed over.
+func (n *Network) DNSAddresses() []string { return n.serviceAddresses(10) }
 
-// APIAddress is the cluster IP of the Service kubernetes: the first of the first service network.
-func (n *Network) APIAddress() string { return n.serviceAddress(1) }
+// APIAddresses are the first addresses of each service network, in their order: the first of them is the cluster IP of the
+// Service kubernetes. Networks that are not valid are passed over.
+func (n *Network) APIAddresses() []string { return n.serviceAddresses(1) }
 
-func (n *Network) serviceAddress(index int) string {
-	if len(n.ServiceCIDRs) == 0 {
-		return ""
+func (n *Network) serviceAddresses(index int) []string {
+	var addresses []string
+	for _, cidr := range n.ServiceCIDRs {
+		prefix, err := netip.ParsePrefix(cidr)
+		if err != nil {
+			continue
+		}
+		address := prefix.Masked().Addr()
+		for range index {
+			address = address.Next()
+		}
+		addresses = append(addresses, address.String())
 	}
-	prefix, err := netip.ParsePrefix(n.ServiceCIDRs[0])
+	return addresses
+}
+
+// IsDualStack reports whether pods and services have addresses of both families.
+func (n *Network) IsDualStack() bool { return len(n.PodCIDRs) == 2 }
+
+// Family is the family of a network or address: IPv4 or IPv6.
+type Family string
+
+const (
+	// IPv4 addresses have 32 bits.
+	IPv4 Family = "IPv4"
+	// IPv6 addresses have 128 bits.
+	IPv6 Family = "IPv6"
+)
+
+func (f Family) other() Family {
+	if f == IPv4 {
+		return IPv6
+	}
+	return IPv4
+}
+
+// FamilyOf is the family of an address, "" where the text is none.
+func FamilyOf(address string) Family {
+	ip, err := netip.ParseAddr(address)
+	switch {
+	case err != nil:
+		return ""
+	case ip.Is4():
+		return IPv4
+	}
+	return IPv6
+}
+
+// familyOfCIDR is the family of a network, "" where the text is none.
+func familyOfCIDR(cidr string) Family {
+	prefix, err := netip.ParsePrefix(cidr)
 	if err != nil {
 		return ""
 	}
-	address := prefix.Masked().Addr()
-	for range index {
-		address = address.Next()
+	return FamilyOf(prefix.Addr().String())
+}
+
+// PrimaryFamily is the family of the first pod network: that of Nodes' first addresses, and of what asks for one family.
+func (n *Network) PrimaryFamily() Family {
+	if len(n.PodCIDRs) > 0 && familyOfCIDR(n.PodCIDRs[0]) == IPv6 {
+		return IPv6
 	}
-	return address.String()
+	return IPv4
+}
+
+// Usable are those of addresses that are of the cluster's families, in their order but for those of the primary one, which
+// come first.
+func (n *Network) Usable(addresses []string) []string {
+	families := []Family{n.PrimaryFamily()}
+	if n.IsDualStack() {
+		families = append(families, families[0].other())
+	}
+	var usable []string
+	for _, family := range families {
+		for _, address := range addresses {
+			if FamilyOf(address) == family {
+				usable = append(usable, address)
+			}
+		}
+	}
+	return usable
+}
+
+// PodCIDR is the first pod network of a family, "" where there is none.
+func (n *Network) PodCIDR(family Family) string {
+	for _, cidr := range n.PodCIDRs {
+		if familyOfCIDR(cidr) == family {
+			return cidr
+		}
+	}
+	return ""
 }
 
 func (n *Network) setDefaults() {
@@ -111,12 +192,23 @@ func (n *Network) setDefaults() {
 	}
 }
 
+// widths are the prefix lengths that a network may have, for each family, with an example.
+type widths map[Family]struct {
+	widest, narrowest int
+	example           string
+}
+
+var (
+	podWidths = widths{IPv4: {8, 28, "10.233.64.0/18"}, IPv6: {8, 116, "fd85:ee78:d8a6:8607::1:0/112"}}
+	// kube-apiserver takes at most 2^20 service addresses, and kubeadm asks for ten; the tenth is CoreDNS.
+	serviceWidths = widths{IPv4: {12, 28, "10.233.0.0/18"}, IPv6: {108, 124, "fd85:ee78:d8a6:8607::1000/116"}}
+)
+
 func (n *Network) validate(path *field.Path) field.ErrorList {
 	errs := oneOf(path.Child("plugin"), n.Plugin, NetworkFlannel)
 	pods, services := path.Child("podCIDRs"), path.Child("serviceCIDRs")
-	// kube-apiserver takes at most 2^20 service addresses, and kubeadm asks for ten; the tenth is CoreDNS.
-	errs = append(errs, validateCIDRs(pods, n.PodCIDRs, 8, 28)...)
-	errs = append(errs, validateCIDRs(services, n.ServiceCIDRs, 12, 28)...)
+	errs = append(errs, validateCIDRs(pods, n.PodCIDRs, podWidths)...)
+	errs = append(errs, validateCIDRs(services, n.ServiceCIDRs, serviceWidths)...)
 	for i, service := range n.ServiceCIDRs {
 		for j, pod := range n.PodCIDRs {
 			if overlap(service, pod) {
@@ -125,7 +217,31 @@ func (n *Network) validate(path *field.Path) field.ErrorList {
 			}
 		}
 	}
+	if len(errs) == 0 {
+		errs = append(errs, n.validateFamilies(pods, services)...)
+	}
 	return append(errs, n.Flannel.validate(path.Child("flannel"))...)
+}
+
+// validateFamilies checks that pods and services have the same families in the same order. Each list is valid in itself.
+func (n *Network) validateFamilies(pods, services *field.Path) field.ErrorList {
+	switch p, s := len(n.PodCIDRs), len(n.ServiceCIDRs); {
+	case p > s:
+		return field.ErrorList{field.Required(services.Index(1), missing(n.ServiceCIDRs[0], pods, serviceWidths))}
+	case s > p:
+		return field.ErrorList{field.Required(pods.Index(1), missing(n.PodCIDRs[0], services, podWidths))}
+	}
+	if pod, service := familyOfCIDR(n.PodCIDRs[0]), familyOfCIDR(n.ServiceCIDRs[0]); pod != service {
+		return field.ErrorList{field.Invalid(services.Index(0), n.ServiceCIDRs[0], fmt.Sprintf(
+			"is of %s, and %s %s of %s: write both in one order, that of the cluster's primary family first", service, pods.Index(0), n.PodCIDRs[0], pod))}
+	}
+	return nil
+}
+
+// missing is what is to be said of a list with one network, of which another list has two.
+func missing(first string, other *field.Path, w widths) string {
+	family := familyOfCIDR(first).other()
+	return fmt.Sprintf("%s has two networks, and a dual stack cluster has two of both: add one of %s, such as %s", other, family, w[family].example)
 }
 
 func (f *Flannel) validate(path *field.Path) field.ErrorList {
@@ -137,27 +253,34 @@ func (f *Flannel) validate(path *field.Path) field.ErrorList {
 	return errs
 }
 
-func validateCIDRs(path *field.Path, cidrs []string, widest, narrowest int) field.ErrorList {
+func validateCIDRs(path *field.Path, cidrs []string, w widths) field.ErrorList {
 	if len(cidrs) == 0 {
-		return field.ErrorList{field.Required(path, "give one IPv4 network, such as 10.233.64.0/18")}
+		return field.ErrorList{field.Required(path, "give one IPv4 network, such as "+w[IPv4].example)}
 	}
 	var errs field.ErrorList
 	for i, cidr := range cidrs {
-		at := path.Index(i)
+		at, family := path.Index(i), familyOfCIDR(cidr)
 		prefix, err := netip.ParsePrefix(cidr)
+		limits := w[family]
 		switch {
+		case i > 1:
+			errs = append(errs, field.Invalid(at, cidr, "a cluster has one network, or two for dual stack: remove it"))
 		case err != nil:
-			errs = append(errs, field.Invalid(at, cidr, "use an IPv4 network, such as 10.233.64.0/18"))
-		case !prefix.Addr().Is4():
-			errs = append(errs, field.Invalid(at, cidr, "IPv6 networks are not supported yet by this version of kubexm: remove it"))
+			errs = append(errs, field.Invalid(at, cidr, "use a network, such as "+w[IPv4].example))
+		case prefix.Addr().Is4In6():
+			errs = append(errs, field.Invalid(at, cidr, "is an IPv4 network in IPv6 form: write it as an IPv4 network"))
 		case prefix != prefix.Masked():
 			errs = append(errs, field.Invalid(at, cidr, "has bits set behind its prefix: write "+prefix.Masked().String()))
-		case prefix.Bits() < widest || prefix.Bits() > narrowest:
-			errs = append(errs, field.Invalid(at, cidr, fmt.Sprintf("use a prefix length of %d to %d", widest, narrowest)))
+		case prefix.Bits() < limits.widest || prefix.Bits() > limits.narrowest:
+			errs = append(errs, field.Invalid(at, cidr, fmt.Sprintf("use a prefix length of %d to %d", limits.widest, limits.narrowest)))
 		case isSpecial(prefix.Addr()):
-			errs = append(errs, field.Invalid(at, cidr, "is loopback, link-local or multicast: use a private network, such as 10.233.64.0/18"))
-		case i > 0:
-			errs = append(errs, field.Invalid(at, cidr, "only one IPv4 network is possible: remove all but one"))
+			errs = append(errs, field.Invalid(at, cidr, "is loopback, link-local or multicast: use a private network, such as "+limits.example))
+		case i == 1 && familyOfCIDR(cidrs[0]) == family:
+			errs = append(errs, field.Invalid(at, cidr, fmt.Sprintf(
+				"is of %s as %s is: of the two networks of a dual stack cluster, one is of IPv4 and one of IPv6; replace or remove it", family, path.Index(0))))
+		case len(cidrs) == 1 && family == IPv6:
+			errs = append(errs, field.Invalid(at, cidr,
+				"a cluster of IPv6 alone is not supported by this version of kubexm: add an IPv4 network for dual stack, such as "+w[IPv4].example))
 		}
 	}
 	return errs

@@ -66,6 +66,22 @@ type Node struct {
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=10240
 	PostCommands []string `json:"postCommands,omitempty"`
+
+	// hooks are scripts that run before or after a task on this host, beside the Cluster's.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	Hooks []Hook `json:"hooks,omitempty"`
+
+	// limits are how long steps may take, how often they are tried and on how many hosts at once they are made, where this host's are
+	// not the Cluster's.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=128
+	Limits []Limit `json:"limits,omitempty"`
 }
 
 // Default fills what was left out. What is the Cluster's to say is left empty: see Target.Kubelet and Target.System.
@@ -86,7 +102,9 @@ func (n *Node) Validate(path *field.Path) field.ErrorList {
 	}
 	errs = append(errs, unique(path.Child("files"), n.Files, func(f File) string { return f.Path })...)
 	errs = append(errs, validateCommands(path.Child("preCommands"), n.PreCommands)...)
-	return append(errs, validateCommands(path.Child("postCommands"), n.PostCommands)...)
+	errs = append(errs, validateCommands(path.Child("postCommands"), n.PostCommands)...)
+	errs = append(errs, validateHooks(path.Child("hooks"), n.Hooks)...)
+	return append(errs, validateLimits(path.Child("limits"), n.Limits, n.Hooks)...)
 }
 
 // kubeletLabels are labels in reserved domains that a kubelet may set on its own Node and that are not its own to find out.
@@ -141,9 +159,20 @@ func validateTaints(path *field.Path, taints []corev1.Taint) field.ErrorList {
 	return append(errs, unique(path, taints, func(t corev1.Taint) string { return fmt.Sprintf("%s:%s", t.Key, t.Effect) })...)
 }
 
+const (
+	maxCommands = 100
+	maxCommand  = 10240
+)
+
 func validateCommands(path *field.Path, lines []string) field.ErrorList {
 	var errs field.ErrorList
+	if len(lines) > maxCommands {
+		errs = append(errs, field.TooMany(path, len(lines), maxCommands))
+	}
 	for i, line := range lines {
+		if len(line) > maxCommand {
+			errs = append(errs, field.TooLong(path.Index(i), nil, maxCommand))
+		}
 		if strings.TrimSpace(line) == "" || strings.ContainsRune(line, 0) {
 			errs = append(errs, field.Invalid(path.Index(i), line, "use a shell line without NUL characters, or remove it"))
 		}

@@ -23,6 +23,7 @@ import (
 //	validate cluster|node|target  the errors of the value with its defaults
 //	update                        the errors of changing the first document to the second
 //	merged                        the kubelet and system of a target
+//	asked <task>:<step> …         the hooks of a target, and its limits of these steps
 func TestRules(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
@@ -51,6 +52,19 @@ func TestRules(t *testing.T) {
 					t.Errorf("%s: merging changed what it merged: %s", d.Pos, diff)
 				}
 				return merged
+			}
+			if d.Cmd == "asked" {
+				var target spec.Target
+				decode(t, d.Pos, d.Input, &target)
+				var out strings.Builder
+				for _, h := range target.Hooks() {
+					fmt.Fprintf(&out, "%s %s %s: %s\n", h.Name, h.When, h.Task, strings.Join(h.Commands, "; "))
+				}
+				for _, arg := range d.CmdArgs {
+					task, step, _ := strings.Cut(arg.Key, ":")
+					fmt.Fprintf(&out, "%s: %+v\n", arg.Key, target.Bounds(task, step))
+				}
+				return out.String()
 			}
 			t.Fatalf("%s: unknown command %s", d.Pos, d.Cmd)
 			return ""

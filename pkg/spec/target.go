@@ -99,6 +99,24 @@ func (t *Target) EtcdMembers() []Member {
 	return t.MembersWith(RoleEtcd)
 }
 
+// NodeAddresses are the addresses that the Node has in the cluster, of the primary family first. In a dual stack cluster the
+// second is the host's own first address of the other family, or found where none was declared: it is left out if that is "".
+func (t *Target) NodeAddresses(found string) []string {
+	addresses := []string{t.Host.NodeAddress()}
+	if !t.Cluster.Network.IsDualStack() {
+		return addresses
+	}
+	family := t.Cluster.Network.PrimaryFamily().other()
+	second := t.Host.AddressOf(family)
+	if second == "" && FamilyOf(found) == family {
+		second = found
+	}
+	if second != "" {
+		addresses = append(addresses, second)
+	}
+	return addresses
+}
+
 // Validate checks a target that has its defaults.
 func (t *Target) Validate(path *field.Path) field.ErrorList {
 	errs := ValidateClusterName(t.ClusterName, path.Child("clusterName"))
@@ -106,7 +124,8 @@ func (t *Target) Validate(path *field.Path) field.ErrorList {
 	errs = append(errs, t.Cluster.Validate(path.Child("cluster"))...)
 	errs = append(errs, t.Node.Validate(path.Child("node"))...)
 	errs = append(errs, t.Host.Validate(path.Child("host"))...)
-	return append(errs, t.Cluster.validateHostOutside(&t.Host, path.Child("host"))...)
+	errs = append(errs, t.Cluster.validateHostOutside(&t.Host, path.Child("host"))...)
+	return append(errs, t.Cluster.validateHostFamily(&t.Host, path.Child("host"))...)
 }
 
 // ValidateClusterName checks a cluster's name, which becomes a part of host and file names: a DNS label.

@@ -55,8 +55,18 @@ func ValidateUpdate(old, updated *Cluster, path *field.Path) field.ErrorList {
 	if was, is := before.Etcd.External.Endpoints, after.Etcd.External.Endpoints; !equality.Semantic.DeepEqual(was, is) {
 		refuse(path.Child("etcd", "external", "endpoints"), was, is)
 	}
-	if was, is := before.Kubernetes.NodeCIDRMaskSize, after.Kubernetes.NodeCIDRMaskSize; was != is {
-		refuse(path.Child("kubernetes", "nodeCIDRMaskSize"), was, is)
+	for _, fixed := range []struct {
+		name    string
+		was, is int32
+	}{
+		{"nodeCIDRMaskSize", before.Kubernetes.NodeCIDRMaskSize, after.Kubernetes.NodeCIDRMaskSize},
+		{"nodeCIDRMaskSizeIPv4", before.Kubernetes.NodeCIDRMaskSizeIPv4, after.Kubernetes.NodeCIDRMaskSizeIPv4},
+		{"nodeCIDRMaskSizeIPv6", before.Kubernetes.NodeCIDRMaskSizeIPv6, after.Kubernetes.NodeCIDRMaskSizeIPv6},
+	} {
+		// Other networks have other masks, and are refused below.
+		if fixed.was != fixed.is && before.Network.IsDualStack() == after.Network.IsDualStack() {
+			refuse(path.Child("kubernetes", fixed.name), fixed.was, fixed.is)
+		}
 	}
 	if was, is := before.Network.PodCIDRs, after.Network.PodCIDRs; !slices.Equal(was, is) {
 		refuse(path.Child("network", "podCIDRs"), was, is)

@@ -58,7 +58,7 @@ func ControlPlaneComponents(in Inputs) plan.Task {
 func (in Inputs) binaryCluster() kubernetes.Cluster {
 	t := in.Target
 	c := kubernetes.Cluster{
-		Name: t.ClusterName, Spec: t.Cluster, EtcdEndpoints: in.etcdEndpoints(), EtcdSecure: true, FixedConntrack: in.System.Container != "",
+		Name: t.ClusterName, Spec: t.Cluster, EtcdEndpoints: in.etcdEndpoints(), EtcdSecure: true,
 	}
 	if e := t.Cluster.Etcd; e.Type == spec.EtcdExternal {
 		c.EtcdSecure = e.External.IsSecure()
@@ -72,6 +72,7 @@ func (in Inputs) binaryNode() kubernetes.Node {
 		resolv = kubelet.ResolvConf
 	}
 	n := kubernetes.NodeOf(&in.Target, resolv)
+	n.SecondAddress = in.secondAddress()
 	n.CgroupDriver, n.CgroupVersion = in.cgroupDriver(), in.System.CgroupVersion
 	return n
 }

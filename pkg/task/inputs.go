@@ -49,6 +49,10 @@ func NewInputs(t spec.Target, sys host.System, b *artifact.Bundle) (Inputs, erro
 	if v := b.Version("kubernetes"); v != t.KubernetesVersion {
 		return in, fmt.Errorf("the bundle %s is for Kubernetes %s, not %s", b.Dir(), v, t.KubernetesVersion)
 	}
+	if in.isNode() && t.Cluster.Network.IsDualStack() && in.secondAddress() == "" {
+		return in, fmt.Errorf("its Node needs an address of each family, and only %s is known: declare the other in internalAddresses",
+			t.Host.NodeAddress())
+	}
 	if in.isNode() && in.isBinary() {
 		if err := kubernetes.Check(in.binaryCluster(), in.binaryNode()); err != nil {
 			return in, err
@@ -107,6 +111,14 @@ func (in *Inputs) lookUpPrograms(b *artifact.Bundle) error {
 		}
 	}
 	return nil
+}
+
+// secondAddress is the Node's of the other family in a dual stack cluster, "" elsewhere.
+func (in Inputs) secondAddress() string {
+	if addresses := in.Target.NodeAddresses(in.System.DefaultIPv6); len(addresses) > 1 {
+		return addresses[1]
+	}
+	return ""
 }
 
 func (in Inputs) isNode() bool         { return in.Target.Host.Role.IsNode() }
@@ -180,17 +192,30 @@ type Facts struct {
 	// Interface is that of the default route.
 	Interface     string
 	CgroupVersion int32
+	// IPv6 is the address of the default interface.
+	IPv6          string
 	Forwards      string
 	MayTuneLimits bool
+	// TrackedConnections is how many connections the kernel is to track, or 0 in a container, where that is not ours to say.
+	TrackedConnections int32
 }
 
 // Relevant picks them.
 func Relevant(s host.System) Facts {
 	return Facts{
 		Arch: s.Arch, Container: s.Container, CgroupVersion: s.CgroupVersion, Interface: s.DefaultInterface,
+		IPv6:          s.DefaultIPv6,
 		Forwards:      strings.Join(forwards(s), " ") + "/" + strings.Join(s.Nameservers, " "),
-		MayTuneLimits: !slices.Contains(s.MissingCapabilities, "sys_resource"),
+		MayTuneLimits: !slices.Contains(s.MissingCapabilities, "sys_resource"), TrackedConnections: trackedConnections(s),
 	}
+}
+
+// trackedConnections is kube-proxy's default: 32768 for each processor, at least 131072 and at most 1048576.
+func trackedConnections(s host.System) int32 {
+	if s.Container != "" {
+		return 0
+	}
+	return min(max(32<<10*s.CPUs, 128<<10), 1<<20)
 }
 
 // forwards are the name servers of a host that pods on it can reach too.

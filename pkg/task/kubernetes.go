@@ -61,7 +61,6 @@ func KubeadmWorker(in Inputs) plan.Task {
 func (in Inputs) kubeadmCluster() kubeadm.Cluster {
 	c := kubeadm.Cluster{
 		Name: in.Target.ClusterName, Version: in.Target.KubernetesVersion, Spec: in.Target.Cluster,
-		FixedConntrack: in.System.Container != "",
 	}
 	if in.Target.Cluster.Etcd.Type == spec.EtcdKubeadm {
 		c.EtcdImageTag = tag(in.refs["etcd"])
@@ -77,6 +76,7 @@ func (in Inputs) kubeadmNode() kubeadm.Node {
 		resolv = kubelet.ResolvConf
 	}
 	n := kubeadm.NodeOf(&in.Target, resolv)
+	n.SecondAddress = in.secondAddress()
 	n.CgroupDriver, n.CgroupVersion = in.cgroupDriver(), in.System.CgroupVersion
 	return n
 }

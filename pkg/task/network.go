@@ -13,7 +13,7 @@ import (
 // DNS deploys the cluster's DNS server.
 func DNS(in Inputs) plan.Task {
 	return plan.Task{Name: "dns", Steps: []step.Step{coredns.Deploy(coredns.Settings{
-		DNS: in.Target.Cluster.DNS, Image: in.refs["coredns"], Address: in.Target.Cluster.Network.DNSAddress(),
+		DNS: in.Target.Cluster.DNS, Image: in.refs["coredns"], Addresses: in.Target.Cluster.Network.DNSAddresses(),
 		HostForwards: len(forwards(in.System)) > 0, After: apiAnswers,
 	})}}
 }

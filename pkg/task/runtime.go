@@ -5,6 +5,7 @@ package task
 
 import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/cni"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/containerd"
@@ -12,13 +13,17 @@ import (
 
 // Containerd installs the container runtime.
 func Containerd(in Inputs) plan.Task {
-	r := in.Target.Cluster.ContainerRuntime
+	r, template := in.Target.Cluster.ContainerRuntime, ""
+	if in.Target.Cluster.Network.IsDualStack() {
+		template = cni.TemplatePath
+	}
 	return plan.Task{Name: "containerd", Steps: []step.Step{
 		containerd.Claim(r.DataDir),
 		containerd.Programs(in.containerd),
 		containerd.Config(containerd.Settings{
 			DataDir: r.DataDir, PauseImage: in.refs["pause"], Registries: r.Registries,
 			SystemdCgroup: in.cgroupDriver() == "systemd", RestrictOOMScore: !in.mayTuneLimits(),
+			NetworkTemplate: template,
 		}),
 		containerd.Service(in.containerd),
 		containerd.Pods(),
@@ -32,5 +37,23 @@ func Images(in Inputs) plan.Task {
 
 // CNI installs the standard network plugins.
 func CNI(in Inputs) plan.Task {
-	return plan.Task{Name: "cni", Steps: []step.Step{cni.Plugins(in.cni)}}
+	steps := []step.Step{cni.Plugins(in.cni)}
+	if in.Target.Cluster.Network.IsDualStack() {
+		steps = append(steps, cni.Template(in.podMTU()))
+	}
+	return plan.Task{Name: "cni", Steps: steps}
+}
+
+// podMTU is the maximum transmission unit of pods' interfaces where flannel's own plugin does not set it: 1500 bytes of an
+// Ethernet, less what VXLAN puts around a packet on its way over IPv6.
+func (in Inputs) podMTU() int32 {
+	const ethernet, vxlan = 1500, 70
+	f := in.Target.Cluster.Network.Flannel
+	switch {
+	case f.MTU != 0:
+		return f.MTU
+	case f.Backend == spec.FlannelVXLAN:
+		return ethernet - vxlan
+	}
+	return ethernet
 }

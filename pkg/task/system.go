@@ -5,6 +5,8 @@ package task
 
 import (
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
@@ -48,8 +50,8 @@ func System(in Inputs) plan.Task {
 	}
 	modules, lasting, momentary := s.Modules, s.Sysctls, []spec.Sysctl(nil)
 	if in.isNode() {
-		modules = append(in.modules(), modules...)
-		lasting, momentary = append(in.sysctls(), lasting...), momentarySysctls()
+		modules = append(in.modules(), slices.DeleteFunc(slices.Clone(modules), func(m string) bool { return slices.Contains(in.modules(), m) })...)
+		lasting, momentary = append(besides(in.sysctls(), s.Sysctls), s.Sysctls...), besides(momentarySysctls(), s.Sysctls)
 	}
 	if len(modules) > 0 {
 		steps = append(steps, system.Modules(modules))
@@ -57,7 +59,7 @@ func System(in Inputs) plan.Task {
 	if len(lasting) > 0 {
 		steps = append(steps, system.Sysctls(lasting, momentary))
 	}
-	return plan.Task{Name: "system", Steps: append(steps, system.EtcHosts(in.etcHosts(s)))}
+	return plan.Task{Name: "system", Steps: append(steps, system.EtcHosts(in.etcHosts(s)), system.Hostname(in.Target.Host.Name))}
 }
 
 // packages are what a kube-proxy that is no pod needs beside it; kubeadm's has it in its image.
@@ -75,19 +77,32 @@ func (in Inputs) packages() []string {
 	}
 }
 
-// modules are what pods' networks, and kube-proxy, need of the kernel.
+// modules are what pods' networks, and kube-proxy, need of the kernel. The last is loaded with the rules of a packet filter,
+// too; here it is for the sake of its parameters.
 func (in Inputs) modules() []string {
 	names := []string{"overlay", "br_netfilter"}
-	if in.Target.Cluster.Kubernetes.Proxy.Mode == spec.ProxyIPVS {
-		names = append(names, "ip_vs", "ip_vs_rr", "ip_vs_wrr", "ip_vs_sh", "nf_conntrack")
+	ipvs := in.Target.Cluster.Kubernetes.Proxy.Mode == spec.ProxyIPVS
+	if ipvs {
+		names = append(names, "ip_vs", "ip_vs_rr", "ip_vs_wrr", "ip_vs_sh")
+	}
+	if ipvs || in.System.Container == "" {
+		names = append(names, "nf_conntrack")
 	}
 	return names
 }
 
-// sysctls are the parameters without which pods cannot reach each other, and those that the kubelet would otherwise set
-// itself, so that a reset can put them back.
+// besides are those of ours that the user does not set.
+func besides(ours, users []spec.Sysctl) []spec.Sysctl {
+	name := func(s spec.Sysctl) string { return strings.ReplaceAll(s.Name, "/", ".") }
+	return slices.DeleteFunc(ours, func(o spec.Sysctl) bool {
+		return slices.ContainsFunc(users, func(u spec.Sysctl) bool { return name(u) == name(o) })
+	})
+}
+
+// sysctls are the parameters without which pods cannot reach each other, and those that the kubelet and kube-proxy would
+// otherwise set themselves, so that a reset can put them back.
 func (in Inputs) sysctls() []spec.Sysctl {
-	return []spec.Sysctl{
+	all := []spec.Sysctl{
 		{Name: "net.ipv4.ip_forward", Value: "1"},
 		{Name: "net.bridge.bridge-nf-call-iptables", Value: "1"},
 		{Name: "net.bridge.bridge-nf-call-ip6tables", Value: "1"},
@@ -95,6 +110,17 @@ func (in Inputs) sysctls() []spec.Sysctl {
 		{Name: "kernel.panic", Value: "10"},
 		{Name: "kernel.panic_on_oops", Value: "1"},
 	}
+	if in.Target.Cluster.Network.IsDualStack() {
+		all = append(all, spec.Sysctl{Name: "net.ipv6.conf.all.forwarding", Value: "1"})
+	}
+	if tracked := Relevant(in.System).TrackedConnections; tracked > 0 {
+		all = append(all,
+			spec.Sysctl{Name: "net.netfilter.nf_conntrack_max", Value: strconv.Itoa(int(tracked))},
+			spec.Sysctl{Name: "net.netfilter.nf_conntrack_tcp_timeout_established", Value: "86400"},
+			spec.Sysctl{Name: "net.netfilter.nf_conntrack_tcp_timeout_close_wait", Value: "3600"},
+		)
+	}
+	return all
 }
 
 // momentarySysctls are set by kube-proxy (the first) and the kubelet when they start.

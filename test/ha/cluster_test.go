@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -25,6 +24,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/hosts"
+	"github.com/mensylisir/cluster-api-provider-kubexm/test/kubexm"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/smoke/proof"
 )
 
@@ -38,17 +38,15 @@ const (
 
 // cluster is one that kubexm makes of a pool of hosts, and what the hosts were before.
 type cluster struct {
+	kubexm.Cluster
 	t      *testing.T
-	dir    string
 	pool   *hosts.Pool
 	before map[string]hosts.Snapshot
-	config string
-	bundle string
 }
 
-// start makes hosts, and writes the config file: in it $1, $2, … are the hosts' names and $VIP is an address of their network
-// that nobody has. Where it has $ETCD, the URL of an etcd of others, one is started; $DIR is where what trusts it lies.
-func start(t *testing.T, pool string, count int, spec string) *cluster {
+// start makes hosts, and writes the config file; see kubexm.Cluster.Write. Where it has $ETCD, the URL of an etcd of others, one
+// is started; $DIR is where what trusts it lies.
+func start(t *testing.T, pool string, count int, spec string, change ...func(*hosts.Options)) *cluster {
 	t.Helper()
 	// Not t.TempDir, which has the test's name in it: paths are given in flags and files where commas mean something.
 	dir, err := os.MkdirTemp("", "kubexm-ha-")
@@ -62,8 +60,12 @@ func start(t *testing.T, pool string, count int, spec string) *cluster {
 			t.Error(err)
 		}
 	})
-	c := &cluster{t: t, dir: dir, before: map[string]hosts.Snapshot{}}
-	if c.bundle, err = filepath.Abs(cmp.Or(os.Getenv("KUBEXM_BUNDLE"), filepath.Join("..", "..", "build", "bundle"))); err != nil {
+	c := &cluster{t: t, before: map[string]hosts.Snapshot{}}
+	c.Name, c.Dir, c.KnownHosts = clusterName, dir, filepath.Join(dir, "hosts", "known_hosts")
+	if c.Program, err = filepath.Abs(cmp.Or(os.Getenv("KUBEXM"), filepath.Join("..", "..", "bin", "kubexm"))); err != nil {
+		t.Fatal(err)
+	}
+	if c.Bundle, err = filepath.Abs(cmp.Or(os.Getenv("KUBEXM_BUNDLE"), filepath.Join("..", "..", "build", "bundle"))); err != nil {
 		t.Fatal(err)
 	}
 	var subnet netip.Prefix
@@ -76,10 +78,11 @@ func start(t *testing.T, pool string, count int, spec string) *cluster {
 	if err := hosts.Remove(t.Context(), pool); err != nil {
 		t.Fatal(err)
 	}
-	c.pool, err = hosts.Start(t.Context(), hosts.Options{
-		Name: pool, Count: count, Subnet: subnet, Dir: filepath.Join(c.dir, "hosts"), Log: t.Logf,
-	})
-	if err != nil {
+	options := hosts.Options{Name: pool, Count: count, Subnet: subnet, Dir: filepath.Join(c.Dir, "hosts"), Log: t.Logf}
+	for _, f := range change {
+		f(&options)
+	}
+	if c.pool, err = hosts.Start(t.Context(), options); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -89,10 +92,10 @@ func start(t *testing.T, pool string, count int, spec string) *cluster {
 			t.Error(err)
 		}
 	})
+	c.Hosts = c.pool.Hosts
 	c.before = c.snapshots()
-	c.config = filepath.Join(c.dir, "config.yaml")
 	if strings.Contains(spec, "$ETCD") {
-		spec = strings.NewReplacer("$ETCD", c.externalEtcd(t), "$DIR", c.dir).Replace(spec)
+		spec = strings.NewReplacer("$ETCD", c.externalEtcd(t), "$DIR", c.Dir).Replace(spec)
 	}
 	c.write(spec)
 	return c
@@ -101,20 +104,7 @@ func start(t *testing.T, pool string, count int, spec string) *cluster {
 // write writes the config file. It has the hosts that the specification speaks of.
 func (c *cluster) write(spec string) {
 	c.t.Helper()
-	first := c.pool.Hosts[0]
-	network := first.Address[:strings.LastIndex(first.Address, ".")]
-	var file strings.Builder
-	fmt.Fprintf(&file, "apiVersion: kubexm.mensylisir.io/v1alpha1\nkind: Cluster\nmetadata: {name: %s}\nspec:\n  hosts:\n", clusterName)
-	replace := []string{"$VIP", network + ".200"}
-	for i, h := range c.pool.Hosts {
-		if !strings.Contains(spec, fmt.Sprintf("$%d", i+1)) {
-			continue
-		}
-		fmt.Fprintf(&file, "  - {name: %s, address: %s, user: %s, privateKeyPath: %q}\n", h.Name, h.Address, h.User, h.KeyPath)
-		replace = append(replace, fmt.Sprintf("$%d", i+1), h.Name)
-	}
-	file.WriteString(strings.NewReplacer(replace...).Replace(spec))
-	if err := os.WriteFile(c.config, []byte(file.String()), 0o600); err != nil {
+	if err := c.Write(spec); err != nil {
 		c.t.Fatal(err)
 	}
 }
@@ -122,28 +112,21 @@ func (c *cluster) write(spec string) {
 // kubexm runs the program, and returns what it prints.
 func (c *cluster) kubexm(args ...string) string {
 	c.t.Helper()
-	program, err := filepath.Abs(cmp.Or(os.Getenv("KUBEXM"), filepath.Join("..", "..", "bin", "kubexm")))
+	ctx, cancel := context.WithTimeout(c.t.Context(), creating)
+	defer cancel()
+	began := time.Now()
+	out, err := c.Run(ctx, args...)
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(c.t.Context(), creating)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Dir = c.dir
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	began := time.Now()
-	if err := cmd.Run(); err != nil {
-		c.t.Fatalf("kubexm %s: %v\n%s", strings.Join(args[:2], " "), err, out.String())
-	}
 	c.t.Logf("kubexm %s: %.1f s", strings.Join(args[:2], " "), time.Since(began).Seconds())
-	return out.String()
+	return out
 }
 
 // create makes the cluster what the config file says.
 func (c *cluster) create() string {
 	c.t.Helper()
-	return c.kubexm("create", "cluster", "-f", c.config, "--bundle", c.bundle, "--known-hosts", filepath.Join(c.dir, "hosts", "known_hosts"), "--yes")
+	return c.kubexm(c.CreateArgs()...)
 }
 
 // staysAsItIs wants nothing to be changed when the same is asked again.
@@ -158,7 +141,7 @@ func (c *cluster) staysAsItIs() {
 func (c *cluster) renews() {
 	c.t.Helper()
 	before := c.certificates()
-	c.kubexm("certs", "renew", "all", "-f", c.config, "--known-hosts", filepath.Join(c.dir, "hosts", "known_hosts"), "--yes")
+	c.kubexm("certs", "renew", "all", "-f", c.Config(), "--known-hosts", c.KnownHosts, "--yes")
 	after := c.certificates()
 	if len(before) == 0 || len(after) != len(before) {
 		c.t.Errorf("there were %d certificates, and are %d", len(before), len(after))
@@ -178,7 +161,7 @@ func (c *cluster) renews() {
 // certificates are the ends of all, by host and file.
 func (c *cluster) certificates() map[string]time.Time {
 	c.t.Helper()
-	out := c.kubexm("certs", "check", "-f", c.config, "--known-hosts", filepath.Join(c.dir, "hosts", "known_hosts"), "-o", "json")
+	out := c.kubexm("certs", "check", "-f", c.Config(), "--known-hosts", c.KnownHosts, "-o", "json")
 	var listed []struct {
 		Host      string    `json:"host"`
 		Path      string    `json:"path"`
@@ -237,7 +220,7 @@ func (c *cluster) api(patience time.Duration) kubernetes.Interface {
 
 func (c *cluster) rest(patience time.Duration) *rest.Config {
 	c.t.Helper()
-	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(c.dir, ".kubexm", clusterName, "kubeconfig"))
+	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig())
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -248,11 +231,17 @@ func (c *cluster) rest(patience time.Duration) *rest.Config {
 // works proves the cluster by pods.
 func (c *cluster) works() {
 	c.t.Helper()
+	c.proves((*proof.Cluster).Prove)
+}
+
+// proves puts the cluster to a proof.
+func (c *cluster) proves(prove func(*proof.Cluster, context.Context) error) {
+	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.t.Context(), 5*time.Minute)
 	defer cancel()
 	var said bytes.Buffer
-	of := proof.Cluster{Client: c.api(10 * time.Second), Bundle: c.bundle, SSHConfig: filepath.Join(c.dir, "hosts", "ssh_config"), Out: &said}
-	if err := of.Prove(ctx); err != nil {
+	of := proof.Cluster{Client: c.api(10 * time.Second), Bundle: c.Bundle, SSHConfig: filepath.Join(c.Dir, "hosts", "ssh_config"), Out: &said}
+	if err := prove(&of, ctx); err != nil {
 		c.t.Fatalf("%v\n%s", err, said.String())
 	}
 	c.t.Log("\n" + said.String())

@@ -47,7 +47,7 @@ func (c *cluster) externalEtcd(t *testing.T) (url string) {
 		c.put(t, name+".crt", pair.Cert)
 		c.put(t, name+".key", pair.Key.Reveal())
 	}
-	bundle, err := artifact.Open(t.Context(), c.bundle, nil)
+	bundle, err := artifact.Open(t.Context(), c.Bundle, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,11 +57,11 @@ func (c *cluster) externalEtcd(t *testing.T) (url string) {
 	}
 	url = "https://" + address.String() + ":2379"
 	// It ends after all else, so not by the test's own context.
-	cmd := exec.CommandContext(context.Background(), program.Path, "--data-dir", filepath.Join(c.dir, "etcd"),
+	cmd := exec.CommandContext(context.Background(), program.Path, "--data-dir", filepath.Join(c.Dir, "etcd"),
 		"--listen-client-urls", url, "--advertise-client-urls", url,
-		"--listen-peer-urls", "http://127.0.0.1:0", "--client-cert-auth", "--trusted-ca-file", filepath.Join(c.dir, "ca.crt"),
-		"--cert-file", filepath.Join(c.dir, "server.crt"), "--key-file", filepath.Join(c.dir, "server.key"))
-	log, err := os.Create(filepath.Join(c.dir, "etcd.log"))
+		"--listen-peer-urls", "http://127.0.0.1:0", "--client-cert-auth", "--trusted-ca-file", filepath.Join(c.Dir, "ca.crt"),
+		"--cert-file", filepath.Join(c.Dir, "server.crt"), "--key-file", filepath.Join(c.Dir, "server.key"))
+	log, err := os.Create(filepath.Join(c.Dir, "etcd.log"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func (c *cluster) externalEtcd(t *testing.T) (url string) {
 
 func (c *cluster) put(t *testing.T, name string, content []byte) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(c.dir, name), content, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(c.Dir, name), content, 0o600); err != nil {
 		t.Fatal(err)
 	}
 }

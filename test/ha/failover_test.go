@@ -76,7 +76,7 @@ func (c *cluster) withAddress(t *testing.T) *hosts.Host {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if strings.Contains(out, ".200/32") {
+		if strings.Contains(out, c.VIP()+"/32") {
 			return h
 		}
 	}

@@ -28,8 +28,10 @@ const (
 type Host struct {
 	Name    string // its host name, <pool>-<number>
 	Address string // IPv4, reachable from the machine and from the pool's other hosts
-	Port    int    // of sshd, 22
-	User    string // the account to use unless a test wants another: Ops
+	// Address6 is IPv6 and so reachable, in a dual stack pool; Find does not tell it.
+	Address6 string
+	Port     int    // of sshd, 22
+	User     string // the account to use unless a test wants another: Ops
 
 	KeyPath string        // private key file in OpenSSH's format; empty when the pool has no Dir
 	Signer  ssh.Signer    // the same key
@@ -85,6 +87,11 @@ func (h *Host) create(ctx context.Context, image string) error {
 		"--mount", "type=volume,source=" + h.container + "-var,destination=/var,volume-label=" + label,
 		// What systemd takes for "power off".
 		"--stop-signal", "SIGRTMIN+3",
+	}
+	if h.Address6 != "" {
+		// Docker leaves IPv6 off for all but the interface that it makes.
+		args = append(args, "--ip6", h.Address6,
+			"--sysctl", "net.ipv6.conf.all.disable_ipv6=0", "--sysctl", "net.ipv6.conf.default.disable_ipv6=0")
 	}
 	for _, capability := range capabilities() {
 		args = append(args, "--cap-add", capability)

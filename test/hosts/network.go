@@ -26,11 +26,11 @@ func candidates() []netip.Prefix {
 	return all
 }
 
-// createNetwork makes the pool's Docker network and returns its subnet: the one
+// createNetwork makes the pool's Docker network and returns its IPv4 subnet: the one
 // asked for, or when that is the zero value one that is free.
-func createNetwork(ctx context.Context, pool string, count int, wanted netip.Prefix) (netip.Prefix, error) {
-	if wanted.IsValid() {
-		return wanted, tryNetwork(ctx, pool, count, wanted)
+func createNetwork(ctx context.Context, o Options) (netip.Prefix, error) {
+	if o.Subnet.IsValid() {
+		return o.Subnet, tryNetwork(ctx, o, o.Subnet)
 	}
 	for _, subnet := range candidates() {
 		taken, err := subnetTaken(ctx, subnet)
@@ -40,7 +40,7 @@ func createNetwork(ctx context.Context, pool string, count int, wanted netip.Pre
 		if taken {
 			continue
 		}
-		err = tryNetwork(ctx, pool, count, subnet)
+		err = tryNetwork(ctx, o, subnet)
 		if err == nil {
 			return subnet, nil
 		}
@@ -49,17 +49,27 @@ func createNetwork(ctx context.Context, pool string, count int, wanted netip.Pre
 			return netip.Prefix{}, err
 		}
 	}
-	return netip.Prefix{}, fmt.Errorf("no free subnet in 10.77.0.0/16 for pool %q; remove pools that are not needed", pool)
+	return netip.Prefix{}, fmt.Errorf("no free subnet in 10.77.0.0/16 for pool %q; remove pools that are not needed", o.Name)
 }
 
-func tryNetwork(ctx context.Context, pool string, count int, subnet netip.Prefix) error {
-	// A client that is ended here may leave a network behind.
-	_, err := docker(context.WithoutCancel(ctx), nil, "network", "create",
+func tryNetwork(ctx context.Context, o Options, subnet netip.Prefix) error {
+	args := []string{"network", "create",
 		"--subnet", subnet.String(),
-		"--label", poolLabel+"="+pool,
-		"--label", fmt.Sprintf("%s=%d", countLabel, count),
-		objectName(pool))
+		"--label", poolLabel + "=" + o.Name,
+		"--label", fmt.Sprintf("%s=%d", countLabel, o.Count)}
+	if o.DualStack {
+		args = append(args, "--ipv6", "--subnet", subnet6(subnet).String())
+	}
+	// A client that is ended here may leave a network behind.
+	_, err := docker(context.WithoutCancel(ctx), nil, append(args, objectName(o.Name))...)
 	return err
+}
+
+// subnet6 is the IPv6 subnet that goes with an IPv4 one: fd77:<first two bytes>:<third
+// byte>00::/64.
+func subnet6(subnet netip.Prefix) netip.Prefix {
+	v4 := subnet.Masked().Addr().As4()
+	return netip.PrefixFrom(netip.AddrFrom16([16]byte{0xfd, 0x77, v4[0], v4[1], v4[2]}), 64)
 }
 
 // subnetTaken reports whether a Docker network or an interface of the machine

@@ -44,6 +44,9 @@ type Options struct {
 	// Subnet of the pool's network, IPv4, /24 or larger; host i has the address .10+i in
 	// it. By default one that is free in 10.77.0.0/16, never 10.77.0.0/24.
 	Subnet netip.Prefix
+	// DualStack gives the network an IPv6 subnet too, and each host an address and a
+	// default route in it; see Pool.Subnet6.
+	DualStack bool
 	// Dir, when given, receives the pool's files (see Pool.Write). A key that lies
 	// there is used again.
 	Dir string
@@ -59,7 +62,10 @@ type Options struct {
 type Pool struct {
 	Name   string
 	Subnet netip.Prefix
-	Hosts  []*Host
+	// Subnet6 is the IPv6 subnet of a dual stack pool, a /64 of unique local addresses
+	// that follows from Subnet; else it is the zero value. Host i has ::10+i in it.
+	Subnet6 netip.Prefix
+	Hosts   []*Host
 	// Dir holds the pool's files, or is empty.
 	Dir string
 }
@@ -118,14 +124,15 @@ func start(ctx context.Context, options Options, image string) (*Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	subnet, err := createNetwork(ctx, options.Name, options.Count, options.Subnet)
+	subnet, err := createNetwork(ctx, options)
 	if err != nil {
 		return nil, err
 	}
 	pool := &Pool{Name: options.Name, Subnet: subnet, Dir: options.Dir}
-	for i := range options.Count {
-		pool.Hosts = append(pool.Hosts, newHost(options.Name, i+1, hostAddress(subnet, i)))
+	if options.DualStack {
+		pool.Subnet6 = subnet6(subnet)
 	}
+	pool.addHosts(options.Count)
 	keys := append([]ssh.PublicKey{signer.PublicKey()}, options.AuthorizedKeys...)
 	err = pool.each(ctx, func(ctx context.Context, host *Host) error {
 		if err := host.create(ctx, image); err != nil {
@@ -189,13 +196,13 @@ func findPool(ctx context.Context, name string) (*Pool, error) {
 		return nil, nil
 	}
 	out, err := docker(ctx, nil, "network", "inspect", "--format",
-		`{{(index .IPAM.Config 0).Subnet}} {{index .Labels "`+countLabel+`"}}`, lines(networks)[0])
+		`{{index .Labels "`+countLabel+`"}} {{(index .IPAM.Config 0).Subnet}} {{len .IPAM.Config}}`, lines(networks)[0])
 	if err != nil {
 		return nil, err
 	}
 	var subnetText string
-	var count int
-	if _, err := fmt.Sscan(out, &subnetText, &count); err != nil {
+	var count, subnets int
+	if _, err := fmt.Sscan(out, &count, &subnetText, &subnets); err != nil {
 		return nil, fmt.Errorf("pool %q: its network is not one of ours: %w", name, err)
 	}
 	subnet, err := netip.ParsePrefix(subnetText)
@@ -203,6 +210,9 @@ func findPool(ctx context.Context, name string) (*Pool, error) {
 		return nil, fmt.Errorf("pool %q: %w", name, err)
 	}
 	pool := &Pool{Name: name, Subnet: subnet}
+	if subnets > 1 {
+		pool.Subnet6 = subnet6(subnet)
+	}
 	numbers, err := docker(ctx, nil, "ps", "--all", "--filter", "label="+poolLabel+"="+name,
 		"--filter", "label="+hostLabel, "--format", `{{.Label "`+hostLabel+`"}}`)
 	if err != nil {
@@ -216,9 +226,20 @@ func findPool(ctx context.Context, name string) (*Pool, error) {
 		if !there[strconv.Itoa(i+1)] {
 			return nil, fmt.Errorf("pool %q is incomplete: host %d of %d is not there; remove the pool and start it again", name, i+1, count)
 		}
-		pool.Hosts = append(pool.Hosts, newHost(name, i+1, hostAddress(subnet, i)))
 	}
+	pool.addHosts(count)
 	return pool, nil
+}
+
+// addHosts adds that many hosts to a pool that has none.
+func (p *Pool) addHosts(count int) {
+	for i := range count {
+		host := newHost(p.Name, i+1, hostAddress(p.Subnet, i))
+		if p.Subnet6.IsValid() {
+			host.Address6 = hostAddress(p.Subnet6, i).String()
+		}
+		p.Hosts = append(p.Hosts, host)
+	}
 }
 
 // each calls act for all hosts at once and returns the first error.

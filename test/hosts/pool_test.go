@@ -63,6 +63,11 @@ func TestSubnets(t *testing.T) {
 	if first := hostAddress(netip.MustParsePrefix("10.77.3.0/24"), 0); first.String() != "10.77.3.11" {
 		t.Errorf("first host at %s", first)
 	}
+	dual := Pool{Name: "a", Subnet: netip.MustParsePrefix("10.77.3.0/24"), Subnet6: subnet6(netip.MustParsePrefix("10.77.3.0/24"))}
+	dual.addHosts(2)
+	if got := dual.Hosts[1]; got.Address != "10.77.3.12" || got.Address6 != "fd77:a4d:300::c" {
+		t.Errorf("the second of a dual stack pool is at %s and %s", got.Address, got.Address6)
+	}
 }
 
 func TestRecipe(t *testing.T) {

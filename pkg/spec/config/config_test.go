@@ -20,6 +20,7 @@ import (
 //	parse   a whole file
 //	spec    the part of a file below spec, beside two hosts and their roles: line 7 is the first
 //	hosts   the hosts and role groups of a file that has nothing else: line 6 is the first
+//	asked   the part of a file below spec, as spec has it, of which the hooks and limits are shown
 //	roles   the same with anything else, of which the hosts' roles, etcd and the endpoint are shown
 func TestParse(t *testing.T) {
 	const header = "apiVersion: kubexm.mensylisir.io/v1alpha1\nkind: Cluster\nmetadata: {name: test}\nspec:\n"
@@ -32,9 +33,14 @@ func TestParse(t *testing.T) {
 				return parse(t, header+"  kubernetes: {version: v1.36.3}\n"+indent(d.Input), func(c *config.Cluster) any { return c.Hosts })
 			case "roles":
 				return parse(t, header+"  kubernetes: {version: v1.36.3}\n"+indent(d.Input), roles)
-			case "spec":
+			case "spec", "asked":
 				const hosts = "  hosts: [{name: a, address: 172.16.0.2}, {name: b, address: 172.16.0.3}]\n  roleGroups: {master: [a], worker: [b]}\n"
-				return parse(t, header+hosts+indent(d.Input), func(c *config.Cluster) any { return c.Spec })
+				return parse(t, header+hosts+indent(d.Input), func(c *config.Cluster) any {
+					if d.Cmd == "asked" {
+						return map[string]any{"hooks": c.Spec.Hooks, "limits": c.Spec.Limits}
+					}
+					return c.Spec
+				})
 			}
 			t.Fatalf("%s: unknown command %s", d.Pos, d.Cmd)
 			return ""

@@ -40,6 +40,8 @@ type Settings struct {
 	// RestrictOOMScore: do not ask for OOM scores below our own. Needed without CAP_SYS_RESOURCE.
 	RestrictOOMScore bool
 	Registries       spec.Registries
+	// NetworkTemplate is a file from which containerd makes the configuration of pods' networks, "" where others write that.
+	NetworkTemplate string
 }
 
 // Programs installs containerd, its shim, ctr and runc.
@@ -83,6 +85,10 @@ func Images(arch string, images []step.Image) step.Step {
 }
 
 func render(s Settings) string {
+	template := ""
+	if s.NetworkTemplate != "" {
+		template = fmt.Sprintf("  conf_template = %q\n", s.NetworkTemplate)
+	}
 	return fmt.Sprintf(`version = 3
 root = %q
 state = "/run/containerd"
@@ -99,14 +105,14 @@ state = "/run/containerd"
 [plugins."io.containerd.cri.v1.runtime".cni]
   bin_dirs = ["/opt/cni/bin"]
   conf_dir = "/etc/cni/net.d"
-
+%s
 [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc]
   runtime_type = "io.containerd.runc.v2"
 
 [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc.options]
   BinaryName = "/usr/local/bin/runc"
   SystemdCgroup = %t
-`, s.DataDir, s.PauseImage, hosts, s.RestrictOOMScore, s.SystemdCgroup)
+`, s.DataDir, s.PauseImage, hosts, s.RestrictOOMScore, template, s.SystemdCgroup)
 }
 
 type registry struct{ name, toml string }

@@ -23,8 +23,10 @@ var manifest string
 // Settings of the cluster's DNS server.
 type Settings struct {
 	DNS spec.DNS
-	// Image is a full reference; Address is the Service's cluster IP.
-	Image, Address string
+	// Image is a full reference.
+	Image string
+	// Addresses are the Service's cluster IPs: one, or one of each family in a dual stack cluster.
+	Addresses []string
 	// HostForwards says that hosts have name servers that pods can reach, so that names outside of the cluster are asked of
 	// them where the user names no others.
 	HostForwards bool
@@ -40,11 +42,19 @@ func Deploy(s Settings) step.Step {
 		"metadata": map[string]any{"name": "coredns", "namespace": "kube-system"},
 		"data":     map[string]any{"Corefile": corefile(s.DNS, s.HostForwards)},
 	})
-	objects := strings.NewReplacer("$IMAGE", s.Image, "$ADDRESS", s.Address).Replace(manifest)
+	objects := strings.NewReplacer("$IMAGE", s.Image, "$ADDRESS", clusterIPs(s.Addresses)).Replace(manifest)
 	return step.New(step.Meta{
 		Name: "coredns/deploy", Description: "deploy the cluster's DNS server", Timeout: step.Duration(time.Minute),
 		Retry: step.Retry{Attempts: 5, Delay: step.Duration(time.Second), MaxDelay: step.Duration(10 * time.Second)},
 	}, step.Apply{Title: "CoreDNS", Manifest: step.Literal(string(config) + "---\n" + objects), After: []string{s.After.Name}})
+}
+
+// clusterIPs is the value of the Service's clusterIP, with the fields behind it that dual stack needs.
+func clusterIPs(addresses []string) string {
+	if len(addresses) == 1 {
+		return addresses[0]
+	}
+	return fmt.Sprintf("%q\n  clusterIPs: [%q, %q]\n  ipFamilyPolicy: PreferDualStack", addresses[0], addresses[0], addresses[1])
 }
 
 // corefile renders external zones first, then the cluster's server block.

@@ -6,6 +6,7 @@
 #   name host       this member's name, and its address as it stands in URLs
 #   order           First or Later
 #   others leaving  addresses of the other hosts that are to be members, and peer URLs of those that are to go
+#   known           all of these and this host, as name=peer URL
 #   dir wal         where certificates and initial.env are, and where the data has its write-ahead log
 #   config digest   the unit file or the pod's template, and the sha256 that it must have
 #   program run     etcd, and the directory that systemd makes when it starts it (unit)
@@ -50,13 +51,19 @@ status() { timeout 4 etcdctl --endpoints="$1" --dial-timeout=1s --command-timeou
 field() { sed -n "s/^\"$1\" : //p" | head -n 1; }
 
 # The members that the endpoints tell of, one a line: ID, started or not, name, peer URL, client URLs, whether a learner;
-# what it has none of is "-". Further words are etcdctl's.
+# what it has none of is "-". One that has not started has not told its name, but it is known. Further words are etcdctl's.
 list() (
 	endpoints=$1
 	shift
 	told=$(ctl "$endpoints" member list "$@") || exit
-	printf '%s\n' "$told" | awk -F', ' '{ for (i = 1; i < NF; i++) printf "%s ", ($i == "" ? "-" : $i); print $NF }'
+	printf '%s\n' "$told" | awk -F', ' -v known="$known" '
+		BEGIN { for (n = split(known, words, /[ =]/); n > 1; n -= 2) names[words[n]] = words[n - 1] }
+		$3 == "" { $3 = names[$4] }
+		{ for (i = 1; i < NF; i++) printf "%s ", ($i == "" ? "-" : $i); print $NF }'
 )
+
+# Those of them that are on the standard input, for people.
+labels() { awk '{ printf "%s%s (%s)", sep, $3, $4; sep = ", " }'; }
 
 # Change the membership at the endpoints $1: "member" and further words. After each change etcd wants its members connected for
 # some seconds before it makes another.

@@ -14,6 +14,7 @@ import (
 	"encoding/hex"
 	"net/netip"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
@@ -98,10 +99,21 @@ func Await(takes []string) step.Step {
 func (s Settings) leaving() []string {
 	urls := make([]string, len(s.Leaving))
 	for i, m := range s.Leaving {
-		urls[i] = "https://" + inURL(m.Address) + ":2380"
+		urls[i] = peerURL(m)
 	}
 	return urls
 }
+
+// known are all hosts that have or had members: their names, each with its peer URL.
+func (s Settings) known() []string {
+	var pairs []string
+	for _, m := range slices.Concat(s.Members, s.Leaving) {
+		pairs = append(pairs, m.Name+"="+peerURL(m))
+	}
+	return pairs
+}
+
+func peerURL(m spec.Member) string { return "https://" + inURL(m.Address) + ":2380" }
 
 // others are the addresses of the other members, as they stand in URLs.
 func (s Settings) others() []string {

@@ -50,7 +50,7 @@ func (s Settings) script(text string, also ...string) []string {
 	config, content := s.config()
 	argv := append([]string{
 		"/usr/bin/env", "form=" + string(s.Form), "name=" + s.Name, "host=" + inURL(s.Address), "order=" + string(order),
-		"others=" + words(s.others()), "leaving=" + words(s.leaving()),
+		"others=" + words(s.others()), "leaving=" + words(s.leaving()), "known=" + words(s.known()),
 		"dir=" + dir, "data=" + s.Spec.DataDir, "wal=" + s.walDir(), "config=" + config, "digest=" + sha(content),
 		"program=" + bin + "/etcd", "run=/run/" + runtime, "manifest=" + manifest, "loose=" + loose,
 	}, also...)

@@ -28,16 +28,26 @@ begin() {
 		wait
 	)
 	[ -z "$members" ] || fail "an etcd cluster exists, with the members" \
-		"$(printf '%s\n' "$members" | sort -u | awk '{ printf "%s%s (%s)", sep, $3, $4; sep = ", " }')." \
+		"$(printf '%s\n' "$members" | sort -u | labels)." \
 		"$name was to begin one, and its data directory is empty: let it join as a later member instead"
 	write_initial "$name=$peer" new
+}
+
+# The other hosts on which no etcd answers, as list has members.
+silent() {
+	for pair in $known; do
+		at=${pair#*=}
+		[ "$at" = "$peer" ] || status "${at%:2380}:2379" >/dev/null || echo "- - ${pair%%=*} $at" &
+	done
+	wait
 }
 
 join() {
 	[ -n "$others" ] || fail "$name is to join an etcd cluster, but no other member is named"
 	endpoints=$(clients $others)
 	members=$(list "$endpoints") ||
-		fail "no etcd cluster with quorum answers at $endpoints: it must be begun and well before $name can join"
+		fail "no etcd cluster with quorum answers at $endpoints: it must be begun and well before $name can join." \
+			"These do not answer: $(silent | sort | labels)"
 	read -r id state rest <<END
 $(ours "$members")
 END
@@ -48,8 +58,13 @@ END
 		id=
 	fi
 	if [ -z "${id:-}" ]; then
-		error=$(change "$endpoints" member add "$name" --learner --peer-urls="$peer" 2>&1) ||
-			fail "$name cannot be added as a learner (one at a time can be, and it is tried again): $error"
+		error=$(change "$endpoints" member add "$name" --learner --peer-urls="$peer" 2>&1) || case $error in
+		*'too many learner'*)
+			fail "$name waits for $(list "$endpoints" | awk '$6 == "true"' | labels): etcd takes one new member at a time, and" \
+				"that one has not caught up yet. If it does not come by itself, bring it back, or take its host out of the cluster"
+			;;
+		*) fail "$name cannot be added as a learner: $error" ;;
+		esac
 		members=$(list "$endpoints") || fail "the members cannot be listed at $endpoints"
 	fi
 	write_initial "$(printf '%s\n' "$members" | awk -v peer="$peer" -v name="$name" '{

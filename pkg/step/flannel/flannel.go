@@ -38,8 +38,14 @@ func Release(s Settings) step.Step {
 	if s.Network.Flannel.MTU != 0 {
 		flannel["mtu"] = s.Network.Flannel.MTU
 	}
+	chart := map[string]any{"podCidr": s.Network.PodCIDR(spec.IPv4), "flannel": flannel}
+	if cidr := s.Network.PodCIDR(spec.IPv6); cidr != "" {
+		chart["podCidrv6"] = cidr
+		// The plugin in the bundle knows IPv4 alone: pods' addresses come by cni.Template.
+		flannel["skipCNIConfigInstallation"] = true
+	}
 	// A map of strings and numbers always marshals.
-	values, _ := yaml.Marshal(map[string]any{"podCidr": s.Network.PodCIDRs[0], "flannel": flannel})
+	values, _ := yaml.Marshal(chart)
 	return step.New(step.Meta{
 		Name: "flannel/release", Description: "install the pod network", Timeout: step.Duration(3 * time.Minute),
 		Retry: step.Retry{Attempts: 3, Delay: step.Duration(3 * time.Second)}, Makes: []string{s.Done.Name},

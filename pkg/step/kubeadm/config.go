@@ -21,14 +21,13 @@ type Cluster struct {
 	// one there are none.
 	EtcdImageTag  string
 	EtcdEndpoints []string
-	// FixedConntrack: hosts may not change how many connections their kernel tracks. kube-proxy has one configuration for
-	// all Nodes, so it is the first host that decides.
-	FixedConntrack bool
 }
 
 // Node is what kubeadm must know of the host.
 type Node struct {
 	Name, Address, ProviderID string
+	// SecondAddress is the Node's of the other family in a dual stack cluster, "" elsewhere.
+	SecondAddress string
 	// Addresses are all that the host has.
 	Addresses  []string
 	Kubelet    spec.Kubelet
@@ -115,6 +114,10 @@ func discoveryConfig(c Cluster) string {
 func clusterConfiguration(c Cluster, n Node) object {
 	k := c.Spec.Kubernetes
 	gates := gateFlag(k.FeatureGates)
+	controllers := slices.Clone(gates)
+	for _, a := range c.Spec.NodeMaskArgs() {
+		controllers = append(controllers, arg(a))
+	}
 	return object{
 		"apiVersion": "kubeadm.k8s.io/v1beta4", "kind": "ClusterConfiguration",
 		"clusterName": c.Name, "kubernetesVersion": c.Version,
@@ -128,9 +131,8 @@ func clusterConfiguration(c Cluster, n Node) object {
 		"apiServer": object{
 			"certSANs": certSANs(c, n), "extraArgs": args(k.APIServer.ExtraArgs, gates...),
 		},
-		"controllerManager": object{"extraArgs": args(k.ControllerManager.ExtraArgs,
-			append(gates, arg{"node-cidr-mask-size", itoa(k.NodeCIDRMaskSize)})...)},
-		"scheduler": object{"extraArgs": args(k.Scheduler.ExtraArgs, gates...)},
+		"controllerManager": object{"extraArgs": args(k.ControllerManager.ExtraArgs, controllers...)},
+		"scheduler":         object{"extraArgs": args(k.Scheduler.ExtraArgs, gates...)},
 	}
 }
 
@@ -147,11 +149,16 @@ func etcd(c Cluster) object {
 	return object{"external": o}
 }
 
-// certSANs are the names of the endpoint and of the host, and the user's; kubeadm adds those of the kubernetes Service.
+// certSANs are the names of the endpoint and of the host, and the user's; kubeadm adds those of the kubernetes Service, but for
+// its address of a second family.
 func certSANs(c Cluster, n Node) []string {
-	var names []string
+	var names, second []string
+	if c.Spec.Network.IsDualStack() {
+		second = c.Spec.Network.APIAddresses()[1:]
+	}
 	for _, name := range slices.Concat(
-		[]string{c.Spec.ControlPlaneEndpoint.Domain, c.Spec.ControlPlaneEndpoint.Address}, n.Addresses, c.Spec.Kubernetes.APIServer.CertSANs,
+		[]string{c.Spec.ControlPlaneEndpoint.Domain, c.Spec.ControlPlaneEndpoint.Address}, n.Addresses, []string{n.SecondAddress}, second,
+		c.Spec.Kubernetes.APIServer.CertSANs,
 	) {
 		if name != "" && !slices.Contains(names, name) {
 			names = append(names, name)
@@ -189,14 +196,13 @@ func proxyConfiguration(c Cluster) object {
 	o := object{
 		"apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration",
 		"mode": string(k.Proxy.Mode), "clusterCIDR": strings.Join(c.Spec.Network.PodCIDRs, ","),
+		// Left as they are: the host's plan sets these kernel parameters, so that a reset puts them back.
+		"conntrack": object{"maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s"},
 	}
 	all := k.Proxy.Masquerade == spec.MasqueradeAll
 	o["iptables"], o["nftables"] = object{"masqueradeAll": all}, object{"masqueradeAll": all}
 	if k.Proxy.Mode == spec.ProxyIPVS {
 		o["ipvs"] = object{"excludeCIDRs": k.Proxy.IPVS.ExcludeCIDRs, "strictARP": c.Spec.ControlPlaneEndpoint.Internal == spec.LoadBalancerKubeVIP}
-	}
-	if c.FixedConntrack {
-		o["conntrack"] = object{"maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s"}
 	}
 	if len(k.FeatureGates) > 0 {
 		o["featureGates"] = gateMap(k.FeatureGates)
@@ -205,7 +211,11 @@ func proxyConfiguration(c Cluster) object {
 }
 
 func registration(n Node) object {
-	extra := []arg{{"node-ip", n.Address}}
+	nodeIP := n.Address
+	if n.SecondAddress != "" {
+		nodeIP += "," + n.SecondAddress
+	}
+	extra := []arg{{"node-ip", nodeIP}}
 	if n.ProviderID != "" {
 		extra = append(extra, arg{"provider-id", n.ProviderID})
 	}

@@ -80,7 +80,7 @@ func Certificates(c Cluster, n Node) step.Step {
 func NodeCertificates(c Cluster, n Node) step.Step {
 	nodeName := "system:node:" + n.Name
 	serving := certificate(c.Spec.Certificates, kubeletServingCert, "ca", pki.Server, nodeName, "system:nodes")
-	serving.DNSNames, serving.Addresses = split(append([]string{n.Name, n.Address}, n.Addresses...))
+	serving.DNSNames, serving.Addresses = split(append([]string{n.Name, n.Address, n.SecondAddress}, n.Addresses...))
 	return step.New(step.Meta{Name: "kubernetes/node-certificates", Description: "make the Node's certificates"},
 		step.Directory{Path: kubeletDir + "/pki", Mode: 0o755},
 		certificate(c.Spec.Certificates, kubeletClientCert, "ca", pki.Client, nodeName, "system:nodes"),
@@ -104,8 +104,8 @@ func apiServerNames(c Cluster, n Node) ([]string, []netip.Addr) {
 	return split(slices.Concat(
 		[]string{
 			"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc." + c.Spec.DNS.ClusterDomain,
-			serviceAddress(c, 1).String(), "127.0.0.1", "localhost", e.Domain, e.Address, n.Name, n.Address,
 		},
+		c.Spec.Network.APIAddresses(), []string{"127.0.0.1", "localhost", e.Domain, e.Address, n.Name, n.Address, n.SecondAddress},
 		n.Addresses, c.Spec.Kubernetes.APIServer.CertSANs,
 	))
 }

@@ -122,7 +122,6 @@ func ControllerManager(c Cluster, _ Node) step.Step {
 		{Name: "controllers", Value: "*,bootstrapsigner,tokencleaner"},
 		{Name: "kubeconfig", Value: controllerManagerConf},
 		{Name: "leader-elect", Value: "true"},
-		{Name: "node-cidr-mask-size", Value: strconv.Itoa(int(k.NodeCIDRMaskSize))},
 		{Name: "profiling", Value: "false"},
 		{Name: "requestheader-client-ca-file", Value: frontProxyCAFile},
 		{Name: "root-ca-file", Value: caFile},
@@ -131,6 +130,7 @@ func ControllerManager(c Cluster, _ Node) step.Step {
 		{Name: "tls-min-version", Value: tls12},
 		{Name: "use-service-account-credentials", Value: "true"},
 	}
+	ours = append(ours, c.Spec.NodeMaskArgs()...)
 	return step.New(step.Meta{
 		Name: "kubernetes/controller-manager", Description: "run kube-controller-manager", Disrupts: "restarts kube-controller-manager",
 	}, service(unit{

@@ -178,7 +178,6 @@ func (r *rig) steps(t *testing.T) []step.Step {
 	n.CgroupDriver, n.CgroupVersion = "cgroupfs", 1
 	c := kubernetes.Cluster{
 		Name: r.target.ClusterName, Spec: r.target.Cluster, EtcdEndpoints: []string{"https://127.0.0.1:2379"}, EtcdSecure: true,
-		FixedConntrack: true,
 	}
 	if err := kubernetes.Check(c, n); err != nil {
 		t.Fatal(err)

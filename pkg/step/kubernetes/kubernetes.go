@@ -40,13 +40,13 @@ type Cluster struct {
 	// show the certificate apiserver-etcd-client there.
 	EtcdEndpoints []string
 	EtcdSecure    bool
-	// FixedConntrack: the host may not change how many connections its kernel tracks.
-	FixedConntrack bool
 }
 
 // Node is what components must know of the host.
 type Node struct {
 	Name, Address, ProviderID string
+	// SecondAddress is the Node's of the other family in a dual stack cluster, "" elsewhere.
+	SecondAddress string
 	// Addresses are all that the host has.
 	Addresses    []string
 	ControlPlane bool
@@ -159,14 +159,4 @@ func Programs(programs []step.Artifact) step.Step {
 	return step.New(step.Meta{
 		Name: "kubernetes/programs", Description: "install Kubernetes", Disrupts: "restarts Kubernetes' components",
 	}, step.Programs(bin, programs)...)
-}
-
-// serviceAddress is the nth address of the services' network.
-func serviceAddress(c Cluster, nth int) netip.Addr {
-	network, _ := netip.ParsePrefix(first(c.Spec.Network.ServiceCIDRs)) // Check has seen it
-	address := network.Masked().Addr()
-	for range nth {
-		address = address.Next()
-	}
-	return address
 }

@@ -169,8 +169,7 @@ func TestRendered(t *testing.T) {
 		{"controlplane", target(spec.RoleControlPlane), nil},
 		{"worker", target(spec.RoleWorker), nil},
 		{"custom", target(spec.RoleControlPlane, custom), nil},
-		{"container", target(spec.RoleWorker), func(c *kubernetes.Cluster, n *kubernetes.Node) {
-			c.FixedConntrack = true
+		{"container", target(spec.RoleWorker), func(_ *kubernetes.Cluster, n *kubernetes.Node) {
 			n.CgroupDriver, n.CgroupVersion, n.ResolvConf = "cgroupfs", 1, "/etc/kubernetes/resolv.conf"
 		}},
 		{"plain-etcd", target(spec.RoleControlPlane), func(c *kubernetes.Cluster, _ *kubernetes.Node) {

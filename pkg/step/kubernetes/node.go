@@ -23,11 +23,15 @@ const (
 
 // Kubelet runs the kubelet. It also runs the static pods that others put into /etc/kubernetes/manifests.
 func Kubelet(c Cluster, n Node) step.Step {
+	nodeIP := n.Address
+	if n.SecondAddress != "" {
+		nodeIP += "," + n.SecondAddress
+	}
 	ours := []spec.Arg{
 		{Name: "config", Value: kubeletConfig},
 		{Name: "hostname-override", Value: n.Name},
 		{Name: "kubeconfig", Value: kubeletConf},
-		{Name: "node-ip", Value: n.Address},
+		{Name: "node-ip", Value: nodeIP},
 	}
 	if len(n.Labels) > 0 {
 		ours = append(ours, spec.Arg{Name: "node-labels", Value: joinLabels(n.Labels)})
@@ -60,8 +64,8 @@ func kubeletConfiguration(c Cluster, n Node) object {
 		},
 		"authorization": object{"mode": "Webhook"},
 		"cgroupDriver":  n.CgroupDriver,
-		// The tenth address is that of the DNS server's Service.
-		"clusterDNS": []string{serviceAddress(c, 10).String()}, "clusterDomain": c.Spec.DNS.ClusterDomain,
+		// One family is enough for pods to ask by: that of every pod's first address.
+		"clusterDNS": c.Spec.Network.DNSAddresses()[:1], "clusterDomain": c.Spec.DNS.ClusterDomain,
 		"containerRuntimeEndpoint": containerd.Socket,
 		"enableProfilingHandler":   false,
 		"failSwapOn":               !n.Swap,
@@ -116,12 +120,11 @@ func proxyConfiguration(c Cluster, n Node) object {
 		"clusterCIDR": strings.Join(c.Spec.Network.PodCIDRs, ","), "hostnameOverride": n.Name, "mode": string(k.Proxy.Mode),
 		// The mode ipvs masquerades by iptables.
 		"iptables": object{"masqueradeAll": all}, "nftables": object{"masqueradeAll": all},
+		// Left as they are: the host's plan sets these kernel parameters, so that a reset puts them back.
+		"conntrack": object{"maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s"},
 	}
 	if exclude := k.Proxy.IPVS.ExcludeCIDRs; len(exclude) > 0 {
 		o["ipvs"] = object{"excludeCIDRs": exclude}
-	}
-	if c.FixedConntrack {
-		o["conntrack"] = object{"maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s"}
 	}
 	if len(k.FeatureGates) > 0 {
 		o["featureGates"] = gateMap(k.FeatureGates)

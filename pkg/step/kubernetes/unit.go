@@ -57,7 +57,8 @@ ExecStart=%s`, u.about, strings.Join(slices.Compact([]string{"network-online.tar
 	for _, a := range u.args {
 		b.WriteString(" \\\n    " + quote("--"+a.Name+"="+a.Value))
 	}
-	b.WriteString("\nRestart=always\nRestartSec=5\nLimitNOFILE=1048576\n")
+	// The kubelet gives kubeadm's static pods as long to end. An API server whose etcd is gone does not end by itself.
+	b.WriteString("\nRestart=always\nRestartSec=5\nTimeoutStopSec=30\nLimitNOFILE=1048576\n")
 	if u.oomScore != 0 {
 		fmt.Fprintf(&b, "OOMScoreAdjust=%d\n", u.oomScore)
 	}

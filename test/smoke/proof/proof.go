@@ -178,38 +178,49 @@ func address(n corev1.Node) string {
 // serviceByName runs a server on the last node and asks it, by its Service's DNS name, from a pod on the first.
 func (c *Cluster) serviceByName(ctx context.Context, nodes []corev1.Node, image string) error {
 	from, to := nodes[0].Name, nodes[len(nodes)-1].Name
-	if err := c.remove(ctx); err != nil {
+	defer c.clean()
+	if _, err := c.serve(ctx, from, to, image, corev1.IPFamilyPolicySingleStack); err != nil {
 		return err
+	}
+	return c.answered(ctx, "hello."+namespace+".svc.cluster.local", from, to)
+}
+
+// serve makes a server on one node, a client on another, and a Service for the server.
+func (c *Cluster) serve(ctx context.Context, from, to, image string, families corev1.IPFamilyPolicy) (*corev1.Service, error) {
+	if err := c.remove(ctx); err != nil {
+		return nil, err
 	}
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
 	if _, err := c.Client.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil {
-		return err
+		return nil, err
 	}
-	defer func() {
-		// The outer context may have ended; what was made goes all the same.
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-		defer cancel()
-		_ = c.remove(ctx)
-	}()
 	for name, node := range map[string]string{"server": to, "client": from} {
 		if _, err := c.Client.CoreV1().Pods(namespace).Create(ctx, pod(name, node, image), metav1.CreateOptions{}); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	service := &corev1.Service{
+	return c.Client.CoreV1().Services(namespace).Create(ctx, &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: "hello"},
 		Spec: corev1.ServiceSpec{
-			Selector: map[string]string{"app": "server"},
-			Ports:    []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(port)}},
+			Selector:       map[string]string{"app": "server"},
+			Ports:          []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(port)}},
+			IPFamilyPolicy: &families,
 		},
-	}
-	if _, err := c.Client.CoreV1().Services(namespace).Create(ctx, service, metav1.CreateOptions{}); err != nil {
-		return err
-	}
-	name := "hello." + namespace + ".svc.cluster.local"
+	}, metav1.CreateOptions{})
+}
+
+// clean removes what serve made, in its own time: that of those who asked for it may be up.
+func (c *Cluster) clean() {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	_ = c.remove(ctx)
+}
+
+// answered waits until the server on one node answers a pod on another at its Service's name or address.
+func (c *Cluster) answered(ctx context.Context, at, from, to string) error {
 	var last error
 	err := wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
-		answer, err := c.dial(ctx, name)
+		answer, err := c.dial(ctx, at)
 		if err != nil || answer != "server" {
 			last = fmt.Errorf("answer %q: %w", answer, err)
 			return false, nil
@@ -217,9 +228,9 @@ func (c *Cluster) serviceByName(ctx context.Context, nodes []corev1.Node, image 
 		return true, nil
 	})
 	if err != nil {
-		return fmt.Errorf("http://%s was not answered from node %s: %w (last: %w)", name, from, err, last)
+		return fmt.Errorf("http://%s was not answered from node %s: %w (last: %w)", at, from, err, last)
 	}
-	c.say("http://%s answered by a pod on %s, asked from a pod on %s\n", name, to, from)
+	c.say("http://%s answered by a pod on %s, asked from a pod on %s\n", at, to, from)
 	return nil
 }
 

@@ -33,6 +33,7 @@ func Targets(c *config.Cluster, managed bool) []spec.Target {
 		t := spec.Target{
 			ClusterName: c.Name, KubernetesVersion: c.KubernetesVersion, Cluster: *shared.DeepCopy(), Host: c.Hosts[i].Spec(),
 		}
+		t.Host.InternalAddresses = shared.Network.Usable(t.Host.InternalAddresses)
 		if t.Host.Role.IsNode() {
 			t.Host.ProviderID = infrav1.ProviderIDPrefix + Namespace + "/" + t.Host.Name
 			t.Node.NodeLabels = c.Hosts[i].Labels

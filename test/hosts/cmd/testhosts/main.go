@@ -81,7 +81,7 @@ func upCommand() *cobra.Command {
 				fmt.Fprintf(cmd.OutOrStdout(), "pool %s runs already\n", pool.Name)
 			}
 			for _, host := range pool.Hosts {
-				fmt.Fprintf(cmd.OutOrStdout(), "%s\t%s\n", host.Name, host.Address)
+				fmt.Fprintln(cmd.OutOrStdout(), strings.TrimSpace(strings.Join([]string{host.Name, host.Address, host.Address6}, "\t")))
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "log in with: ssh -F %s %s\n", filepath.Join(pool.Dir, "ssh_config"), pool.Hosts[0].Name)
 			return nil
@@ -92,6 +92,7 @@ func upCommand() *cobra.Command {
 	flags.IntVar(&options.Count, "count", 1, "how many hosts")
 	flags.StringVar(&options.Dir, "dir", "", "directory for the key, known_hosts, ssh_config and hosts.json (default .kubexm/testhosts/<name>)")
 	flags.StringVar(&subnet, "subnet", "", "IPv4 subnet, /24 or larger; host i has address .10+i (default one that is free in 10.77.0.0/16)")
+	flags.BoolVar(&options.DualStack, "dual-stack", false, "give the hosts IPv6 addresses too")
 	flags.StringVar(&passwordFile, "sudo-password-file", "", "file with the password of the account sudopw")
 	mustHaveName(cmd)
 	return cmd
@@ -113,6 +114,9 @@ func up(ctx context.Context, options hosts.Options) (pool *hosts.Pool, running b
 	if len(pool.Hosts) != options.Count {
 		return nil, false, fmt.Errorf("pool %s runs with %d hosts, not %d; remove it first: testhosts down --name %s",
 			pool.Name, len(pool.Hosts), options.Count, pool.Name)
+	}
+	if options.DualStack != pool.Subnet6.IsValid() {
+		return nil, false, fmt.Errorf("pool %s runs already, with other address families; remove it first: testhosts down --name %s", pool.Name, pool.Name)
 	}
 	if options.Subnet.IsValid() && pool.Subnet != options.Subnet.Masked() {
 		return nil, false, fmt.Errorf("pool %s runs in %s, not %s; remove it first: testhosts down --name %s",

@@ -1,0 +1,72 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build ha
+
+package ha
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/test/hosts"
+	"github.com/mensylisir/cluster-api-provider-kubexm/test/smoke/proof"
+)
+
+// TestDualStack makes clusters whose pods and services have addresses of both families, on hosts that have.
+func TestDualStack(t *testing.T) {
+	for _, kind := range []struct {
+		name  string
+		first corev1.IPFamily
+		spec  string
+	}{
+		// Nodes' second addresses are found on the hosts.
+		{"kubeadm, IPv4 first", corev1.IPv4Protocol, `  roleGroups: {master: [$1], worker: [$2]}
+  kubernetes: {version: v1.36.3, type: kubeadm}
+  network:
+    kubePodsCIDR: 10.233.64.0/18,fd85:ee78:d8a6:8607::1:0000/112
+    kubeServiceCIDR: 10.233.0.0/18,fd85:ee78:d8a6:8607::1000/116
+`},
+		// Nodes' first addresses are declared.
+		{"binary, IPv6 first", corev1.IPv6Protocol, `  roleGroups: {master: [$1], worker: [$2]}
+  kubernetes: {version: v1.36.3, type: kubexm}
+  etcd: {type: kubexm}
+  network:
+    podCIDRs: ["fd85:ee78:d8a6::/48", 10.233.64.0/18]
+    serviceCIDRs: ["fd85:ee78:d8a7::/108", 10.233.0.0/18]
+`},
+	} {
+		t.Run(kind.name, func(t *testing.T) {
+			c := start(t, "had", 2, kind.spec, func(o *hosts.Options) { o.DualStack = true })
+			if kind.first == corev1.IPv6Protocol {
+				c.declareIPv6()
+			}
+			c.create()
+			c.works()
+			c.proves(func(p *proof.Cluster, ctx context.Context) error { return p.ProveDualStack(ctx, kind.first) })
+			c.staysAsItIs()
+			c.givesBack()
+		})
+	}
+}
+
+// declareIPv6 gives each host of the config file its IPv6 address as the Node's first.
+func (c *cluster) declareIPv6() {
+	c.t.Helper()
+	file, err := os.ReadFile(c.Config())
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	text := string(file)
+	for _, h := range c.pool.Hosts {
+		text = strings.Replace(text, "address: "+h.Address+",", fmt.Sprintf("address: %s, internalAddresses: [%q, %s],", h.Address, h.Address6, h.Address), 1)
+	}
+	if err := os.WriteFile(c.Config(), []byte(text), 0o600); err != nil {
+		c.t.Fatal(err)
+	}
+}
