@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/kube"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pipeline"
@@ -19,7 +21,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 )
 
-// cluster is a control plane on one host, which workers join.
+// cluster is one that begins with a control plane on one host, which others join.
 type cluster struct {
 	lab         *lab
 	bundle      *artifact.Bundle
@@ -29,13 +31,22 @@ type cluster struct {
 	kubeconfig string
 	target     spec.Target
 	arch       string
+	// members are the hosts of the control plane, the one that began it first.
+	members []spec.Member
 }
 
-// controlPlane is the lab's cluster, which the first call brings up on that host.
+// controlPlane is the lab's cluster for workers, which the first call brings up on that host.
 func (l *lab) controlPlane(ctx context.Context, on string) (*cluster, error) {
 	if l.cluster != nil {
 		return l.cluster, nil
 	}
+	var err error
+	l.cluster, err = l.begin(ctx, on)
+	return l.cluster, err
+}
+
+// begin brings up a cluster on a host. Its API server is reached at that host's address, also when more hosts have joined.
+func (l *lab) begin(ctx context.Context, on string) (*cluster, error) {
 	h, err := l.host(on)
 	if err != nil {
 		return nil, err
@@ -44,16 +55,17 @@ func (l *lab) controlPlane(ctx context.Context, on string) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &cluster{lab: l, kubeconfig: filepath.Join(l.dir, "kubeconfig")}
+	c := &cluster{lab: l, kubeconfig: filepath.Join(l.dir, on+".kubeconfig")}
 	if c.bundle, err = artifact.Open(ctx, l.options.bundle, store); err != nil {
-		return nil, fmt.Errorf("%w; go run ./hack/bundle makes it", err)
+		return nil, fmt.Errorf("%w; make artifacts makes it", err)
 	}
 	c.target = spec.Target{ClusterName: "bench", KubernetesVersion: c.bundle.Version("kubernetes")}
+	c.target.Cluster.ControlPlaneEndpoint.External = spec.LoadBalancerExternal
 	c.target.Cluster.ControlPlaneEndpoint.Address = h.Address
 	if _, err := c.authorities.Complete(pki.CARequest{}); err != nil {
 		return nil, err
 	}
-	if err := c.connect(h.Address); err != nil {
+	if c.api, err = c.connect(h.Address, c.kubeconfig); err != nil {
 		return nil, err
 	}
 	l.log("bringing up the control plane on %s", on)
@@ -66,30 +78,37 @@ func (l *lab) controlPlane(ctx context.Context, on string) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := c.engine().Run(ctx, p); err != nil {
+	if _, err := c.engine(nil).Run(ctx, p); err != nil {
 		return nil, err
 	}
+	c.joined(node)
 	l.log("the control plane is up")
-	l.cluster = c
 	return c, nil
 }
 
-// connect makes credentials for the API server at address. It need not be up yet.
-func (c *cluster) connect(address string) error {
+// joined takes a node up among the control plane's hosts.
+func (c *cluster) joined(n pipeline.Node) {
+	h := n.Target.Host
+	c.members = append(c.members, spec.Member{Name: h.Name, Role: h.Role, Address: h.NodeAddress()})
+}
+
+// connect is a way to the API server at address, which need not be up yet. Where a path is given, its kubeconfig is written there.
+func (c *cluster) connect(address, path string) (*kube.Cluster, error) {
 	ca, _ := c.authorities.Get("ca")
 	client, err := ca.Sign(pki.LeafRequest{CommonName: "kubernetes-admin", Organizations: []string{"system:masters"}, Usages: []pki.Usage{pki.Client}})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	kubeconfig, err := pki.Kubeconfig(pki.KubeconfigRequest{Cluster: "bench", User: "admin", Server: "https://" + address + ":6443", CA: ca.Cert, Client: client})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := os.WriteFile(c.kubeconfig, kubeconfig.Reveal(), 0o600); err != nil {
-		return err
+	if path != "" {
+		if err := os.WriteFile(path, kubeconfig.Reveal(), 0o600); err != nil {
+			return nil, err
+		}
 	}
-	c.api, err = kube.FromKubeconfig(kubeconfig)
-	return err
+	return kube.FromKubeconfig(kubeconfig)
 }
 
 // node looks at a host and says what it is to be.
@@ -98,18 +117,23 @@ func (c *cluster) node(ctx context.Context, name string, role spec.Role) (pipeli
 	if err != nil {
 		return pipeline.Node{}, err
 	}
-	seen, err := c.engine().Look(ctx, []string{name}, func(string) host.Query { return host.Query{} })
+	seen, err := c.engine(nil).Look(ctx, []string{name}, func(string) host.Query { return host.Query{} })
 	if err != nil {
 		return pipeline.Node{}, err
 	}
 	n := pipeline.Node{Target: c.target, System: seen[name].System}
 	n.Target.Host = spec.Host{Name: name, Role: role, Address: h.Address}
+	n.Target.Members = slices.Clone(c.members)
+	if role == spec.RoleControlPlane && len(c.members) > 0 {
+		n.Target.Order = spec.OrderLater
+	}
 	return n, nil
 }
 
-func (c *cluster) engine() *engine.Engine {
+// engine is an engine for the cluster's hosts. The reader may be nil.
+func (c *cluster) engine(reader event.Reader) *engine.Engine {
 	return engine.New(engine.Options{
-		Dial: c.lab.dial, Holder: "bench", Artifacts: step.FromBundle(c.bundle),
+		Reader: reader, Dial: c.lab.dial, Holder: "bench", Artifacts: step.FromBundle(c.bundle),
 		Cluster: func(context.Context) (step.Cluster, error) { return c.api, nil },
 		Secrets: func(ref step.SecretRef) ([]byte, error) {
 			pair, ok := c.authorities.Get(ref.Name)

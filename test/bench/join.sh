@@ -1,22 +1,31 @@
-# A worker joins, by what an administrator has: OpenSSH, tar, kubeadm and kubectl. $1 is the host of the control plane,
-# $2 the worker, ADDRESS its address; ARTIFACTS has bin/, cni/ and images.tar, PAUSE names the pause image. The host's files are those
-# that the pipeline makes too.
+# A host joins, by what an administrator has: OpenSSH, tar, kubeadm and kubectl. $1 is the host that began the control plane, $2
+# the one that joins, ADDRESS its address and ROLE what it becomes, worker or control-plane. ARTIFACTS has bin/, cni/ and
+# images.tar, PAUSE names the pause image, KUBECTL is a program for this machine, and DIR has ssh_config. The host's files are
+# those that the pipeline makes too.
 set -eu
 server=$1
-worker=$2
+host=$2
 
-# One connection serves all commands to the worker.
+# One connection serves all commands to the host.
 remote() {
-	ssh -F "$SSH_CONFIG" -o ControlMaster=auto -o ControlPath="$ARTIFACTS/ssh-%C" -o ControlPersist=10 "$worker" "$@"
+	ssh -F "$DIR/ssh_config" -o ControlMaster=auto -o ControlPath="$DIR/ssh-%C" -o ControlPersist=10 "$host" "$@"
 }
 
-# kubectl is for this machine.
-tar -C "$ARTIFACTS" --dereference --exclude=bin/kubectl -cf - bin cni | remote '
+tar -C "$ARTIFACTS" --dereference -cf - bin cni | remote '
 	sudo mkdir -p /usr/local/bin /opt/cni/bin
 	sudo tar -C /usr/local --no-same-owner -xf - bin --transform="s,^cni,/opt/cni/bin," cni -P'
-token=$(ssh -F "$SSH_CONFIG" "$server" sudo kubeadm token create)
-api=$("$ARTIFACTS/bin/kubectl" config view --minify -o 'jsonpath={.clusters[0].cluster.server}')
-ca=$("$ARTIFACTS/bin/kubectl" config view --minify --raw -o 'jsonpath={.clusters[0].cluster.certificate-authority-data}')
+token=$(ssh -F "$DIR/ssh_config" "$server" sudo kubeadm token create)
+api=$("$KUBECTL" config view --minify -o 'jsonpath={.clusters[0].cluster.server}')
+ca=$("$KUBECTL" config view --minify --raw -o 'jsonpath={.clusters[0].cluster.certificate-authority-data}')
+
+plane= taints='[]'
+if [ "$ROLE" = control-plane ]; then
+	plane="controlPlane: {localAPIEndpoint: {advertiseAddress: $ADDRESS, bindPort: 6443}}"
+	taints='[{key: node-role.kubernetes.io/control-plane, effect: NoSchedule}]'
+	ssh -F "$DIR/ssh_config" "$server" sudo tar -C /etc/kubernetes/pki -cf - \
+		ca.crt ca.key front-proxy-ca.crt front-proxy-ca.key sa.pub sa.key etcd/ca.crt etcd/ca.key |
+		remote 'sudo mkdir -p /etc/kubernetes/pki && sudo tar -C /etc/kubernetes/pki --no-same-owner -xf -'
+fi
 
 remote sudo sh -s <<END
 set -eu
@@ -37,7 +46,7 @@ kernel.keys.root_maxkeys = 1000000
 kernel.keys.root_maxbytes = 25000000
 FILE
 sysctl -q -p /etc/sysctl.d/90-kubernetes.conf
-grep -q '$worker' /etc/hosts || echo '$ADDRESS $worker' >>/etc/hosts
+grep -q '$host' /etc/hosts || echo '$ADDRESS $host' >>/etc/hosts
 mkdir -p /etc/containerd/certs.d /etc/kubernetes/pki /etc/kubernetes/manifests /etc/kubernetes/patches /lib/modules
 cat >/etc/containerd/config.toml <<'FILE'
 version = 3
@@ -121,10 +130,10 @@ cat >/etc/kubernetes/join.yaml <<'FILE'
 apiVersion: kubeadm.k8s.io/v1beta4
 kind: JoinConfiguration
 nodeRegistration:
-  name: $worker
+  name: $host
   criSocket: unix:///run/containerd/containerd.sock
   imagePullPolicy: Never
-  taints: []
+  taints: $taints
   kubeletExtraArgs:
   - {name: node-ip, value: $ADDRESS}
   - {name: resolv-conf, value: /etc/kubernetes/resolv.conf}
@@ -132,6 +141,7 @@ discovery:
   file: {kubeConfigPath: /etc/kubernetes/discovery.conf}
   tlsBootstrapToken: $token
 patches: {directory: /etc/kubernetes/patches}
+$plane
 FILE
 systemctl daemon-reload
 systemctl enable --now --quiet containerd
@@ -144,5 +154,5 @@ remote sudo kubeadm join --config /etc/kubernetes/join.yaml --skip-phases prefli
 	exit 1
 }
 remote -O exit 2>/dev/null || true
-"$ARTIFACTS/bin/kubectl" wait --for=create "node/$worker" --timeout=60s
-"$ARTIFACTS/bin/kubectl" wait --for=condition=Ready "node/$worker" --timeout=120s
+"$KUBECTL" wait --for=create "node/$host" --timeout=60s
+"$KUBECTL" wait --for=condition=Ready "node/$host" --timeout=120s

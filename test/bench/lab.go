@@ -87,6 +87,20 @@ func (l *lab) host(name string) (*hosts.Host, error) {
 	return nil, fmt.Errorf("the pool has no host %q", name)
 }
 
+// switchOff takes hosts that were measured off the power, so that they cost the next nothing.
+func (l *lab) switchOff(ctx context.Context, names ...string) {
+	err := atOnce(ctx, names, func(ctx context.Context, name string) error {
+		h, err := l.host(name)
+		if err != nil {
+			return err
+		}
+		return h.Kill(ctx)
+	})
+	if err != nil {
+		l.log("cannot switch off: %v", err)
+	}
+}
+
 // access is how our side reaches a host.
 func (l *lab) access(name string) (hostssh.Config, error) {
 	h, err := l.host(name)

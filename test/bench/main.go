@@ -9,8 +9,8 @@
 //	go run ./test/bench -run '^settings'     the measurements whose names match
 //	go run ./test/bench -list                their names, goals and meanings
 //
-// It needs Docker for its hosts (package hosts), OpenSSH's client for the references, and for joins the bundle that
-// hack/bundle makes. docs/benchmarks.md holds results and how they came about.
+// It needs Docker for its hosts (package hosts), OpenSSH's client for the references, and for joins and clusters the bundle and
+// the program that make artifacts makes. docs/benchmarks.md holds results and how they came about.
 package main
 
 import (
@@ -27,13 +27,14 @@ import (
 
 // options are the command line's.
 type options struct {
-	run    *regexp.Regexp
-	repeat int
-	bundle string
-	pool   string
-	subnet netip.Prefix
-	out    string
-	mebi   int64
+	run     *regexp.Regexp
+	repeat  int
+	bundle  string
+	program string
+	pool    string
+	subnet  netip.Prefix
+	out     string
+	mebi    int64
 }
 
 func main() {
@@ -62,6 +63,7 @@ func command(ctx context.Context, args []string) error {
 	run := flags.String("run", "", "regular expression of the measurements to take")
 	flags.IntVar(&o.repeat, "repeat", 1, "how often to measure; the median counts")
 	flags.StringVar(&o.bundle, "bundle", "build/bundle", "directory of the bundle that hosts join with")
+	flags.StringVar(&o.program, "kubexm", "bin/kubexm", "the program that makes clusters")
 	flags.StringVar(&o.pool, "pool", "bench", "name of the pool of test hosts, which is made anew and removed")
 	flags.StringVar(&o.out, "out", "build/bench.json", "file to write the results to")
 	flags.Int64Var(&o.mebi, "mebibytes", 200, "size of the file that is sent to hosts, in MiB")
