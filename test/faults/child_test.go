@@ -30,8 +30,9 @@ const childVariable = "FAULTS_CHILD"
 // order is what a child does, as JSON on its standard input. It logs to standard error.
 type order struct {
 	Dir, Bundle string
-	// Verb is create, for the plan in Dir, or reset.
-	Verb string
+	// Verb is create, for the plan in Dir, or reset, for Hosts.
+	Verb  string
+	Hosts []string
 	// Visited are the boundaries at which an earlier child has ended; this one ends at another.
 	Visited []string
 	// Seed and Chance decide at which of the others; with a chance of 1, at the first.
@@ -68,7 +69,7 @@ func obey() error {
 		_, err = engine.New(c.options(reader)).Run(ctx, p)
 		return err
 	case reset:
-		_, err = c.reset(ctx, reader)
+		_, err = c.giveBack(ctx, reader, o.Hosts)
 		return err
 	}
 	return fmt.Errorf("unknown verb %q", o.Verb)

@@ -36,11 +36,13 @@ const (
 	planFile        = "plan.json"
 )
 
-// cluster is what the tests create and give back: the first host is its control plane, the second its worker. All that is
-// needed to work on it lies in one directory, so that another process can.
+// cluster is what the tests create and give back. All that is needed to work on it lies in one directory, so that another
+// process can; to plan it, also what it is to consist of.
 type cluster struct {
 	dir         string
 	hosts       []hosts.InventoryEntry
+	roles       []spec.Role // of the hosts, in their order
+	shared      spec.Cluster
 	bundle      *artifact.Bundle
 	authorities pki.Authorities
 	kubernetes  string
@@ -113,6 +115,16 @@ func (c *cluster) names() []string {
 	return names
 }
 
+// of is another cluster, on as many of c's hosts as there are roles. The first host has its endpoint.
+func (c *cluster) of(shared spec.Cluster, roles ...spec.Role) *cluster {
+	other := *c
+	other.shared, other.roles, other.hosts = shared, roles, c.hosts[:len(roles)]
+	other.shared.ControlPlaneEndpoint.Address = c.hosts[0].Address
+	return &other
+}
+
+func (c *cluster) isBinary() bool { return c.shared.Kubernetes.Type == spec.KubernetesKubexm }
+
 // as is c worked on by another user.
 func (c *cluster) as(user, sudoPassword string) *cluster {
 	other := *c
@@ -162,7 +174,10 @@ func (c *cluster) secret(ref step.SecretRef) ([]byte, error) {
 }
 
 // api is the cluster's API server, for its administrator.
-func (c *cluster) api() (*kube.Cluster, error) {
+func (c *cluster) api() (*kube.Cluster, error) { return c.apiOf(c.hosts[0]) }
+
+// apiOf is the API server on a host.
+func (c *cluster) apiOf(h hosts.InventoryEntry) (*kube.Cluster, error) {
 	ca := c.authorities.Cluster
 	client, err := ca.Sign(pki.LeafRequest{
 		CommonName: "kubernetes-admin", Organizations: []string{"system:masters"}, Usages: []pki.Usage{pki.Client},
@@ -171,7 +186,7 @@ func (c *cluster) api() (*kube.Cluster, error) {
 		return nil, err
 	}
 	kubeconfig, err := pki.Kubeconfig(pki.KubeconfigRequest{
-		Cluster: "faults", User: "admin", Server: "https://" + c.hosts[0].Address + ":6443", CA: ca.Cert, Client: client,
+		Cluster: "faults", User: "admin", Server: "https://" + h.Address + ":6443", CA: ca.Cert, Client: client,
 	})
 	if err != nil {
 		return nil, err
@@ -190,25 +205,30 @@ func (c *cluster) options(reader event.Reader) engine.Options {
 
 // plan plans the first hosts' creation, as many as asked for, from what they are now.
 func (c *cluster) plan(ctx context.Context, count int) (*plan.Plan, error) {
+	nodes, err := c.nodes(ctx, count)
+	if err != nil {
+		return nil, err
+	}
+	return pipeline.CreateCluster("faults", nodes, c.bundle)
+}
+
+// nodes are the first hosts, as many as asked for, as members of a cluster of that many.
+func (c *cluster) nodes(ctx context.Context, count int) ([]pipeline.Node, error) {
 	names := c.names()[:count]
 	facts, err := engine.New(c.options(nil)).Look(ctx, names, func(string) host.Query { return host.Query{} })
 	if err != nil {
 		return nil, err
 	}
-	var shared spec.Cluster
-	shared.ControlPlaneEndpoint.Address = c.hosts[0].Address
-	var nodes []pipeline.Node
+	nodes, targets := make([]pipeline.Node, count), make([]*spec.Target, count)
 	for i, name := range names {
-		role := spec.RoleWorker
-		if i == 0 {
-			role = spec.RoleControlPlane
-		}
-		nodes = append(nodes, pipeline.Node{System: facts[name].System, Target: spec.Target{
-			ClusterName: "faults", KubernetesVersion: c.kubernetes, Cluster: *shared.DeepCopy(),
-			Host: spec.Host{Name: name, Role: role, Address: c.hosts[i].Address},
-		}})
+		nodes[i] = pipeline.Node{System: facts[name].System, Target: spec.Target{
+			ClusterName: "faults", KubernetesVersion: c.kubernetes, Cluster: *c.shared.DeepCopy(),
+			Host: spec.Host{Name: name, Role: c.roles[i], Address: c.hosts[i].Address},
+		}}
+		targets[i] = &nodes[i].Target
 	}
-	return pipeline.CreateCluster("faults", nodes, c.bundle)
+	spec.Arrange(targets)
+	return nodes, nil
 }
 
 // writePlan puts p where another process finds it.
@@ -232,5 +252,10 @@ func (c *cluster) readPlan() (*plan.Plan, error) {
 
 // reset gives the hosts back.
 func (c *cluster) reset(ctx context.Context, reader event.Reader) (engine.Report, error) {
-	return engine.New(c.options(reader)).Undo(ctx, engine.Undo{Intent: "DeleteCluster", Cluster: "faults", Hosts: c.names()})
+	return c.giveBack(ctx, reader, c.names())
+}
+
+// giveBack gives some hosts back.
+func (c *cluster) giveBack(ctx context.Context, reader event.Reader, names []string) (engine.Report, error) {
+	return engine.New(c.options(reader)).Undo(ctx, engine.Undo{Intent: "DeleteCluster", Cluster: "faults", Hosts: names})
 }

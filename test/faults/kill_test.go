@@ -33,7 +33,7 @@ const (
 // cluster is created, and given back, by as many processes as there are boundaries: each dies at the first that none
 // before it has died at.
 //
-// With a budget, random rounds alone are made, as many as fit into half of it; the other half is for the other tests.
+// With a budget, random rounds alone are made, as many as fit into their share of it.
 func TestKill(t *testing.T) {
 	if chosen.budget == 0 {
 		t.Run("EveryBoundary", func(t *testing.T) { killRound(t, chosen.seed, 1) })
@@ -44,7 +44,7 @@ func TestKill(t *testing.T) {
 		began := time.Now()
 		t.Run(fmt.Sprintf("Random%d", round), func(t *testing.T) { killRound(t, seeds.Uint64(), sampleChance) })
 		spent, last := time.Since(start), time.Since(began)
-		if t.Failed() || chosen.budget == 0 && round == randomRounds || chosen.budget > 0 && spent+last > chosen.budget/2 {
+		if t.Failed() || chosen.budget == 0 && round == randomRounds || chosen.budget > 0 && spent+last > chosen.share() {
 			return
 		}
 	}
@@ -57,7 +57,7 @@ func killRound(t *testing.T, seed uint64, chance float64) {
 	if err := subject.writePlan(p); err != nil {
 		t.Fatal(err)
 	}
-	visited := dieAndGoOn(t, create, seed, chance)
+	visited := tr.dieAndGoOn(order{Verb: create, Seed: seed, Chance: chance}, nil)
 	if chance == 1 {
 		// Where steps begin, before, within and after: fewer would mean that somebody was not killed who should have been.
 		if nodes := p.Graph().Len(); len(visited) < nodes {
@@ -65,28 +65,32 @@ func killRound(t *testing.T, seed uint64, chance float64) {
 		}
 	}
 	tr.demandConverged(p)
-	dieAndGoOn(t, reset, seed, chance)
+	tr.dieAndGoOn(order{Verb: reset, Hosts: subject.names(), Seed: seed, Chance: chance}, nil)
 	tr.demandGivenBack()
 }
 
-// dieAndGoOn has children do the verb until one comes to its end, and returns where the others died.
-func dieAndGoOn(t *testing.T, verb string, seed uint64, chance float64) (visited []string) {
-	t.Helper()
+// dieAndGoOn has children do what is ordered until one comes to its end, and returns where the others died. What holds at every
+// boundary, between looks at, if it is not nil.
+func (tr *trial) dieAndGoOn(o order, between func()) (visited []string) {
+	tr.Helper()
+	o.Dir, o.Bundle = tr.cluster.dir, tr.cluster.bundle.Dir()
 	start := time.Now()
 	for {
 		began := time.Now()
-		where, err := runChild(t.Context(), order{
-			Dir: subject.dir, Bundle: subject.bundle.Dir(), Verb: verb, Visited: visited, Seed: seed, Chance: chance,
-		})
+		o.Visited = visited
+		where, err := runChild(tr.Context(), o)
 		if err != nil {
-			t.Fatalf("%s, after %d kills, the last at %q: %v", verb, len(visited), last(visited), err)
+			tr.Fatalf("%s, after %d kills, the last at %q: %v", o.Verb, len(visited), last(visited), err)
 		}
 		if where == "" {
-			t.Logf("%s: %d kills, %s", verb, len(visited), time.Since(start).Round(time.Second))
+			tr.Logf("%s: %d kills, %s", o.Verb, len(visited), time.Since(start).Round(time.Second))
 			return visited
 		}
-		t.Logf("%s: killed %s, %s", verb, where, time.Since(began).Round(10*time.Millisecond))
+		tr.Logf("%s: killed %s, %s", o.Verb, where, time.Since(began).Round(10*time.Millisecond))
 		visited = append(visited, where)
+		if between != nil {
+			between()
+		}
 	}
 }
 

@@ -60,7 +60,7 @@ func TestNothingLeaks(t *testing.T) {
 	}
 
 	var watchers []*watcher
-	for _, h := range pool.Hosts {
+	for _, h := range tr.hosts {
 		watchers = append(watchers, tr.watch(h, s))
 	}
 	report, err := engine.New(o).Run(t.Context(), p)
@@ -71,7 +71,7 @@ func TestNothingLeaks(t *testing.T) {
 	if !s.has("bootstrap token") {
 		t.Error("the run made no bootstrap token")
 	}
-	for _, h := range pool.Hosts {
+	for _, h := range tr.hosts {
 		tr.demandHidden(h, s)
 	}
 

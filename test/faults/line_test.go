@@ -86,7 +86,7 @@ func TestLine(t *testing.T) {
 // reboot restarts all hosts and takes their snapshots anew: what a boot changes is none of ours.
 func (tr *trial) reboot() {
 	tr.Helper()
-	for i, h := range pool.Hosts {
+	for i, h := range tr.hosts {
 		if err := cutPower(tr.Context(), h, nil); err != nil {
 			tr.Fatal(err)
 		}

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/hosts"
 )
 
@@ -26,9 +27,10 @@ const sudoPassword = "c0rrect horse's \"$battery\" staple"
 
 // What all tests share. They run one after the other.
 var (
-	pool    *hosts.Pool
-	subject *cluster
-	chosen  settings
+	pool *hosts.Pool
+	// all has every host, and is not to be made as it is: see cluster.of. subject is the one that most tests make.
+	all, subject *cluster
+	chosen       settings
 )
 
 // settings are the environment's.
@@ -38,6 +40,9 @@ type settings struct {
 	subnet netip.Prefix
 	bundle string
 }
+
+// share is how much of a budget each of the tests that kill may spend; what is left is for the others.
+func (s settings) share() time.Duration { return s.budget / 3 }
 
 func readSettings() (s settings, err error) {
 	s.seed = rand.Uint64()
@@ -91,7 +96,7 @@ func run(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	pool, err = hosts.Start(ctx, hosts.Options{
-		Name: name, Count: 2, Subnet: chosen.subnet, Dir: dir, SudoPassword: sudoPassword,
+		Name: name, Count: 3, Subnet: chosen.subnet, Dir: dir, SudoPassword: sudoPassword,
 		Log: func(format string, args ...any) { fmt.Printf(format+"\n", args...) },
 	})
 	if err != nil {
@@ -109,8 +114,9 @@ func run(m *testing.M) (code int, err error) {
 	if err := writeAuthorities(dir, &authorities); err != nil {
 		return 1, err
 	}
-	if subject, err = openCluster(ctx, dir, chosen.bundle); err != nil {
+	if all, err = openCluster(ctx, dir, chosen.bundle); err != nil {
 		return 1, err
 	}
+	subject = all.of(spec.Cluster{}, spec.RoleControlPlane, spec.RoleWorker)
 	return m.Run(), nil
 }
