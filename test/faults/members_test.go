@@ -34,33 +34,23 @@ type members struct {
 // A control plane grows, renews its certificates and shrinks by processes that die at any boundary of any step, or within it,
 // and each of which takes up where the hosts stand. At no boundary has etcd lost its quorum. One cluster lives through all of it.
 //
-// With a budget, boundaries are visited at random, and only those of the kind whose steps are all our own; the seed chooses
-// which of the tests are made, at least one and as many as fit into their share.
+// With a budget, boundaries are visited at random; the seed chooses which of the tests are made, at least one and as many as fit
+// into their share.
 func TestMembers(t *testing.T) {
-	kinds := []struct {
-		name string
-		spec.KubernetesType
-	}{{"Binary", spec.KubernetesKubexm}, {"Kubeadm", spec.KubernetesKubeadm}}
-	if chosen.budget > 0 {
-		kinds = kinds[:1]
+	const role = spec.RoleControlPlane
+	// Every step of this kind is our own.
+	c := all.of(spec.Cluster{Kubernetes: spec.Kubernetes{Type: spec.KubernetesKubexm}}, role, role, role)
+	began := time.Now()
+	m := &members{trial: newTrialOf(t, c)}
+	m.bring(1)
+	for i, s := range scenarios() {
+		if chosen.budget > 0 && i > 0 && time.Since(began) > chosen.share() {
+			t.Logf("the budget is spent: %s is left out", s.name)
+			continue
+		}
+		m.next(s.name, s.test)
 	}
-	for _, kind := range kinds {
-		t.Run(kind.name, func(t *testing.T) {
-			const role = spec.RoleControlPlane
-			c := all.of(spec.Cluster{Kubernetes: spec.Kubernetes{Type: kind.KubernetesType}}, role, role, role)
-			began := time.Now()
-			m := &members{trial: newTrialOf(t, c)}
-			m.bring(1)
-			for i, s := range scenarios(c) {
-				if chosen.budget > 0 && i > 0 && time.Since(began) > chosen.share() {
-					t.Logf("the budget is spent: %s is left out", s.name)
-					continue
-				}
-				m.next(s.name, s.test)
-			}
-			m.reset(nil)
-		})
-	}
+	m.reset(nil)
 }
 
 // scenario is what happens to the members.
@@ -70,12 +60,10 @@ type scenario struct {
 }
 
 // scenarios are in the order in which each finds what it needs. With a budget, the seed says with which to begin.
-func scenarios(c *cluster) []scenario {
+func scenarios() []scenario {
 	all := []scenario{
 		{"KillJoin", (*members).killJoin}, {"KillRenewal", (*members).killRenewal}, {"KillScaleDown", (*members).killScaleDown},
-	}
-	if c.isBinary() {
-		all = append(all, scenario{"SecondJoinsWhileFirstIsCutOff", (*members).secondJoinsWhileFirstIsCutOff})
+		{"SecondJoinsWhileFirstIsCutOff", (*members).secondJoinsWhileFirstIsCutOff},
 	}
 	if chosen.budget > 0 {
 		first := chosen.seed % uint64(len(all))

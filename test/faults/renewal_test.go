@@ -10,12 +10,9 @@ import (
 	"crypto/x509"
 	"fmt"
 	"net"
-	"path"
 	"strconv"
 	"strings"
 	"time"
-
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pipeline"
@@ -50,7 +47,7 @@ func (m *members) killRenewal() {
 		}
 	}
 	for r, is := range after {
-		for _, port := range m.ports(r) {
+		for _, port := range ports(r) {
 			m.eventually(func() error { return m.serves(r.Host, port, is) })
 		}
 	}
@@ -78,9 +75,6 @@ func (m *members) certificates(renewals []pipeline.Renewal) map[pipeline.Renewal
 	m.Helper()
 	all := map[pipeline.Renewal]*x509.Certificate{}
 	for _, r := range renewals {
-		if path.Base(r.Path) == "super-admin.conf" && r.Host != m.hosts[0].Name {
-			continue // kubeadm makes it on the first host only
-		}
 		is, err := m.certificate(r)
 		if err != nil {
 			m.Errorf("%s on %s: %v", r.Path, r.Host, err)
@@ -92,23 +86,8 @@ func (m *members) certificates(renewals []pipeline.Renewal) map[pipeline.Renewal
 }
 
 func (m *members) certificate(r pipeline.Renewal) (*x509.Certificate, error) {
-	cert := []byte(m.read(r.Host, r.Path))
-	var key []byte
-	switch path.Ext(r.Path) {
-	case ".conf":
-		config, err := clientcmd.Load(cert)
-		if err != nil {
-			return nil, err
-		}
-		for _, user := range config.AuthInfos {
-			cert, key = user.ClientCertificateData, user.ClientKeyData
-		}
-	case ".pem":
-		key = []byte(m.read(r.Host, strings.TrimSuffix(r.Path, ".pem")+"-key.pem"))
-	default:
-		key = []byte(m.read(r.Host, strings.TrimSuffix(r.Path, ".crt")+".key"))
-	}
-	pair, err := tls.X509KeyPair(cert, key)
+	key := strings.NewReplacer(".crt", ".key", ".pem", "-key.pem").Replace(r.Path)
+	pair, err := tls.X509KeyPair([]byte(m.read(r.Host, r.Path)), []byte(m.read(r.Host, key)))
 	if err != nil {
 		return nil, err
 	}
@@ -141,20 +120,8 @@ func (m *members) read(name, file string) string {
 }
 
 // ports are those at which a certificate is shown.
-func (m *members) ports(r pipeline.Renewal) []int {
-	switch {
-	case r.Name == "apiserver":
-		return []int{6443}
-	case r.Name == "etcd-member" && m.cluster.isBinary():
-		return []int{2379, 2380}
-	case r.Name == "etcd-server":
-		return []int{2379}
-	case r.Name == "etcd-peer":
-		return []int{2380}
-	case r.Name == "kubelet":
-		return []int{10250}
-	}
-	return nil
+func ports(r pipeline.Renewal) []int {
+	return map[string][]int{"apiserver": {6443}, "etcd-member": {2379, 2380}, "kubelet": {10250}}[r.Name]
 }
 
 // serves returns nil when a host shows a certificate at a port.
