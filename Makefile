@@ -25,8 +25,8 @@ ASSETS := $(abspath build/assets)
 
 # The same flags for all that is compiled here, so that programs and tests share what the compiler has made, with the artifacts'
 # builds too where they use the same modules. Nothing of ours needs cgo.
-export GOFLAGS := -trimpath
-export CGO_ENABLED := 0
+export GOFLAGS ?= -trimpath
+export CGO_ENABLED ?= 0
 export KUBEBUILDER_ASSETS := $(ASSETS)
 export KUBEXM_BUNDLE := $(abspath $(BUNDLE))
 
