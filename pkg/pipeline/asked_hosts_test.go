@@ -122,7 +122,7 @@ func TestHooksOnHost(t *testing.T) {
 		t.Fatal(err)
 	}
 	limits = []spec.Limit{{Step: "hook/late", TimeoutSeconds: 2}}
-	refused("2s") // nobody writes to it
+	refused("took longer than its timeout") // nobody writes to it
 	if _, err := h.Exec(t.Context(), "sh", "-c", "rm /root/go && touch /root/go"); err != nil {
 		t.Fatal(err)
 	}

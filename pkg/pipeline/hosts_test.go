@@ -46,7 +46,9 @@ func TestRenderedIsUnderstood(t *testing.T) {
 			}
 			all := rendered(p)
 			// On its own, what is laid over the kubelet's configuration is such a configuration.
-			all[patch] = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n" + all[patch]
+			if text, ok := all[patch]; ok {
+				all[patch] = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n" + text
+			}
 			discovery := filepath.Join(t.TempDir(), "discovery.conf")
 			if err := os.WriteFile(discovery, []byte(all["etc/kubernetes/discovery.conf"]), 0o600); err != nil {
 				t.Fatal(err)
@@ -60,6 +62,8 @@ func TestRenderedIsUnderstood(t *testing.T) {
 				{"etc/kubernetes/kubeadm-init.yaml", kubeadm, []string{"config", "validate", "--config"}},
 				{"etc/kubernetes/kubeadm-join.yaml", kubeadm, []string{"config", "validate", "--config"}},
 				{patch, kubeadm, []string{"config", "validate", "--config"}},
+				{"var/lib/kubelet/config.yaml", kubeadm, []string{"config", "validate", "--config"}},
+				{"etc/kubernetes/kube-proxy.yaml", kubeadm, []string{"config", "validate", "--config"}},
 				{"etc/containerd/config.toml", containerd, []string{"config", "dump", "--config"}},
 			} {
 				text, ok := all[try.file]

@@ -76,6 +76,7 @@ func JoinWorker(n Node, b *artifact.Bundle) (*plan.Plan, error) {
 // EtcdMember plans a host that is a member of etcd and nothing else: the first begins the cluster, the others join it.
 func EtcdMember(n Node, b *artifact.Bundle) (*plan.Plan, error) {
 	p := newLayout("EtcdMember", n.Target.ClusterName)
+	n.Target.Default() // either order is this plan's
 	in, err := inputs(n, b, spec.RoleEtcd, n.Target.Order)
 	if err != nil {
 		return nil, err
