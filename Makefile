@@ -6,9 +6,14 @@ SHELL := /bin/bash
 GO ?= go
 BUNDLE ?= build/bundle
 KUBERNETES_VERSION ?= v1.36.3
-# RUN selects tests of e2e-ha by a regular expression; empty is all.
+KUBERNETES_PREVIOUS ?= v1.35.4
+BUNDLE_PREVIOUS ?= build/bundle-$(KUBERNETES_PREVIOUS)
+# RUN selects tests of e2e-ha, and specs of e2e-upstream, by a regular expression; empty is all.
 RUN ?=
 QUICKSTART := .kubexm/quickstart
+# RELEASE is the version that release-manifests and release-image write to RELEASE_OUT.
+RELEASE ?= v0.1.0
+RELEASE_OUT ?= build/release
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
 LDFLAGS := -s -w -X main.version=$(VERSION)
@@ -58,6 +63,10 @@ artifacts: deps bin/kubexm ## Build or reuse Kubernetes and all else that a clus
 	@mkdir -p $(ASSETS)
 	@ln -sf $(abspath $(BUNDLE))/kubernetes/$(KUBERNETES_VERSION)/*/kube-apiserver $(abspath $(BUNDLE))/kubernetes/$(KUBERNETES_VERSION)/*/kube-controller-manager $(abspath $(BUNDLE))/kubernetes/$(KUBERNETES_VERSION)/*/kubectl $(abspath $(BUNDLE))/etcd/*/*/etcd $(ASSETS)/
 
+.PHONY: artifacts-previous
+artifacts-previous: deps bin/kubexm ## Build or reuse the same for the minor version before, to upgrade from
+	bin/kubexm bundle create --kubernetes-version $(KUBERNETES_PREVIOUS) --output $(BUNDLE_PREVIOUS)
+
 .PHONY: FORCE
 FORCE:
 
@@ -87,13 +96,31 @@ e2e: $(GOTESTSUM) artifacts ## A real cluster by objects: create, scale 1 → 3 
 e2e-ha: $(GOTESTSUM) artifacts ## Highly available clusters of several kinds; hosts fail under a write load (RUN=TestFailover for one)
 	$(GOTESTSUM) --format standard-verbose -- -tags ha -p 1 -timeout 90m -count=1 -run '$(RUN)' $$(hack/tagged.sh ha)
 
+.PHONY: clusterctl
+clusterctl: $(GOTESTSUM) artifacts artifacts-previous ## A management cluster on real hosts, by clusterctl: init, generate, scale, move, upgrade, delete
+	$(GOTESTSUM) --format standard-verbose -- -tags clusterctl -timeout 90m -count=1 -run '$(RUN)' ./test/clusterctl/...
+
+.PHONY: e2e-upstream
+e2e-upstream: $(GOTESTSUM) artifacts ## Cluster API's own end-to-end specs, with our providers on real hosts (RUN=QuickStart for one)
+	$(GOTESTSUM) --format standard-verbose -- -tags upstream -timeout 60m -count=1 ./test/upstream/... -ginkgo.v -ginkgo.focus='$(RUN)'
+
 .PHONY: faults
 faults: $(GOTESTSUM) artifacts ## Kill, cut, pause, fill and corrupt, at every step boundary (FAULTS_BUDGET=10m for a sample)
 	$(GOTESTSUM) --format standard-verbose -- -tags faults -timeout 120m -count=1 ./test/faults/...
 
 .PHONY: bench
-bench: artifacts ## Speed and memory side by side with a plain shell; writes build/bench.json
+bench: artifacts artifacts-previous ## Speed and memory side by side with a plain shell; writes build/bench.json
 	$(GO) run ./test/bench
+
+##@ Release
+
+.PHONY: release-manifests
+release-manifests: ## Write the providers' components and templates of RELEASE as clusterctl reads them from a directory
+	$(GO) run ./hack/release -version $(RELEASE) -out $(RELEASE_OUT) manifests
+
+.PHONY: release-image
+release-image: ## Write the manager's image of RELEASE as an archive, without a container engine
+	$(GO) run ./hack/release -version $(RELEASE) -out $(RELEASE_OUT) image
 
 ##@ Keep
 
@@ -108,7 +135,7 @@ lint: $(GOLANGCI_LINT) ## Lint
 .PHONY: verify
 verify: generate lint ## Regenerate, tidy, vet, lint, architecture; fails if anything changes
 	$(GO) mod tidy
-	$(GO) vet -tags 'envtest hosts e2e ha faults' ./...
+	$(GO) vet -tags 'envtest hosts e2e ha faults clusterctl upstream' ./...
 	$(GO) test ./internal/architecture/...
 	hack/clean-tree.sh
 

@@ -6,16 +6,22 @@ package config_test
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/utils/ptr"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/api/resmap"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
+	"sigs.k8s.io/yaml"
 )
 
 func build(t *testing.T, provider string) resmap.ResMap {
@@ -84,8 +90,16 @@ func TestComponents(t *testing.T) {
 			if manager := pod.Containers[0]; manager.Name != "manager" || !slices.Contains(manager.Args, "--providers="+provider) {
 				t.Errorf("the container %s is started with %v", manager.Name, manager.Args)
 			}
-			if got, want := pod.Volumes[0].Secret.SecretName, each[object](t, all, "Certificate")[0].Spec.SecretName; got != want {
+			volumes := map[string]corev1.Volume{}
+			for _, volume := range pod.Volumes {
+				volumes[volume.Name] = volume
+			}
+			if got, want := volumes["cert"].Secret.SecretName, each[object](t, all, "Certificate")[0].Spec.SecretName; got != want {
 				t.Errorf("the manager's certificate is in the Secret %s, and read from %s", want, got)
+			}
+			_, bundles := volumes["bundles"]
+			if carries := provider == "bootstrap"; bundles != carries || slices.Contains(pod.Containers[0].Args, "--bundle=/bundles") != carries {
+				t.Errorf("the bootstrap provider alone has bundles: %v, %v", pod.Volumes, pod.Containers[0].Args)
 			}
 			service := each[object](t, all, "Service")[0].Metadata.Name
 			if got, want := each[object](t, all, "Certificate")[0].Spec.DNSNames[0], service+"."+namespace+".svc"; got != want {
@@ -125,6 +139,67 @@ func TestComponents(t *testing.T) {
 				if want := fmt.Sprintf("%s.cluster.x-k8s.io", strings.ReplaceAll(provider, "-", "")); def.Spec.Group != want {
 					t.Errorf("%s is not of %s", def.Name, want)
 				}
+			}
+		})
+	}
+}
+
+// Cluster API finds the hooks where the bootstrap provider serves them, and trusts the certificate that it has.
+func TestRuntimeExtension(t *testing.T) {
+	all := build(t, "bootstrap")
+	data, err := os.ReadFile("runtimeextension/extensionconfig.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	extension := &runtimev1.ExtensionConfig{}
+	if err := yaml.UnmarshalStrict(data, extension); err != nil {
+		t.Fatal(err)
+	}
+	asked, service := extension.Spec.ClientConfig.Service, each[corev1.Service](t, all, "Service")[0]
+	if asked.Name != service.Name || asked.Namespace != service.Namespace {
+		t.Errorf("it is asked for at %s/%s, and the Service is %s/%s", asked.Namespace, asked.Name, service.Namespace, service.Name)
+	}
+	if !slices.ContainsFunc(service.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == ptr.Deref(asked.Port, 443) && p.Name == "hooks" }) {
+		t.Errorf("it is asked for at the port %d, and the Service has %v", ptr.Deref(asked.Port, 443), service.Spec.Ports)
+	}
+	deployment := each[appsv1.Deployment](t, all, "Deployment")[0]
+	volumes := deployment.Spec.Template.Spec.Volumes
+	cert := slices.IndexFunc(volumes, func(v corev1.Volume) bool { return v.Name == "cert" })
+	if cert < 0 {
+		t.Fatalf("the manager has no certificate: %v", volumes)
+	}
+	certificate := deployment.Namespace + "/" + volumes[cert].Secret.SecretName
+	if got := extension.Annotations[runtimev1.InjectCAFromSecretAnnotation]; got != certificate {
+		t.Errorf("the certificate of %s is trusted, and the manager has that of %s", got, certificate)
+	}
+	if args := deployment.Spec.Template.Spec.Containers[0].Args; !slices.Contains(args, "--runtime-extension-port=${KUBEXM_RUNTIME_EXTENSION_PORT:=0}") {
+		t.Errorf("the manager is not told whether to serve hooks: %v", args)
+	}
+}
+
+// What a person may set with clusterctl has a default, so that nobody must.
+func TestVariables(t *testing.T) {
+	anyVariable := regexp.MustCompile(`\$\{([A-Z_]+)([^}]*)\}`)
+	for directory, want := range map[string][]string{
+		"bootstrap":      {"CAPI_DIAGNOSTICS_ADDRESS", "CAPI_INSECURE_DIAGNOSTICS", "KUBEXM_BUNDLES_CLAIM", "KUBEXM_RUNTIME_EXTENSION_PORT"},
+		"controlplane":   {"CAPI_DIAGNOSTICS_ADDRESS", "CAPI_INSECURE_DIAGNOSTICS", "EXP_MACHINE_TAINT_PROPAGATION"},
+		"infrastructure": {"CAPI_DIAGNOSTICS_ADDRESS", "CAPI_INSECURE_DIAGNOSTICS"},
+	} {
+		t.Run(directory, func(t *testing.T) {
+			content, err := build(t, directory).AsYaml()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, found := range anyVariable.FindAllStringSubmatch(string(content), -1) {
+				got = append(got, found[1])
+				if !strings.HasPrefix(found[2], ":=") {
+					t.Errorf("%s has no default", found[1])
+				}
+			}
+			slices.Sort(got)
+			if !slices.Equal(got, want) {
+				t.Errorf("the variables are %v, not %v", got, want)
 			}
 		})
 	}

@@ -17,6 +17,7 @@ import (
 	kerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/cluster-api/util/finalizers"
 	"sigs.k8s.io/cluster-api/util/labels"
@@ -28,9 +29,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/hostlogs"
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/hostrun"
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/infra"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/certificate"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
@@ -57,7 +60,7 @@ func NewRunner(ctx context.Context, hostsAtOnce int, throttle time.Duration) *Ru
 	return hostrun.New[outcome](ctx, hostsAtOnce, throttle)
 }
 
-// Config makes each KubexmConfig's host what it must be. All fields but WatchFilter and Reads are required.
+// Config makes each KubexmConfig's host what it must be. All fields but WatchFilter, Reads and Logs are required.
 type Config struct {
 	// Client reads from a cache, but Secrets; Reader reads from the API server.
 	Client client.Client
@@ -79,6 +82,10 @@ type Config struct {
 	Holder string
 	// LookEvery is how often a converged host is looked at.
 	LookEvery time.Duration
+	// Clock is the one that maintenance windows are compared with.
+	Clock clock.PassiveClock
+	// Logs is where the logs of hosts that failed are kept before these are touched. If empty, they are not.
+	Logs hostlogs.Dir
 
 	mu       sync.Mutex
 	memories map[types.UID]memory
@@ -96,6 +103,10 @@ func (r *Config) Reconcile(ctx context.Context, request ctrl.Request) (_ ctrl.Re
 	s, err := r.fetch(ctx, config)
 	if err != nil {
 		return ctrl.Result{}, err
+	}
+	if s.machine == nil && !s.hasNoMachine() && config.DeletionTimestamp.IsZero() {
+		// Cluster API will own it, and then we are told. Until then it writes to it, and gives up on conflicts.
+		return ctrl.Result{}, nil
 	}
 	isPaused, requeue, err := paused.EnsurePausedCondition(ctx, r.Client, s.cluster, config)
 	if isPaused {
@@ -131,8 +142,8 @@ func (r *Config) Reconcile(ctx context.Context, request ctrl.Request) (_ ctrl.Re
 		return r.giveBack(ctx, s)
 	case !config.DeletionTimestamp.IsZero():
 		return r.finish(ctx, s)
-	case s.machine == nil || s.cluster == nil:
-		return ctrl.Result{}, nil // Cluster API will own it, and then we are told
+	case s.cluster == nil:
+		return ctrl.Result{}, nil // when it is there, we are told
 	}
 	return r.flow(ctx, s)
 }
@@ -149,6 +160,7 @@ func (r *Config) flow(ctx context.Context, s *scope) (ctrl.Result, error) {
 		{"publish the bootstrap data", r.publishes}, // at once: the infrastructure waits for it
 		{"take in what a job came to", r.takesIn},   // before anything is decided
 		{"find the host", r.finds},
+		{"reboot the host", r.reboots},     // whatever the cluster has or lacks
 		{"wait for the cluster", r.awaits}, // for what a plan cannot do without; all else is for its gates
 		{"hold the Machine", r.holds},      // before the host is touched: it must be reset once it was
 		{"converge the host", r.converges},
@@ -186,13 +198,23 @@ func (r *Config) takesIn(ctx context.Context, s *scope) (bool, ctrl.Result, erro
 		return true, ctrl.Result{}, nil
 	}
 	m, out := r.recall(s.config.UID), &s.job.Result
+	showCertificates(ctx, s.config, out)
+	if s.job.What == weighing && out.err == nil {
+		return r.takesWeight(ctx, s)
+	}
 	before := m
 	m.learn(out, s.job.Ended)
 	var err error
 	switch s.job.What {
-	case converging:
-		err = showRun(s.config, s.job, m.failures, backoff(max(1, m.failures)))
+	case converging, weighing: // a look that has failed says what a run would
+		err = showRun(s.config, s.job, &m)
 		r.announce(s, out, before)
+		if m.converged {
+			delete(s.config.Annotations, bootstrapv1.ApprovedDisruptionAnnotation) // what it was for is done
+		}
+	case rebooting:
+		r.rebooted(s)
+		return false, ctrl.Result{RequeueAfter: time.Millisecond}, nil
 	case looking:
 		var same bool
 		if same, err = showLook(s.config, s.job); !same && err == nil {
@@ -213,6 +235,23 @@ func (r *Config) takesIn(ctx context.Context, s *scope) (bool, ctrl.Result, erro
 	s.ended = true
 	// The next is decided by a reconcile of its own, when the result is written.
 	return false, ctrl.Result{RequeueAfter: time.Millisecond}, nil
+}
+
+// takesWeight takes in what a run would disrupt.
+func (r *Config) takesWeight(ctx context.Context, s *scope) (bool, ctrl.Result, error) {
+	m, out := r.recall(s.config.UID), &s.job.Result
+	if out.system != nil {
+		m.system = out.system
+	}
+	m.weight = weigh(out, r.Clock.Now())
+	showWay(s.config, out)
+	r.remember(s.config.UID, m)
+	s.ended = true
+	result := ctrl.Result{RequeueAfter: time.Millisecond}
+	if contact := contactOf(out); contact != nil {
+		return false, result, r.met(ctx, s, contact)
+	}
+	return false, result, nil
 }
 
 func (r *Config) announce(s *scope, out *outcome, before memory) {
@@ -270,6 +309,9 @@ func (r *Config) waitsFor(ctx context.Context, s *scope) (string, error) {
 	if waiting := membersMissing(s, &shared); waiting != "" {
 		return waiting, nil
 	}
+	if waiting := controlPlaneBehind(s); waiting != "" {
+		return waiting, nil
+	}
 	needed := []capisecret.Purpose{capisecret.ClusterCA}
 	switch s.role() {
 	case spec.RoleControlPlane:
@@ -305,16 +347,29 @@ func (r *Config) converges(ctx context.Context, s *scope) (bool, ctrl.Result, er
 		m = recall(&s.config.Status, j.input)
 	}
 	d := m.decide(j.input, time.Now(), r.lookEvery(s.config.UID))
+	if m.is(j.input) {
+		s.config.Status.ConvergedGeneration = s.config.Generation
+	}
+	var wait *spec.Wait
+	if d.act == run {
+		d, wait = m.admit(s.restriction(), j.input, r.Clock.Now(), r.lookEvery(s.config.UID))
+	}
+	if d.act != weighs {
+		r.showWait(s, m.weight, wait)
+	}
 	j.remembered = m.system
 	switch d.act {
 	case rest:
 		return false, ctrl.Result{RequeueAfter: d.after}, nil
+	case weighs:
+		r.Runner.Start(s.key, hostrun.Job[outcome]{What: weighing, Do: j.look, Lost: lost(j.input)})
+		return false, ctrl.Result{}, nil
 	case look:
 		r.Runner.Start(s.key, hostrun.Job[outcome]{What: looking, Do: j.look, Lost: lost(j.input)})
 		return false, ctrl.Result{}, nil
 	}
 	j.preflight = !conditions.IsTrue(s.config, bootstrapv1.PreflightPassedCondition)
-	m.wants = j.input
+	m.wants, m.begun = j.input, j.input
 	r.remember(s.config.UID, m)
 	r.Runner.Start(s.key, hostrun.Job[outcome]{What: converging, Urgent: s.role() != spec.RoleWorker, Do: j.converge, Lost: lost(j.input)})
 	if job, found := r.Runner.Observe(s.key); found && job.Running() {
@@ -334,12 +389,16 @@ func (r *Config) jobFor(ctx context.Context, s *scope) (*job, error) {
 	if err != nil {
 		return nil, err
 	}
+	if asked := s.config.Annotations[bootstrapv1.ConvergeAnnotation]; asked != "" {
+		versions = append(versions, bootstrapv1.ConvergeAnnotation+"@"+asked) // another value is another run
+	}
 	input, err := inputOf(target, s.host, versions)
 	if err != nil {
 		return nil, err
 	}
 	return &job{
 		input: input, target: target, options: r.optionsFor(s), planner: r.Plan,
+		was: s.config.Status.KubernetesVersion, apiServers: s.controlPlane.Status.Version,
 		bundle: func(ctx context.Context) (*artifact.Bundle, error) {
 			return r.Artifacts(ctx, target.Cluster.Artifacts, target.KubernetesVersion)
 		},
@@ -356,6 +415,7 @@ func (r *Config) optionsFor(s *scope) engine.Options {
 		Holder:  r.Holder,
 		Address: func(string) string { return address },
 		Slots:   r.Slots.In(cluster.String()),
+		Also:    certificate.Query(),
 		Reader:  r.Reads,
 	}
 	if o.Reader == nil {

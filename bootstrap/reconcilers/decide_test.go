@@ -34,6 +34,9 @@ func TestDecide(t *testing.T) {
 		"no failure waits for ever":                      {memory{input: "a", ended: ago(time.Minute), failures: 1000}, decision{act: rest, after: 4 * time.Minute}},
 		"after the wait it is run again":                 {memory{input: "a", ended: ago(5 * time.Second), failures: 1}, decision{act: run}},
 		"a change of the input does not wait":            {memory{input: "b", ended: ago(time.Second), failures: 9}, decision{act: run}},
+		"a host that was put back twice is tried again":  {memory{input: "a", ended: ago(time.Hour), failures: 2, restored: 2}, decision{act: run}},
+		"one that was put back three times is not":       {memory{input: "a", ended: ago(time.Hour), failures: 3, restored: 3}, decision{act: rest, after: lastBackoff}},
+		"but for something else":                         {memory{input: "b", ended: ago(time.Second), failures: 3, restored: 3}, decision{act: run}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := tc.memory.decide("a", now, 10*time.Minute); got != tc.want {
@@ -43,10 +46,31 @@ func TestDecide(t *testing.T) {
 	}
 }
 
+// What a host was brought to is said of the declaration that it was brought to, and of no later one.
+func TestIs(t *testing.T) {
+	for name, tc := range map[string]struct {
+		memory memory
+		want   bool
+	}{
+		"converged":           {memory{input: "a", converged: true}, true},
+		"converged otherwise": {memory{input: "b", converged: true}, false},
+		"found changed":       {memory{input: "a", converged: true, drifted: true}, false},
+		"failed":              {memory{input: "a", failures: 1}, false},
+		"not known":           {memory{}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := tc.memory.is("a"); got != tc.want {
+				t.Errorf("%v, not %v", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestLearn(t *testing.T) {
 	failed := errors.New("no")
 	stopped := &engine.Error{Intent: "JoinWorker", Cause: context.Canceled}
 	seen := &host.System{Hostname: "node1"}
+	putBack := engine.Report{Hosts: []engine.HostReport{{Host: "node1", Restored: 7}}}
 	for name, tc := range map[string]struct {
 		before memory
 		out    outcome
@@ -56,6 +80,10 @@ func TestLearn(t *testing.T) {
 		"failures are counted":                        {memory{input: "a", failures: 3}, outcome{input: "a", err: failed}, memory{input: "a", failures: 4}},
 		"failures for another input are counted anew": {memory{input: "a", failures: 3}, outcome{input: "b", err: failed}, memory{input: "b", failures: 1}},
 		"success repairs what had drifted":            {memory{input: "a", drifted: true}, outcome{input: "a"}, memory{input: "a", converged: true}},
+		"a host that was put back has nothing begun":  {memory{input: "a", begun: "a", failures: 1}, outcome{input: "a", err: failed, report: putBack}, memory{input: "a", failures: 2, restored: 1}},
+		"what failed half way is to be gone on with":  {memory{input: "a", begun: "a"}, outcome{input: "a", err: failed}, memory{input: "a", begun: "a", failures: 1}},
+		"what was put back for another input is over": {memory{input: "a", failures: 3, restored: 3}, outcome{input: "b", err: failed, report: putBack}, memory{input: "b", failures: 1, restored: 1}},
+		"success ends all of it":                      {memory{input: "a", begun: "a", failures: 2, restored: 2}, outcome{input: "a"}, memory{input: "a", converged: true}},
 		"what was stopped says nothing but facts":     {memory{input: "a", failures: 3}, outcome{input: "b", err: stopped, system: seen}, memory{input: "a", failures: 3, system: seen}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -75,6 +103,14 @@ func TestRecall(t *testing.T) {
 	}}
 	if got, want := recall(&failed, "a"), (memory{input: "a", ended: ended.Time, failures: 2}); got != want {
 		t.Errorf("got %+v, want %+v: a manager that starts must not run at once what has just failed", got, want)
+	}
+	restored := failed
+	restored.LastRun.Failures, restored.LastRun.Restored, restored.LastRun.InputDigest = ptr.To[int32](3), ptr.To[int32](3), "a"
+	if got := recall(&restored, "a"); !got.exhausted() {
+		t.Errorf("got %+v: a manager that starts must not drain a host for what has failed three times", got)
+	}
+	if got := recall(&restored, "b"); got != (memory{}) {
+		t.Errorf("got %+v: what has failed is not held against something else", got)
 	}
 	succeeded := failed
 	succeeded.LastRun.Outcome = bootstrapv1.RunSucceeded

@@ -1,7 +1,8 @@
 // Copyright 2026 The cluster-api-provider-kubexm Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package reconcilers makes each KubexmConfig's host what it must be, keeps it so, and gives it back.
+// Package reconcilers makes each KubexmConfig's host what it must be, keeps it so, and gives it back; and it has the hosts of unhealthy
+// workers mended before their Machines are replaced.
 //
 //	config.go    the flow: phases in order
 //	scope.go     all that one reconcile knows, read once
@@ -11,14 +12,20 @@
 //	job.go       what runs on the host, outside of the reconcile
 //	reset.go     giving the host back when the Machine is deleted
 //	status.go    pure: conditions from what a job came to
+//
+//	remediate.go  what a KubexmRemediation asks of a host, and of its Machine
+//	ladder.go     pure: what is tried next with the host of an unhealthy Machine
 package reconcilers
 
 // +kubebuilder:rbac:groups=bootstrap.cluster.x-k8s.io,resources=kubexmconfigs,verbs=get;list;watch;update;patch
 // +kubebuilder:rbac:groups=bootstrap.cluster.x-k8s.io,resources=kubexmconfigs/status,verbs=get;update;patch
 // +kubebuilder:rbac:groups=bootstrap.cluster.x-k8s.io,resources=kubexmconfigs/finalizers,verbs=update
+// +kubebuilder:rbac:groups=bootstrap.cluster.x-k8s.io,resources=kubexmremediations,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=bootstrap.cluster.x-k8s.io,resources=kubexmremediations/status,verbs=patch
 // +kubebuilder:rbac:groups=controlplane.cluster.x-k8s.io,resources=kubexmcontrolplanes,verbs=get;list;watch
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters,verbs=get;list;watch
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machines,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machines/status,verbs=patch
 // +kubebuilder:rbac:groups=infrastructure.cluster.x-k8s.io,resources=*,verbs=get;list;watch
 // +kubebuilder:rbac:groups=infrastructure.cluster.x-k8s.io,resources=kubexmhosts,verbs=patch
 // +kubebuilder:rbac:groups=infrastructure.cluster.x-k8s.io,resources=kubexmhosts/finalizers,verbs=update

@@ -24,6 +24,7 @@ func (r *Config) ofInventory(ctx context.Context, s *scope) (ctrl.Result, error)
 		return follows(ctx, s, []phase{
 			{"take in what a job came to", r.takesIn},
 			{"find the host", r.finds},
+			{"reboot the host", r.reboots},
 			{"wait for the cluster", r.awaits},
 			{"converge the host", r.converges},
 		})

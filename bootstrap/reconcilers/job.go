@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/infra"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
@@ -26,12 +27,14 @@ const (
 	converging = "Converge"
 	looking    = "Look"
 	resetting  = "Reset"
+	// weighing looks at a host before it is disrupted.
+	weighing = "Weigh"
 )
 
 // outcome is what a job on a host came to.
 type outcome struct {
-	// input is the digest of what the host was to become.
-	input string
+	// input is the digest of what the host was to become, and version its version of Kubernetes.
+	input, version string
 	// err is why it did not, nil if it did.
 	err error
 	// planFailed is whether err is about the plan, not about the host.
@@ -43,12 +46,21 @@ type outcome struct {
 
 	// plan is nil if none was made.
 	plan *plan.Plan
+	// renewals are the certificates that are renewed on the host, as it must be.
+	renewals []pipeline.Renewal
 	// report is what the run or the look came to.
 	report engine.Report
 	// system is what was last seen of the host, nil if it was not reached.
 	system *host.System
 	// left are the hosts whose etcd members are gone, if it succeeded.
 	left []string
+
+	// kept is what became of the host's logs, where they were to be kept.
+	kept kept
+	// notForgotten is why the host's Node was not deleted after the reset, nil if it was or needs not be.
+	notForgotten error
+	// asked is when a reboot was asked for.
+	asked time.Time
 }
 
 // errPreflight says that problems has errors.
@@ -56,16 +68,23 @@ var errPreflight = errors.New("the host cannot become a Node as it is")
 
 // job is all that a host's run needs; it outlives the reconcile that made it.
 type job struct {
-	input   string
-	target  spec.Target
-	bundle  func(context.Context) (*artifact.Bundle, error)
-	planner Planner
+	input  string
+	target spec.Target
+	// was is the version of Kubernetes that the host was last brought to, and apiServers the oldest that the cluster's API
+	// servers have; "" if there is none.
+	was, apiServers string
+	bundle          func(context.Context) (*artifact.Bundle, error)
+	planner         Planner
 	// options are the engine's, but for Artifacts and Reader.
 	options engine.Options
 	// remembered is what was last seen of the host, nil if nothing was.
 	remembered *host.System
 	// preflight is whether the host is examined before anything is changed.
 	preflight bool
+	// keep keeps the host's logs before it is reset, nil if they are not to be kept.
+	keep func(context.Context, host.Host) kept
+	// forget deletes the host's Node after it was reset, nil if that is not to be done.
+	forget func(context.Context) error
 }
 
 // converge makes the host so. It plans from what is remembered of the host, so that a converged host costs one exchange,
@@ -80,10 +99,14 @@ func (j *job) look(ctx context.Context, tell event.Reader) outcome {
 }
 
 func (j *job) do(ctx context.Context, tell event.Reader, act func(*engine.Engine, *plan.Plan) (engine.Report, error)) outcome {
-	out := outcome{input: j.input, system: j.remembered, left: namesOf(j.target.Leaving)}
+	out := outcome{input: j.input, version: j.target.KubernetesVersion, system: j.remembered, left: namesOf(j.target.Leaving)}
 	bundle, err := j.bundle(ctx)
 	if err != nil {
 		out.err, out.planFailed = fmt.Errorf("artifacts: %w", err), true
+		return out
+	}
+	if out.renewals, out.err = pipeline.Renewals([]spec.Target{j.target}, nil); out.err != nil {
+		out.planFailed = true
 		return out
 	}
 	j.options.Artifacts = step.FromBundle(bundle)
@@ -96,7 +119,7 @@ func (j *job) do(ctx context.Context, tell event.Reader, act func(*engine.Engine
 	}
 	for range 2 {
 		planned := *out.system
-		if out.plan, out.err = j.planner(pipeline.Node{Target: j.target, System: planned}, bundle); out.err != nil {
+		if out.plan, out.err = j.planner(pipeline.Node{Target: j.target, System: planned, Was: j.was, APIServers: j.apiServers}, bundle); out.err != nil {
 			out.planFailed = true
 			return out
 		}
@@ -162,11 +185,30 @@ func namesOf(members []spec.Member) []string {
 func (j *job) reset(ctx context.Context, tell event.Reader) outcome {
 	j.options.Reader = event.Readers(j.options.Reader, tell)
 	out := outcome{}
+	if j.keep != nil {
+		out.kept = j.keeps(ctx)
+	}
 	out.report, out.err = engine.New(j.options).Undo(ctx, engine.Undo{
 		Intent: "ResetNode", Cluster: j.target.ClusterName, Hosts: []string{j.target.Host.Name},
 	})
 	out.system = systemIn(out.report)
+	if out.err == nil && j.forget != nil {
+		out.notForgotten = j.forget(ctx)
+	}
 	return out
+}
+
+// keeps keeps the host's logs.
+func (j *job) keeps(ctx context.Context) kept {
+	h, err := j.options.Dial(ctx, j.target.Host.Name)
+	if err != nil {
+		return kept{err: err}
+	}
+	k := j.keep(ctx, h)
+	if err := h.Close(); err != nil && k.err == nil && k.file == "" {
+		k.err = err
+	}
+	return k
 }
 
 // onHost are the counts of the host's own nodes.
@@ -181,6 +223,11 @@ func (o *outcome) onHost() engine.Counts {
 func (o *outcome) hostConverged() bool {
 	c := o.onHost()
 	return c.Total > 0 && c.Skipped+c.Changed == c.Total
+}
+
+// restored reports whether the run has put back what was changed on the host.
+func (o *outcome) restored() bool {
+	return len(o.report.Hosts) > 0 && o.report.Hosts[0].Restored > 0
 }
 
 func systemIn(r engine.Report) *host.System {

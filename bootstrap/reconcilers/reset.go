@@ -4,6 +4,7 @@
 package reconcilers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +12,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -22,10 +25,6 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/infra"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
-
-// SkipResetAnnotation on a Machine (or a KubexmConfig without one) that is being deleted gives its host up without a reset, for a host that is broken or
-// gone. A KubexmHost goes into quarantine then. Its value does not matter.
-const SkipResetAnnotation = "bootstrap.cluster.x-k8s.io/skip-host-reset"
 
 // isGone reports whether the infrastructure says that there is no such host, now or ever.
 func isGone(err error) bool {
@@ -114,7 +113,7 @@ func (r *Config) cleans(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if err := r.locate(ctx, s); err != nil {
 		return ctrl.Result{}, err
 	}
-	if _, skip := s.owner().GetAnnotations()[SkipResetAnnotation]; skip || s.host == nil {
+	if _, skip := s.owner().GetAnnotations()[bootstrapv1.SkipHostResetAnnotation]; skip || s.host == nil {
 		return ctrl.Result{}, r.giveUp(ctx, s)
 	}
 	if s.job != nil {
@@ -142,6 +141,11 @@ func othersHold(annotations map[string]string) bool {
 	return false
 }
 
+// failed reports whether the host is given back because a MachineHealthCheck has found its Machine unhealthy.
+func (s *scope) failed() bool {
+	return s.machine != nil && conditions.IsFalse(s.machine, clusterv1.MachineHealthCheckSucceededCondition)
+}
+
 // resets starts the reset, unless the last one has failed just now.
 func (r *Config) resets(ctx context.Context, s *scope) ctrl.Result {
 	m := r.recall(s.config.UID)
@@ -150,6 +154,10 @@ func (r *Config) resets(ctx context.Context, s *scope) ctrl.Result {
 		return ctrl.Result{RequeueAfter: d.after}
 	}
 	j := &job{options: r.optionsFor(s), target: spec.Target{ClusterName: s.cluster.Name, Host: hostOf(s.host, "", &spec.Network{})}}
+	j.forget = r.forgetter(s)
+	if s.failed() && !m.keptLogs {
+		j.keep = r.keeper(s)
+	}
 	r.Runner.Start(s.key, hostrun.Job[outcome]{What: resetting, Urgent: true, Do: j.reset, Lost: lost("")})
 	if !conditions.Has(s.config, bootstrapv1.HostResetCondition) {
 		setFalse(s.config, bootstrapv1.HostResetCondition, bootstrapv1.ResettingReason, "")
@@ -180,20 +188,67 @@ func (r *Config) takesReset(ctx context.Context, s *scope) (ctrl.Result, error) 
 	if err := s.adapter.Left(ctx, s.subject(), infra.Cleanness{Err: out.err}); err != nil && !isGone(err) {
 		return ctrl.Result{}, err
 	}
+	r.tellKept(s, &out.kept)
 	m := r.recall(s.config.UID)
+	m.keptLogs = m.keptLogs || out.kept.file != ""
 	if out.err != nil {
 		m.resetFailures, m.ended = m.resetFailures+1, s.job.Ended
 		r.remember(s.config.UID, m)
-		wait := backoff(m.resetFailures)
+		pause := backoff(m.resetFailures)
 		setFalse(s.config, bootstrapv1.HostResetCondition, bootstrapv1.ResetFailedReason, fmt.Sprintf(
 			"%s\nThe next attempt follows in %s. To give the host up as it is: annotate the %s %s with %s.",
-			textOf(out.err), wait.Round(time.Second), s.ownerKind(), s.owner().GetName(), SkipResetAnnotation))
+			textOf(out.err), pause.Round(time.Second), s.ownerKind(), s.owner().GetName(), bootstrapv1.SkipHostResetAnnotation))
 		r.Events.Eventf(s.config, nil, corev1.EventTypeWarning, bootstrapv1.ResetFailedReason, resetting, "%s", short(textOf(out.err)))
-		return ctrl.Result{RequeueAfter: wait}, nil
+		return ctrl.Result{RequeueAfter: pause}, nil
 	}
 	setTrue(s.config, bootstrapv1.HostResetCondition, bootstrapv1.HostResetReason, "")
 	r.Events.Eventf(s.config, nil, corev1.EventTypeNormal, bootstrapv1.HostResetReason, resetting, "%d changes put back", out.report.Hosts[0].Restored)
+	if out.notForgotten != nil {
+		r.Events.Eventf(s.config, s.machine, corev1.EventTypeWarning, "NodeNotDeleted", resetting, "the Node %s is left to Cluster API: %s",
+			s.machine.Status.NodeRef.Name, short(out.notForgotten.Error()))
+	}
 	return ctrl.Result{}, r.lets(ctx, s)
+}
+
+const (
+	// nodePatience is for how long after a reset the deletion of the Node is tried, and nodeTimeout how long one attempt takes.
+	nodePatience, nodeTimeout = 20 * time.Second, 5 * time.Second
+)
+
+// forgetter deletes the Node of a Machine whose host is clean, nil if there is none, or if its cluster goes with it. Cluster API deletes
+// Nodes, too, but for ten seconds, and on the connection that it had: where that was to this very host, which is so where each Node
+// has a load balancer of its own, the Node would stay, cordoned as it is, and the next Machine on the host would have it. The
+// kubeconfig leads to another host since the deletion began.
+func (r *Config) forgetter(s *scope) func(context.Context) error {
+	if s.machine == nil || s.machine.Status.NodeRef.Name == "" || !s.cluster.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	key, node := client.ObjectKeyFromObject(s.cluster), s.machine.Status.NodeRef.Name
+	return func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, nodePatience)
+		defer cancel()
+		var failed error
+		if err := wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
+			failed = r.deleteNode(ctx, key, node)
+			return failed == nil, nil
+		}); err != nil {
+			return cmp.Or(failed, err)
+		}
+		return nil
+	}
+}
+
+func (r *Config) deleteNode(ctx context.Context, cluster client.ObjectKey, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, nodeTimeout)
+	defer cancel()
+	c, err := r.connect(ctx, cluster)
+	if apierrors.IsNotFound(err) {
+		return nil // there is no kubeconfig, so nobody has seen a Node
+	}
+	if err != nil {
+		return err
+	}
+	return c.DeleteNode(ctx, name)
 }
 
 // giveUp lets the Machine go without a reset: because the user says so, or because there is no host to reset.
@@ -201,8 +256,11 @@ func (r *Config) giveUp(ctx context.Context, s *scope) error {
 	if r.Runner.Cancel(s.key, errDeleting) {
 		return nil // we are told when it has ended
 	}
+	if s.job != nil {
+		r.tellKept(s, &s.job.Result.kept)
+	}
 	s.ended = true
-	message := "the host was given up without a reset, as the annotation " + SkipResetAnnotation + " says"
+	message := "the host was given up without a reset, as the annotation " + bootstrapv1.SkipHostResetAnnotation + " says"
 	if s.host == nil {
 		message = "there is no host to reset: " + s.waiting
 	}

@@ -45,13 +45,21 @@ func (r *Config) secrets(ctx context.Context, cluster client.ObjectKey) func(ste
 // api connects to a cluster's API, once its kubeconfig exists.
 func (r *Config) api(cluster client.ObjectKey) func(context.Context) (step.Cluster, error) {
 	return func(ctx context.Context) (step.Cluster, error) {
-		s := &corev1.Secret{}
-		key := client.ObjectKey{Namespace: cluster.Namespace, Name: capisecret.Name(cluster.Name, capisecret.Kubeconfig)}
-		if err := r.Reader.Get(ctx, key, s); err != nil {
-			return nil, fmt.Errorf("get the Secret %s: %w", key.Name, err)
+		c, err := r.connect(ctx, cluster)
+		if err != nil {
+			return nil, err // not a nil *kube.Cluster in an interface
 		}
-		return kube.FromKubeconfig(secret.New(s.Data[capisecret.KubeconfigDataName]))
+		return c, nil
 	}
+}
+
+func (r *Config) connect(ctx context.Context, cluster client.ObjectKey) (*kube.Cluster, error) {
+	s := &corev1.Secret{}
+	key := client.ObjectKey{Namespace: cluster.Namespace, Name: capisecret.Name(cluster.Name, capisecret.Kubeconfig)}
+	if err := r.Reader.Get(ctx, key, s); err != nil {
+		return nil, fmt.Errorf("get the Secret %s: %w", key.Name, err)
+	}
+	return kube.FromKubeconfig(secret.New(s.Data[capisecret.KubeconfigDataName]))
 }
 
 // versions are the resource versions of Secrets, so that a change of one is noticed. One that is missing has none.

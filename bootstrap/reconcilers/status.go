@@ -4,10 +4,8 @@
 package reconcilers
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -20,7 +18,6 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/hostrun"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
-	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/preflight"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
@@ -30,7 +27,7 @@ import (
 var owned = []string{
 	bootstrapv1.ReadyCondition, bootstrapv1.DataSecretAvailableCondition, bootstrapv1.HostReachableCondition,
 	bootstrapv1.PreflightPassedCondition, bootstrapv1.HostConvergedCondition, bootstrapv1.NodeJoinedCondition,
-	bootstrapv1.HostResetCondition,
+	bootstrapv1.DisruptionAllowedCondition, bootstrapv1.HostResetCondition,
 }
 
 // longest bounds a condition's message: a host can have any number of problems, an API object not.
@@ -120,18 +117,27 @@ func showProgress(c *bootstrapv1.KubexmConfig, job *hostrun.State[outcome]) {
 	setFalse(c, bootstrapv1.HostConvergedCondition, reason, message)
 }
 
-// showRun says what a run came to. after is how long it is until the next, if there must be one.
-func showRun(c *bootstrapv1.KubexmConfig, job *hostrun.State[outcome], failures int32, after time.Duration) error {
+// showRun says what a run came to, which m has learnt.
+func showRun(c *bootstrapv1.KubexmConfig, job *hostrun.State[outcome], m *memory) error {
 	out := &job.Result
 	showWay(c, out)
 	c.Status.LastRun = bootstrapv1.RunStatus{
 		StartTime: metav1.NewTime(job.Started), EndTime: metav1.NewTime(job.Ended), Outcome: bootstrapv1.RunSucceeded,
-		Changed: ptr.To(int32(out.report.Total().Changed)), Failures: ptr.To(failures),
+		Changed: ptr.To(int32(out.report.Total().Changed)), Failures: ptr.To(m.failures), Restored: ptr.To(m.restored), InputDigest: out.input,
 	}
 	if counts := out.onHost(); counts.Total > 0 {
 		c.Status.Converged = bootstrapv1.ConvergedStatus{Done: ptr.To(int32(counts.Skipped + counts.Changed)), Total: ptr.To(int32(counts.Total))}
 	}
-	next := fmt.Sprintf("\nWhat is done stays; the next attempt starts there in %s.", after.Round(time.Second))
+	reason, after := bootstrapv1.StepFailedReason, backoff(max(1, m.failures)).Round(time.Second)
+	next := fmt.Sprintf("\nThe next attempt follows in %s.", after)
+	switch {
+	case m.exhausted():
+		reason = bootstrapv1.RetriesExhaustedReason
+		next = fmt.Sprintf("\nThe host was put back %d times, and is not drained for this again. Declare what it was before, or something else; or mend the cause, "+
+			"and ask for it: kubectl annotate kubexmconfig -n %s %s %s=\"$(date)\" --overwrite", m.restored, c.Namespace, c.Name, bootstrapv1.ConvergeAnnotation)
+	case !out.restored():
+		next = fmt.Sprintf("\nWhat is done stays; the next attempt starts there in %s.", after)
+	}
 	switch {
 	case interrupted(out.err):
 		c.Status.LastRun.Outcome = bootstrapv1.RunInterrupted
@@ -152,7 +158,7 @@ func showRun(c *bootstrapv1.KubexmConfig, job *hostrun.State[outcome], failures 
 	if out.hostConverged() {
 		setTrue(c, bootstrapv1.HostConvergedCondition, bootstrapv1.HostConvergedReason, "")
 	} else {
-		setFalse(c, bootstrapv1.HostConvergedCondition, bootstrapv1.StepFailedReason, textOf(out.err)+next)
+		setFalse(c, bootstrapv1.HostConvergedCondition, reason, textOf(out.err)+next)
 	}
 	switch {
 	case c.Spec.HostRef.Name != "":
@@ -210,26 +216,9 @@ func showWay(c *bootstrapv1.KubexmConfig, out *outcome) {
 	}
 }
 
-// certificatesOf are those that the plan makes on the host, as they were last seen there.
-func certificatesOf(out *outcome) []bootstrapv1.CertificateStatus {
-	if len(out.report.Hosts) == 0 || out.report.Hosts[0].Facts == nil {
-		return nil
-	}
-	var all []bootstrapv1.CertificateStatus
-	for _, path := range out.plan.Certificates(out.report.Hosts[0].Host) {
-		ends, err := pki.Expiry(out.report.Hosts[0].Facts.Paths[path].Content)
-		if err != nil {
-			continue // one that cannot be read is made anew by the next run
-		}
-		all = append(all, bootstrapv1.CertificateStatus{Path: path, NotAfter: metav1.NewTime(ends)})
-	}
-	slices.SortFunc(all, func(a, b bootstrapv1.CertificateStatus) int { return cmp.Compare(a.Path, b.Path) })
-	return all
-}
-
 // showPlan says to which plan the host was brought, and what was seen of it then.
 func showPlan(c *bootstrapv1.KubexmConfig, out *outcome) error {
-	c.Status.Certificates = certificatesOf(out)
+	c.Status.KubernetesVersion = out.version
 	planned, err := out.plan.Digest()
 	if err != nil {
 		return err
@@ -313,7 +302,7 @@ func listOf(problems []preflight.Problem) string {
 // differences says what a look found, at most so many.
 func differences(p *plan.Plan, checks []plan.Check) string {
 	const most = 10
-	lines := []string{fmt.Sprintf("%d of %d steps differ, and are being repaired:", len(checks), p.Graph().Len())}
+	lines := []string{fmt.Sprintf("%d of %d steps differ:", len(checks), p.Graph().Len())}
 	for i, c := range checks {
 		if i == most {
 			lines = append(lines, fmt.Sprintf("and %d more", len(checks)-most))

@@ -96,7 +96,7 @@ func TestShowRun(t *testing.T) {
 			c := &bootstrapv1.KubexmConfig{}
 			setTrue(c, bootstrapv1.DataSecretAvailableCondition, bootstrapv1.DataSecretAvailableReason, "")
 			job := &hostrun.State[outcome]{What: converging, Started: time.Now(), Ended: time.Now(), Result: tc.out}
-			if err := showRun(c, job, 1, time.Minute); err != nil {
+			if err := showRun(c, job, &memory{failures: 1}); err != nil {
 				t.Fatal(err)
 			}
 			summarise(c)
@@ -128,7 +128,7 @@ func TestShowLook(t *testing.T) {
 	if err != nil || same {
 		t.Fatalf("same %v, error %v", same, err)
 	}
-	want := "1 of 1 steps differ, and are being repaired:\nw1/os/files/file: file /etc/a: 1234 → 5678"
+	want := "1 of 1 steps differ:\nw1/os/files/file: file /etc/a: 1234 → 5678"
 	if got := conditions.Get(c, bootstrapv1.HostConvergedCondition); got.Reason != bootstrapv1.DriftedReason || got.Message != want {
 		t.Errorf("%s %q, want Drifted %q", got.Reason, got.Message, want)
 	}
@@ -147,5 +147,52 @@ func TestMessagesAreBounded(t *testing.T) {
 	}
 	if conditions.Get(c, bootstrapv1.HostConvergedCondition).Status != metav1.ConditionFalse {
 		t.Error("the condition is not set")
+	}
+}
+
+// TestKubernetesVersion checks that the version is told which the host has, not the one that it is on its way to.
+func TestKubernetesVersion(t *testing.T) {
+	c := &bootstrapv1.KubexmConfig{}
+	run := func(version string, r engine.Report, err error) {
+		t.Helper()
+		out := outcome{version: version, system: &host.System{}, plan: testPlan(t), report: r, err: err}
+		if err := showRun(c, &hostrun.State[outcome]{What: converging, Result: out}, &memory{failures: 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run("v1.35.4", engine.Report{Hosts: []engine.HostReport{{Host: "w1", Counts: engine.Counts{Total: 1, Changed: 1}}}}, nil)
+	if got := c.Status.KubernetesVersion; got != "v1.35.4" {
+		t.Fatalf("the version is %q", got)
+	}
+	failed := &engine.Error{Intent: "JoinWorker", Failures: []engine.Failure{{Host: "w1", Err: errors.New("exited 1"), Left: "Host w1 was put back."}}}
+	run("v1.36.3", engine.Report{Hosts: []engine.HostReport{{Host: "w1", Counts: engine.Counts{Total: 1, Failed: 1}, Restored: 7}}}, failed)
+	if got := c.Status.KubernetesVersion; got != "v1.35.4" {
+		t.Errorf("after an upgrade that was undone the version is %q", got)
+	}
+	message := conditions.GetMessage(c, bootstrapv1.HostConvergedCondition)
+	if !strings.HasSuffix(message, "Host w1 was put back.\nThe next attempt follows in 5s.") {
+		t.Errorf("the message is %q", message)
+	}
+	out := outcome{version: "v1.36.3", input: "i", system: &host.System{}, plan: testPlan(t), err: failed, report: engine.Report{
+		Hosts: []engine.HostReport{{Host: "w1", Counts: engine.Counts{Total: 1, Failed: 1}, Restored: 7}},
+	}}
+	c.Namespace, c.Name = "fleet", "w1"
+	if err := showRun(c, &hostrun.State[outcome]{What: converging, Result: out}, &memory{failures: 3, restored: 3}); err != nil {
+		t.Fatal(err)
+	}
+	if got := conditions.GetReason(c, bootstrapv1.HostConvergedCondition); got != bootstrapv1.RetriesExhaustedReason {
+		t.Errorf("after the third time the reason is %s", got)
+	}
+	for _, want := range []string{"exited 1", "put back 3 times", "kubectl annotate kubexmconfig -n fleet w1 bootstrap.cluster.x-k8s.io/converge="} {
+		if message := conditions.GetMessage(c, bootstrapv1.HostConvergedCondition); !strings.Contains(message, want) {
+			t.Errorf("the message does not say %q: %s", want, message)
+		}
+	}
+	if last := c.Status.LastRun; *last.Restored != 3 || last.InputDigest != "i" {
+		t.Errorf("the next manager is told %+v", last)
+	}
+	look := outcome{version: "v1.36.3", system: &host.System{}, plan: testPlan(t)}
+	if _, err := showLook(c, &hostrun.State[outcome]{What: looking, Result: look}); err != nil || c.Status.KubernetesVersion != "v1.36.3" {
+		t.Errorf("a look that finds the host so: %v, and the version is %q", err, c.Status.KubernetesVersion)
 	}
 }

@@ -14,6 +14,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
@@ -33,8 +35,11 @@ func targetOf(s *scope) (spec.Target, error) {
 	t.Host = hostOf(s.host, s.role(), &t.Cluster.Network)
 	if s.machine != nil {
 		t.KubernetesVersion = cmp.Or(s.machine.Spec.Version, t.KubernetesVersion)
+		limitDrain(&t, s.machine)
 	}
 	follow(&t, s)
+	// When the host may be changed is no part of what it must be.
+	t.Cluster.Disruption, t.Node.Disruption = spec.Disruption{}, spec.Disruption{}
 	t.Default()
 	if errs := t.Validate(field.NewPath("target")); len(errs) > 0 {
 		return t, errs.ToAggregate()
@@ -47,6 +52,32 @@ func targetOf(s *scope) (spec.Target, error) {
 		})
 	}
 	return t, nil
+}
+
+// limitDrain gives a drain before programs are replaced as long as the Machine gives one before it is deleted, where limits do not
+// say otherwise. (There, 0 is for ever; here, it is for the step to say.)
+func limitDrain(t *spec.Target, machine *clusterv1.Machine) {
+	const most = 24 * 60 * 60 // of a limit
+	limit := spec.Limit{Step: "node/drain"}
+	seconds := min(ptr.Deref(machine.Spec.Deletion.NodeDrainTimeoutSeconds, 0), most)
+	ofDrain := func(l spec.Limit) bool { return l.Step == limit.Step }
+	// The host's own limit of a step comes in the place of the cluster's, so what that says else is said again.
+	if i := slices.IndexFunc(t.Cluster.Limits, ofDrain); i >= 0 {
+		limit = t.Cluster.Limits[i]
+	}
+	own := slices.IndexFunc(t.Node.Limits, ofDrain)
+	if own >= 0 {
+		limit = t.Node.Limits[own]
+	}
+	if seconds <= 0 || limit.TimeoutSeconds != 0 {
+		return
+	}
+	limit.TimeoutSeconds = seconds
+	if own >= 0 {
+		t.Node.Limits[own] = limit
+		return
+	}
+	t.Node.Limits = append(t.Node.Limits, limit)
 }
 
 // follow says of which members the cluster consists, to hosts that have to do with it: a change of the list is a change of
@@ -82,6 +113,24 @@ func membersMissing(s *scope, shared *spec.Cluster) string {
 		}
 	}
 	return ""
+}
+
+// controlPlaneBehind is what a worker waits for whose version is newer than an API server's, which a kubelet's must not be; "" if
+// it is not.
+func controlPlaneBehind(s *scope) string {
+	if s.role() != spec.RoleWorker || s.machine == nil {
+		return ""
+	}
+	oldest, err := version.ParseSemantic(s.controlPlane.Status.Version)
+	if err != nil {
+		return "" // there is none yet, or one that is not ours to judge
+	}
+	wanted, err := version.ParseSemantic(s.machine.Spec.Version)
+	if err != nil || !oldest.LessThan(wanted) {
+		return ""
+	}
+	return fmt.Sprintf("the control plane has %s still: no kubelet may be newer than an API server, and the Machine's spec.version is %s",
+		s.controlPlane.Status.Version, s.machine.Spec.Version)
 }
 
 // concerns are the roles whose hosts a host with this role has to know.

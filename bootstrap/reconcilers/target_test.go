@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
@@ -152,6 +153,25 @@ func TestInputFollowsWhatARunDependsOn(t *testing.T) {
 	}
 }
 
+// TestAskedToConverge has each new value of the annotation be a reason to converge a host, however lately it was.
+func TestAskedToConverge(t *testing.T) {
+	inputs := map[string]bool{}
+	for _, asked := range []string{"", "2026-11-21T12:00:00Z", "2026-11-21T12:00:01Z", ""} {
+		s := testScope()
+		if asked != "" {
+			s.config.Annotations = map[string]string{bootstrapv1.ConvergeAnnotation: asked}
+		}
+		j, err := (&Config{}).jobFor(t.Context(), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		inputs[j.input] = true
+	}
+	if len(inputs) != 3 {
+		t.Errorf("%d inputs, want one for each value", len(inputs))
+	}
+}
+
 // TestMembersMissing waits for what an API server would never hear of later, or would serve in vain.
 func TestMembersMissing(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -177,6 +197,63 @@ func TestMembersMissing(t *testing.T) {
 		shared := SharedOf(s.cluster, s.controlPlane)
 		if got := membersMissing(s, &shared); !strings.Contains(got, tc.want) || (got == "") != (tc.want == "") {
 			t.Errorf("%s: waits for %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
+// A worker waits for the control plane to have its version; who is part of the control plane goes first.
+func TestControlPlaneBehind(t *testing.T) {
+	for _, tt := range []struct {
+		name, oldest, wanted string
+		controlPlane, waits  bool
+	}{
+		{"the control plane is not there yet", "", "v1.36.3", false, false},
+		{"as new", "v1.36.3", "v1.36.3", false, false},
+		{"older", "v1.36.3", "v1.35.4", false, false},
+		{"newer", "v1.35.4", "v1.36.3", false, true},
+		{"newer by a patch", "v1.36.2", "v1.36.3", false, true},
+		{"of the control plane", "v1.35.4", "v1.36.3", true, false},
+		{"a Machine without a version", "v1.35.4", "", false, false},
+	} {
+		s := testScope()
+		s.controlPlane.Status.Version, s.machine.Spec.Version = tt.oldest, tt.wanted
+		if tt.controlPlane {
+			s.machine.Labels = map[string]string{clusterv1.MachineControlPlaneLabel: ""}
+		}
+		if got := controlPlaneBehind(s); (got != "") != tt.waits {
+			t.Errorf("%s: it waits for %q", tt.name, got)
+		}
+	}
+}
+
+// A Machine's own patience with drains holds, unless the specification has another.
+func TestDrainIsLimitedByTheMachine(t *testing.T) {
+	for _, tt := range []struct {
+		name          string
+		machine       *int32
+		cluster, node []spec.Limit
+		want          int32
+	}{
+		{"neither", nil, nil, nil, 0},
+		{"the Machine", ptr.To[int32](60), nil, nil, 60},
+		{"for ever", ptr.To[int32](0), nil, nil, 0},
+		{"longer than a limit may be", ptr.To[int32](1 << 30), nil, nil, 86400},
+		{"the cluster says otherwise", ptr.To[int32](60), []spec.Limit{{Step: "node/drain", TimeoutSeconds: 30}}, nil, 30},
+		{"the host says otherwise", ptr.To[int32](60), nil, []spec.Limit{{Step: "node/drain", TimeoutSeconds: 20}}, 20},
+		{"of another step", ptr.To[int32](60), []spec.Limit{{Step: "gate/api", TimeoutSeconds: 30}}, nil, 60},
+		{"the cluster speaks of attempts", ptr.To[int32](60), []spec.Limit{{Step: "node/drain", Attempts: 2}}, nil, 60},
+		{"the host speaks of attempts", ptr.To[int32](60), nil, []spec.Limit{{Step: "node/drain", Attempts: 2}}, 60},
+	} {
+		s := testScope()
+		s.machine.Spec.Deletion.NodeDrainTimeoutSeconds = tt.machine
+		s.controlPlane.Spec.Cluster.Limits, s.config.Spec.Limits = tt.cluster, tt.node
+		target, err := targetOf(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bounds := target.Bounds("drain-w1", "node/drain")
+		if bounds.TimeoutSeconds != tt.want || (bounds.Attempts != 0) != strings.Contains(tt.name, "attempts") {
+			t.Errorf("%s: a drain has the bounds %+v, want %d seconds", tt.name, bounds, tt.want)
 		}
 	}
 }

@@ -20,7 +20,8 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
-// Bundles opens the bundle that a cluster names, or the one at path where it names none. A bundle that did not change is
+// Bundles opens the bundle that a cluster names, or the one at path where it names none: either may be a directory with one
+// bundle for each version that hosts have, which are two while a cluster is upgraded. A bundle that did not change is
 // opened once. store is where archives are unpacked; it may be nil for bundles that are directories.
 func Bundles(path string, store *artifact.Store) reconcilers.Artifacts {
 	b := &bundles{path: path, store: store, open: make(map[string]opened)}
@@ -51,6 +52,10 @@ func (b *bundles) bundle(ctx context.Context, from spec.Artifacts, version strin
 		path = from.Bundle.Path
 	case path == "":
 		return nil, errors.New("there is no bundle: set cluster.artifacts.bundle.path, or give the manager one")
+	}
+	path, err := artifact.ForVersion(path, version)
+	if err != nil {
+		return nil, err
 	}
 	found, err := b.at(ctx, path, from.Bundle.SHA256)
 	if err != nil {

@@ -37,3 +37,27 @@ func TestBundlesThatAreRefused(t *testing.T) {
 		})
 	}
 }
+
+// A directory may have a bundle for each version that hosts have; which is taken is the version's to say.
+func TestBundlesOfSeveralVersions(t *testing.T) {
+	dir := t.TempDir()
+	for _, version := range []string{"v1.35.4", "v1.36.3"} {
+		manifest := `{"formatVersion": 1, "kubernetesVersion": "` + version + `", "architectures": ["amd64"], "components": {"kubernetes": "` + version + `"}, "items": []}`
+		if err := os.Mkdir(filepath.Join(dir, version), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, version, "manifest.json"), []byte(manifest), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	open := setup.Bundles(dir, nil)
+	for _, version := range []string{"v1.35.4", "v1.36.3", "v1.35.4"} {
+		b, err := open(t.Context(), spec.Artifacts{}, version)
+		if err != nil || b.Version("kubernetes") != version {
+			t.Errorf("%s: %v, %v", version, b, err)
+		}
+	}
+	if _, err := open(t.Context(), spec.Artifacts{}, "v1.37.0"); err == nil || !strings.Contains(err.Error(), "are for Kubernetes v1.35.4, v1.36.3, not v1.37.0") {
+		t.Errorf("got %v", err)
+	}
+}

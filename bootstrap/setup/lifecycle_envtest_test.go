@@ -21,6 +21,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
@@ -28,7 +29,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
-	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/reconcilers"
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/setup"
 	"github.com/mensylisir/cluster-api-provider-kubexm/config/crd"
 	"github.com/mensylisir/cluster-api-provider-kubexm/config/webhook"
@@ -67,13 +67,15 @@ type fleet struct {
 
 	mu       sync.Mutex
 	machines map[string]*fake.Machine
+	// clock is the one that maintenance windows are compared with.
+	clock *clocktesting.FakePassiveClock
 	// down is how hosts refuse to be dialled.
 	down map[string]host.Kind
 }
 
 func newFleet(t *testing.T, hosts int) *fleet {
 	t.Helper()
-	f := &fleet{WithT: NewWithT(t), t: t, machines: map[string]*fake.Machine{}, down: map[string]host.Kind{}}
+	f := &fleet{WithT: NewWithT(t), t: t, machines: map[string]*fake.Machine{}, down: map[string]host.Kind{}, clock: clocktesting.NewFakePassiveClock(time.Now())}
 	for i := range hosts {
 		address := fmt.Sprintf("10.1.0.%d", i+1)
 		m := fake.New(fmt.Sprintf("host%d", i+1))
@@ -112,7 +114,7 @@ func (f *fleet) providers(ctx context.Context, mgr ctrl.Manager) error {
 		infrastructure.Webhooks(mgr), infrastructure.Reconcilers(mgr, infrastructure.Options{}),
 		controlplane.Webhooks(mgr), controlplane.Reconcilers(ctx, mgr, controlplane.Options{Workload: f.workload}),
 		setup.Webhooks(mgr), setup.Reconcilers(ctx, mgr, setup.Options{
-			Dial: f.dial, Plan: plans, LookEvery: time.Second, Progress: 50 * time.Millisecond,
+			Dial: f.dial, Plan: plans, Clock: f.clock, LookEvery: time.Second, Progress: 50 * time.Millisecond, Logs: filepath.Join(f.dir, "host-logs"),
 			Artifacts: func(context.Context, spec.Artifacts, string) (*artifact.Bundle, error) { return nil, nil },
 		}),
 	)
@@ -122,8 +124,9 @@ func (f *fleet) providers(ctx context.Context, mgr ctrl.Manager) error {
 func plans(n pipeline.Node, _ *artifact.Bundle) (*plan.Plan, error) {
 	b := plan.New("Test", n.Target.ClusterName)
 	b.Host(n.Target.Host.Name, plan.Module{Name: "test", Tasks: []plan.Task{{Name: "file", Steps: []step.Step{
-		step.File{Path: made, Mode: 0o644, Content: step.Literal(fmt.Sprintf("%s %s %s\n",
-			n.Target.Host.Role, n.Target.Cluster.ControlPlaneEndpoint.HostPort(), n.Target.Node.NodeLabels["pool"]))},
+		step.New(step.Meta{Name: "test/file", Disrupts: "restarts the test"},
+			step.File{Path: made, Mode: 0o644, Content: step.Literal(fmt.Sprintf("%s %s %s\n",
+				n.Target.Host.Role, n.Target.Cluster.ControlPlaneEndpoint.HostPort(), n.Target.Node.NodeLabels["pool"]))}),
 	}}}})
 	return b.Plan()
 }
@@ -190,8 +193,8 @@ func (f *fleet) create(objects ...client.Object) {
 	}
 }
 
-// declare creates a cluster of one control plane Machine and so many workers.
-func (f *fleet) declare(workers int32) {
+// declare creates a cluster of one control plane Machine and one worker.
+func (f *fleet) declare() {
 	f.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "ssh"}, Data: map[string][]byte{"password": []byte("secret")}})
 	for address, m := range f.machines {
 		f.create(&infrav1.KubexmHost{
@@ -216,7 +219,7 @@ func (f *fleet) declare(workers int32) {
 			ControlPlaneRef:   clusterv1.ContractVersionedObjectReference{APIGroup: controlplanev1.GroupVersion.Group, Kind: "KubexmControlPlane", Name: "prod"},
 		}},
 		&clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "workers"}, Spec: clusterv1.MachineDeploymentSpec{
-			ClusterName: "prod", Replicas: ptr.To(workers), Selector: metav1.LabelSelector{MatchLabels: labels},
+			ClusterName: "prod", Replicas: ptr.To[int32](1), Selector: metav1.LabelSelector{MatchLabels: labels},
 			Template: clusterv1.MachineTemplateSpec{ObjectMeta: clusterv1.ObjectMeta{Labels: labels}, Spec: clusterv1.MachineSpec{
 				ClusterName: "prod", Version: version, InfrastructureRef: template,
 				Bootstrap: clusterv1.Bootstrap{ConfigRef: clusterv1.ContractVersionedObjectReference{
@@ -275,7 +278,7 @@ func (f *fleet) scale(workers int32) {
 func TestLifecycle(t *testing.T) {
 	f := newFleet(t, 4)
 	defer f.explain()
-	f.declare(1)
+	f.declare()
 
 	t.Log("a cluster comes up by plain objects")
 	f.Eventually(f.readyConfigs, patience, 50*time.Millisecond).Should(Equal(2))
@@ -309,6 +312,16 @@ func TestLifecycle(t *testing.T) {
 		}
 		return n
 	}, patience, 50*time.Millisecond).Should(Equal(1))
+
+	f.Eventually(func(g Gomega) {
+		configs, changed := &bootstrapv1.KubexmConfigList{}, false
+		g.Expect(f.api.List(t.Context(), configs, client.InNamespace(namespace))).To(Succeed())
+		for _, c := range configs.Items {
+			g.Expect(c.Behind(version)).To(BeEmpty(), c.Name)
+			changed = changed || c.Generation > 1
+		}
+		g.Expect(changed).To(BeTrue())
+	}, patience, 50*time.Millisecond).Should(Succeed())
 
 	t.Log("scaling down gives hosts back clean")
 	f.scale(1)
@@ -355,7 +368,7 @@ func TestHostsThatFail(t *testing.T) {
 	for address := range f.machines {
 		f.setDown(address, host.KindUnreachable)
 	}
-	f.declare(1)
+	f.declare()
 
 	t.Log("a host that does not answer is named, and tried again")
 	f.Eventually(func(g Gomega) {
@@ -380,7 +393,7 @@ func TestHostsThatFail(t *testing.T) {
 	}, patience, 50*time.Millisecond).Should(Succeed())
 
 	t.Log("until somebody gives it up; it is not handed out again")
-	patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"annotations":{%q:""}}}`, reconcilers.SkipResetAnnotation))
+	patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"annotations":{%q:""}}}`, bootstrapv1.SkipHostResetAnnotation))
 	f.Expect(f.api.Patch(t.Context(), machine, patch)).To(Succeed())
 	f.Eventually(func() bool {
 		return apierrors.IsNotFound(f.api.Get(t.Context(), client.ObjectKeyFromObject(machine), machine))

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -26,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/hostlogs"
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/reconcilers"
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/webhooks"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
@@ -47,8 +49,13 @@ type Options struct {
 	// Progress is how often the progress of one host is written to its KubexmConfig, every 2 seconds if 0.
 	Progress time.Duration
 
+	// Logs is the directory where the logs of hosts that failed are kept before these are rebooted or reset. If empty, they are not.
+	Logs string
+
 	// Artifacts opens bundles; see Bundles.
 	Artifacts reconcilers.Artifacts
+	// Clock is the one that maintenance windows are compared with, the system's if nil.
+	Clock clock.PassiveClock
 	// Dial connects to hosts, over SSH if nil.
 	Dial reconcilers.Dial
 	// Plan plans hosts, by the pipelines if nil.
@@ -67,6 +74,9 @@ func (o Options) withDefaults() (Options, error) {
 	o.HostsAtOnce = cmp.Or(o.HostsAtOnce, 50)
 	o.LookEvery = cmp.Or(o.LookEvery, 10*time.Minute)
 	o.Progress = cmp.Or(o.Progress, 2*time.Second)
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
 	if o.Dial == nil {
 		o.Dial = reconcilers.DialSSH
 	}
@@ -107,7 +117,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 // Webhooks serves the provider's webhooks.
 func Webhooks(mgr ctrl.Manager) error { return webhooks.SetupWithManager(mgr) }
 
-// Reconcilers adds the provider's reconciler. The manager's scheme must have what AddToScheme adds. ctx carries the
+// Reconcilers adds the provider's reconcilers. The manager's scheme must have what AddToScheme adds. ctx carries the
 // logger of what runs on hosts.
 func Reconcilers(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	o, err := o.withDefaults()
@@ -129,7 +139,8 @@ func Reconcilers(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(ofCluster), builder.WithPredicates(clusterChanged())).
 		Watches(&controlplanev1.KubexmControlPlane{}, handler.EnqueueRequestsFromMapFunc(ofControlPlane(reader)),
 			builder.WithPredicates(sharedChanged())).
-		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(ofSecret(reader))).
+		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(ofSecret(reader)),
+			builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
 		WatchesRawSource(runner.Source()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: o.Concurrency})
 	installed, err := hostPool(mgr)
@@ -146,11 +157,11 @@ func Reconcilers(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		Client: reader, Reader: mgr.GetAPIReader(), WatchFilter: o.WatchFilter,
 		Events: mgr.GetEventRecorder("kubexmconfig"), Runner: runner, Dial: o.Dial, Artifacts: o.Artifacts, Plan: o.Plan, Reads: o.Reader,
 		Slots:  engine.NewSlots(),
-		Holder: o.Holder, LookEvery: o.LookEvery,
+		Holder: o.Holder, LookEvery: o.LookEvery, Clock: o.Clock, Logs: hostlogs.Dir(o.Logs),
 	}); err != nil {
 		return fmt.Errorf("set up the controller of KubexmConfigs: %w", err)
 	}
-	return nil
+	return addRemediation(mgr, o)
 }
 
 // hostPool reports whether the kinds of our own infrastructure provider are installed. Other infrastructure does not

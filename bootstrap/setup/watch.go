@@ -7,6 +7,7 @@ import (
 	"context"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -47,6 +48,9 @@ func ofControlPlane(reader client.Client) handler.MapFunc {
 // ofSecret are the KubexmConfigs of the Cluster that a Secret belongs to: some wait for its certificate authorities.
 func ofSecret(reader client.Reader) handler.MapFunc {
 	return func(ctx context.Context, object client.Object) []ctrl.Request {
+		if owner := metav1.GetControllerOf(object); owner != nil && owner.Kind == "KubexmConfig" {
+			return []ctrl.Request{{NamespacedName: client.ObjectKey{Namespace: object.GetNamespace(), Name: owner.Name}}}
+		}
 		cluster := object.GetLabels()[clusterv1.ClusterNameLabel]
 		if cluster == "" {
 			return nil

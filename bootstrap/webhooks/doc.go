@@ -17,5 +17,7 @@ func SetupWithManager(mgr ctrl.Manager) error {
 	return errors.Join(
 		config.Register(mgr, &bootstrapv1.KubexmConfig{}),
 		configTemplate.Register(mgr, &bootstrapv1.KubexmConfigTemplate{}),
+		remediation.Register(mgr, &bootstrapv1.KubexmRemediation{}),
+		remediationTemplate.Register(mgr, &bootstrapv1.KubexmRemediationTemplate{}),
 	)
 }

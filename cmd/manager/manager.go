@@ -27,6 +27,8 @@ import (
 	bootstrapsetup "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/setup"
 	controlplanesetup "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/setup"
 	infrasetup "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/setup"
+	"github.com/mensylisir/cluster-api-provider-kubexm/exp/inplace"
+	"github.com/mensylisir/cluster-api-provider-kubexm/exp/runtimeextension"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event/jsonlog"
@@ -93,6 +95,11 @@ func newManager(ctx context.Context, config *rest.Config, o *options) (ctrl.Mana
 			return nil, fmt.Errorf("%s provider: %w", provider.name, err)
 		}
 	}
+	if o.hooksPort > 0 {
+		if err := runtimeextension.SetupWithManager(mgr, runtimeextension.Options{Port: o.hooksPort, CertDir: o.webhookCertDir, TLSOpts: tlsOptions}); err != nil {
+			return nil, fmt.Errorf("runtime extension: %w", err)
+		}
+	}
 	return mgr, nil
 }
 
@@ -123,7 +130,7 @@ func addBootstrap(ctx context.Context, mgr ctrl.Manager, o *options) error {
 		return err
 	}
 	return bootstrapsetup.Reconcilers(ctx, mgr, bootstrapsetup.Options{
-		WatchFilter: o.watchFilter, Concurrency: o.concurrency, HostsAtOnce: o.hostsAtOnce, LookEvery: o.lookEvery,
+		WatchFilter: o.watchFilter, Concurrency: o.concurrency, HostsAtOnce: o.hostsAtOnce, LookEvery: o.lookEvery, Logs: o.hostLogs,
 		Artifacts: bootstrapsetup.Bundles(o.bundle, store),
 		Reader:    event.Readers(counted, jsonlog.New(os.Stdout)),
 	})
@@ -133,7 +140,10 @@ func addControlPlane(ctx context.Context, mgr ctrl.Manager, o *options) error {
 	if err := controlplanesetup.Webhooks(mgr); err != nil {
 		return err
 	}
-	return controlplanesetup.Reconcilers(ctx, mgr, controlplanesetup.Options{WatchFilter: o.watchFilter, Concurrency: o.concurrency})
+	if err := controlplanesetup.Reconcilers(ctx, mgr, controlplanesetup.Options{WatchFilter: o.watchFilter, Concurrency: o.concurrency}); err != nil {
+		return err
+	}
+	return inplace.SetupWithManager(mgr, inplace.Options{WatchFilter: o.watchFilter, Concurrency: o.concurrency})
 }
 
 func addInfrastructure(_ context.Context, mgr ctrl.Manager, o *options) error {

@@ -38,7 +38,7 @@ type options struct {
 	concurrency            int
 	hostsAtOnce            int
 	lookEvery              time.Duration
-	bundle                 string
+	bundle, hostLogs       string
 
 	leaderElect                              bool
 	leaderElectNamespace                     string
@@ -50,6 +50,7 @@ type options struct {
 
 	webhookPort    int
 	webhookCertDir string
+	hooksPort      int
 	healthAddress  string
 	profiler       string
 	serving        flags.ManagerOptions
@@ -84,6 +85,8 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.lookEvery, "look-every", 10*time.Minute, "how often a host is looked at that was as declared when last seen")
 	fs.StringVar(&o.bundle, "bundle", "", "directory or archive with the artifacts for clusters that name none; kubexm bundle create makes it")
 
+	fs.StringVar(&o.hostLogs, "host-logs-dir", "", "directory where the logs of hosts that failed are kept before these are rebooted or reset; they may hold secrets; empty means that they are not kept")
+
 	fs.BoolVar(&o.leaderElect, "leader-elect", false, "have one active manager at a time")
 	fs.StringVar(&o.leaderElectNamespace, "leader-elect-namespace", "", "namespace of the lease; empty means the one that the manager runs in")
 	fs.DurationVar(&o.leaseDuration, "leader-elect-lease-duration", 15*time.Second, "how long others wait for a leader that does not renew its lease")
@@ -96,6 +99,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 
 	fs.IntVar(&o.webhookPort, "webhook-port", 9443, "port of the webhook server")
 	fs.StringVar(&o.webhookCertDir, "webhook-cert-dir", "/tmp/k8s-webhook-server/serving-certs", "directory with the webhook server's tls.crt and tls.key")
+	fs.IntVar(&o.hooksPort, "runtime-extension-port", 0, "port of the hooks by which Cluster API updates Machines in place, with the webhook server's certificate; 0 serves none")
 	fs.StringVar(&o.healthAddress, "health-addr", ":9440", "address of /healthz and /readyz")
 	fs.StringVar(&o.profiler, "profiler-address", "", "address of Go's profiler; empty means none")
 	flags.AddManagerOptions(fs, &o.serving)
@@ -128,6 +132,12 @@ func (o *options) validate() error {
 	}
 	if o.lookEvery <= 0 {
 		errs = append(errs, fmt.Errorf("--look-every: %s: want more than 0", o.lookEvery))
+	}
+	if o.hooksPort < 0 || o.hooksPort > 65535 {
+		errs = append(errs, fmt.Errorf("--runtime-extension-port: %d: want 1 to 65535, or 0 for none", o.hooksPort))
+	}
+	if o.hooksPort > 0 && !o.has(bootstrap) {
+		errs = append(errs, fmt.Errorf("--runtime-extension-port: the provider %s serves it: add it to --providers, or leave the port out", bootstrap))
 	}
 	return errors.Join(errs...)
 }

@@ -128,6 +128,18 @@ kind: KubexmConfig
 metadata: {name: %s}
 spec: {%s}
 `
+	remediationTemplate = `
+apiVersion: bootstrap.cluster.x-k8s.io/v1beta1
+kind: KubexmRemediationTemplate
+metadata: {name: %s}
+spec: {template: {spec: {%s}}}
+`
+	clusterTemplate = `
+apiVersion: infrastructure.cluster.x-k8s.io/v1beta1
+kind: KubexmClusterTemplate
+metadata: {name: x}
+spec: {template: {spec: {controlPlaneEndpoint: {host: %s, port: 6443}}}}
+`
 	template = `
 apiVersion: %s.cluster.x-k8s.io/v1beta1
 kind: %s
@@ -168,6 +180,8 @@ func TestObjectsOfUsers(t *testing.T) {
 		"a limit of hosts on the controller":   {fmt.Sprintf(controlPlane, "x", `cluster: {limits: [{task: flannel, concurrency: 2}]}`), "spec.cluster.limits[0].concurrency: Forbidden: flannel runs on the controller"},
 		"an endless limit":                     {fmt.Sprintf(config, "x", `limits: [{task: kubeadm, timeoutSeconds: 86401}]`), "spec.limits[0].timeoutSeconds: Invalid value"},
 		"empty templates":                      {object: fmt.Sprintf(template, "bootstrap", "KubexmConfigTemplate")},
+		"an empty cluster template":            {object: fmt.Sprintf(template, "infrastructure", "KubexmClusterTemplate")},
+		"a cluster template's bad endpoint":    {fmt.Sprintf(clusterTemplate, "Api_Prod"), "spec.template.spec.controlPlaneEndpoint.host: Invalid value"},
 		"an empty machine template":            {object: fmt.Sprintf(template, "infrastructure", "KubexmMachineTemplate")},
 		"a control plane":                      {object: fmt.Sprintf(controlPlane, "prod", "")},
 		"a control plane's cluster":            {object: fmt.Sprintf(controlPlane, "full", "cluster: {network: {plugin: flannel, podCIDRs: [10.233.64.0/18]}, kubernetes: {proxy: {mode: nftables}}, system: {swap: Keep}}")},
@@ -178,7 +192,11 @@ func TestObjectsOfUsers(t *testing.T) {
 		"networks that overlap":                {fmt.Sprintf(controlPlane, "x", "cluster: {network: {podCIDRs: [10.0.0.0/16], serviceCIDRs: [10.0.0.0/20]}}"), "spec.cluster.network.serviceCIDRs[0]: Invalid value"},
 		"a bundle from nowhere in particular":  {fmt.Sprintf(controlPlane, "x", "cluster: {artifacts: {bundle: {path: /a, url: 'https://a'}}}"), "set exactly one of path and url"},
 		"a rollout":                            {fmt.Sprintf(controlPlane, "x", `rollout: {after: "2026-11-21T00:00:00Z"}`), "spec.rollout.after: Forbidden"},
-		"an unknown field, asked to be strict": {fmt.Sprintf(controlPlane, "x", "remediation: {maxRetry: 3}"), `unknown field "spec.remediation"`},
+		"an empty remediation template":        {object: fmt.Sprintf(template, "bootstrap", "KubexmRemediationTemplate")},
+		"a remediation template":               {object: fmt.Sprintf(remediationTemplate, "workers", "convergeTimeoutSeconds: 0, rebootTimeoutSeconds: 900, minHealthyPeriodSeconds: 0")},
+		"a remediation before its time":        {fmt.Sprintf(remediationTemplate, "x", "convergeTimeoutSeconds: -1"), "spec.template.spec.convergeTimeoutSeconds: Invalid value: -1"},
+		"a remediation's unknown field":        {fmt.Sprintf(remediationTemplate, "x", "rebootTimeout: 10m"), `unknown field "spec.template.spec.rebootTimeout"`},
+		"an unknown field, asked to be strict": {fmt.Sprintf(controlPlane, "x", "colour: blue"), `unknown field "spec.colour"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := create(t, test.object, client.FieldValidation(metav1.FieldValidationStrict))
@@ -203,7 +221,10 @@ func TestObjectsOfPrograms(t *testing.T) {
 		&controlplanev1.KubexmControlPlaneTemplate{ObjectMeta: meta},
 		&bootstrapv1.KubexmConfig{ObjectMeta: meta},
 		&bootstrapv1.KubexmConfigTemplate{ObjectMeta: meta},
+		&bootstrapv1.KubexmRemediation{ObjectMeta: meta},
+		&bootstrapv1.KubexmRemediationTemplate{ObjectMeta: meta},
 		&infrav1.KubexmCluster{ObjectMeta: meta},
+		&infrav1.KubexmClusterTemplate{ObjectMeta: meta},
 		&infrav1.KubexmMachine{ObjectMeta: meta},
 		&infrav1.KubexmMachineTemplate{ObjectMeta: meta},
 	} {

@@ -4,9 +4,11 @@
 package crd_test
 
 import (
+	"slices"
 	"testing"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 	"sigs.k8s.io/cluster-api/util/contract"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/config/crd"
@@ -18,9 +20,12 @@ func TestContract(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(crds) != 8 {
-		t.Errorf("there are %d definitions, not 8", len(crds))
+	if len(crds) != 11 {
+		t.Errorf("there are %d definitions, not 11", len(crds))
 	}
+	// Nobody owns a host, or a template that only MachineHealthChecks name: they move with their namespace, because of their kind.
+	// Whatever else there is has owners.
+	moves := []string{"KubexmHost", "KubexmRemediationTemplate"}
 	for _, def := range crds {
 		t.Run(def.Name, func(t *testing.T) {
 			if want := contract.CalculateCRDName(def.Spec.Group, def.Spec.Names.Kind); def.Name != want {
@@ -28,6 +33,9 @@ func TestContract(t *testing.T) {
 			}
 			if got := def.Labels[clusterv1.GroupVersion.String()]; got != "v1beta1" {
 				t.Errorf("label %s is %q, not v1beta1", clusterv1.GroupVersion, got)
+			}
+			if _, labelled := def.Labels[clusterctlv1.ClusterctlMoveLabel]; labelled != slices.Contains(moves, def.Spec.Names.Kind) {
+				t.Errorf("clusterctl moves what nobody owns: %t", labelled)
 			}
 			for _, version := range def.Spec.Versions {
 				if version.Name != "v1beta1" || !version.Served || !version.Storage {

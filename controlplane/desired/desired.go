@@ -5,13 +5,16 @@
 package desired
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"maps"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
@@ -42,16 +45,24 @@ func Machine(c *state.ControlPlane, name string, infrastructure clusterv1.Contra
 	return m
 }
 
-// Propagate brings what may be changed in place from the control plane to a Machine.
+// nodeDeletionTimeout is what Cluster API's webhook sets, in seconds, where a Machine says nothing: were it left to that, each
+// reconcile would take it away again.
+const nodeDeletionTimeout int32 = 10
+
+// Propagate brings what may be changed in place from the control plane to a Machine. Its version is not among that: when a host
+// follows another one is decided of each.
 func Propagate(c *state.ControlPlane, m *clusterv1.Machine) {
 	m.Labels, m.Annotations = merged(m.Labels, Labels(c)), merged(m.Annotations, Annotations(c))
+	if ends, known := c.CertificatesEnd(m); known {
+		m.Annotations[clusterv1.MachineCertificatesExpiryDateAnnotation] = ends.UTC().Format(time.RFC3339)
+	}
 	t := c.Object.Spec.MachineTemplate.Spec
 	m.Spec.ReadinessGates = append(ownGates(c), t.ReadinessGates...)
 	m.Spec.Taints = t.Taints
 	m.Spec.Deletion = clusterv1.MachineDeletionSpec{
 		NodeDrainTimeoutSeconds:        t.Deletion.NodeDrainTimeoutSeconds,
 		NodeVolumeDetachTimeoutSeconds: t.Deletion.NodeVolumeDetachTimeoutSeconds,
-		NodeDeletionTimeoutSeconds:     t.Deletion.NodeDeletionTimeoutSeconds,
+		NodeDeletionTimeoutSeconds:     cmp.Or(t.Deletion.NodeDeletionTimeoutSeconds, ptr.To(nodeDeletionTimeout)),
 	}
 }
 

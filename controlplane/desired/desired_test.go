@@ -6,6 +6,7 @@ package desired_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/desired"
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
@@ -76,6 +78,37 @@ func TestPropagate(t *testing.T) {
 	desired.Propagate(c, m)
 	if m.Spec.Version != "v1.36.3" || m.Spec.Deletion.NodeDrainTimeoutSeconds != nil || m.Labels["others"] != "stay" {
 		t.Errorf("version %s, deletion %+v, labels %v", m.Spec.Version, m.Spec.Deletion, m.Labels)
+	}
+	// What Cluster API's webhook sets where nothing is said must not look like a change, or each reconcile would be one.
+	if got := m.Spec.Deletion.NodeDeletionTimeoutSeconds; got == nil || *got != 10 {
+		t.Errorf("nodeDeletionTimeoutSeconds %v, Cluster API makes 10 of nothing", got)
+	}
+	c.Object.Spec.MachineTemplate.Spec.Deletion.NodeDeletionTimeoutSeconds = ptr.To[int32](0)
+	desired.Propagate(c, m)
+	if *m.Spec.Deletion.NodeDeletionTimeoutSeconds != 0 {
+		t.Error("0, for ever, is something that is said")
+	}
+}
+
+// TestCertificatesEnd tells Cluster API, which shows it on the Machine, when the first certificate of a component ends.
+func TestCertificatesEnd(t *testing.T) {
+	c := controlPlane()
+	m := desired.Machine(c, "prod-x", clusterv1.ContractVersionedObjectReference{})
+	if _, told := m.Annotations[clusterv1.MachineCertificatesExpiryDateAnnotation]; told {
+		t.Error("nothing is known of certificates yet")
+	}
+	first := time.Date(2027, 1, 2, 3, 4, 5, 0, time.UTC)
+	c.Configs = []bootstrapv1.KubexmConfig{{
+		ObjectMeta: metav1.ObjectMeta{Name: "prod-x"},
+		Status: bootstrapv1.KubexmConfigStatus{Certificates: []bootstrapv1.CertificateStatus{
+			{Path: "/a", Type: bootstrapv1.ComponentCertificate, NotAfter: metav1.NewTime(first.Add(time.Hour))},
+			{Path: "/b", Type: bootstrapv1.ComponentCertificate, NotAfter: metav1.NewTime(first)},
+			{Path: "/c", Type: bootstrapv1.KubeletCertificate, NotAfter: metav1.NewTime(first.Add(-time.Hour))},
+		}},
+	}}
+	desired.Propagate(c, m)
+	if got := m.Annotations[clusterv1.MachineCertificatesExpiryDateAnnotation]; got != "2027-01-02T03:04:05Z" {
+		t.Errorf("told %q", got)
 	}
 }
 

@@ -9,10 +9,13 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/controllers/external"
 	"sigs.k8s.io/cluster-api/util"
 	"sigs.k8s.io/cluster-api/util/finalizers"
 	"sigs.k8s.io/cluster-api/util/labels"
@@ -39,13 +42,19 @@ type ControlPlane struct {
 	WatchFilter string
 	Events      events.EventRecorder
 	Workload    Workload
+	// Clock is the one by which Machines age, and that maintenance windows are compared with.
+	Clock clock.PassiveClock
 }
 
 // scope is one reconcile's snapshot, and what is to be said of it in the end.
 type scope struct {
 	*state.ControlPlane
-	// blocked is why no Machine is made though one is missing, "" if nothing stands in the way.
+	// infrastructure are the Machines' infrastructure machines, by the Machines' names.
+	infrastructure map[string]*unstructured.Unstructured
+	// blocked is why no Machine is made, replaced or changed though it should be, "" if nothing stands in the way.
 	blocked string
+	// wait is what that waits for, if nothing else stands in the way.
+	wait *state.Wait
 	// deleting is what the deletion waits for, and its reason.
 	deleting, deletingReason string
 	// kubeconfig is the administrator's, if there is one.
@@ -98,9 +107,9 @@ func (r *ControlPlane) Reconcile(ctx context.Context, request ctrl.Request) (_ c
 	return ctrl.Result{RequeueAfter: s.next()}, nil
 }
 
-// fetch reads all of the Cluster's Machines and KubexmConfigs.
+// fetch reads all of the Cluster's Machines and KubexmConfigs, and what its own Machines' infrastructure machines are.
 func (r *ControlPlane) fetch(ctx context.Context, object *controlplanev1.KubexmControlPlane, cluster *clusterv1.Cluster) (*scope, error) {
-	s := &scope{ControlPlane: &state.ControlPlane{Object: object, Cluster: cluster}}
+	s := &scope{ControlPlane: &state.ControlPlane{Object: object, Cluster: cluster, Now: r.Clock.Now()}}
 	machines, err := machinesOf(ctx, r.Client, cluster)
 	s.Machines = machines
 	if err != nil {
@@ -111,7 +120,30 @@ func (r *ControlPlane) fetch(ctx context.Context, object *controlplanev1.KubexmC
 		return nil, fmt.Errorf("list the KubexmConfigs of the Cluster %s: %w", klog.KObj(cluster), err)
 	}
 	s.Configs = configs.Items
-	return s, nil
+	return s, r.fetchInfrastructure(ctx, s)
+}
+
+func (r *ControlPlane) fetchInfrastructure(ctx context.Context, s *scope) error {
+	s.infrastructure, s.Templates = map[string]*unstructured.Unstructured{}, map[string]state.Template{}
+	for _, m := range s.Own() {
+		ref := m.Spec.InfrastructureRef
+		found, err := external.GetObjectFromContractVersionedRef(ctx, r.Client, ref, s.Object.Namespace)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("get the %s %s: %w", ref.Kind, ref.Name, err)
+		}
+		s.infrastructure[m.Name] = found
+		made := state.Template{
+			GroupKind: found.GetAnnotations()[clusterv1.TemplateClonedFromGroupKindAnnotation],
+			Name:      found.GetAnnotations()[clusterv1.TemplateClonedFromNameAnnotation],
+		}
+		if made.GroupKind != "" && made.Name != "" {
+			s.Templates[m.Name] = made
+		}
+	}
+	return nil
 }
 
 func machinesOf(ctx context.Context, reader client.Reader, cluster *clusterv1.Cluster) ([]clusterv1.Machine, error) {
@@ -132,8 +164,9 @@ func (r *ControlPlane) flow(ctx context.Context, s *scope) error {
 		{"kubeconfig", r.writeKubeconfig},
 		{"cluster's API", r.look}, // before anything is decided
 		{"hosts that are no Nodes", r.inventory},
-		{"members", r.members}, // before a host that needs them joins, and while one leaves
-		{"Machines", r.scale},  // before the endpoint is known: it may be that of the first host
+		{"members", r.members},              // before a host that needs them joins, and while one leaves
+		{"unhealthy Machines", r.remediate}, // before others are made or replaced
+		{"Machines", r.scale},               // before the endpoint is known: it may be that of the first host
 		{"hosts that leave", r.leave},
 		{"what reaches Machines in place", r.sync},
 		{"conditions of Machines", r.tellMachines},
@@ -156,5 +189,13 @@ func (r *ControlPlane) look(ctx context.Context, s *scope) error {
 
 func (s *scope) next() time.Duration {
 	s.describe()
-	return s.Next()
+	next := s.Next()
+	if s.wait == nil {
+		return next
+	}
+	next = time.Minute // we are told of an approval
+	if !s.wait.Until.IsZero() {
+		next = min(next, s.wait.Until.Sub(s.Now))
+	}
+	return next
 }

@@ -7,9 +7,11 @@
 //	controlplane.go  the flow: phases in order
 //	certificates.go  the certificate authorities
 //	kubeconfig.go    the administrator's kubeconfig
-//	scale.go         making Machines
+//	scale.go         making, replacing and changing Machines, one at a time
+//	remediate.go     replacing unhealthy Machines
 //	sync.go          what reaches Machines in place
 //	status.go        what is said of it
+//	rolling.go       what is said of changes on their way
 //	delete.go        the workers first, then the Machines
 package reconcilers
 

@@ -7,21 +7,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apiserver/pkg/storage/names"
+	"k8s.io/apimachinery/pkg/util/rand"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/controllers/external"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/desired"
-	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
 )
 
-// scale makes the Machine that is missing, or deletes the one that is too many.
+// scale makes, deletes or changes the one Machine whose turn it is.
 func (r *ControlPlane) scale(ctx context.Context, s *scope) error {
 	template, err := r.template(ctx, s)
 	if err != nil || template == nil {
@@ -38,32 +41,53 @@ func (r *ControlPlane) scale(ctx context.Context, s *scope) error {
 		s.blocked = "the cluster's data was on the Machines that are gone: delete the Cluster, or restore a backup into a new one"
 		return nil
 	}
-	if d := s.Scale(); !d.Create && d.Delete == nil {
-		s.blocked = d.Blocked
+	if s.Approved() {
+		delete(s.Object.Annotations, controlplanev1.ApprovedDisruptionAnnotation) // what it was for is done
+	}
+	if d := s.Decide(); !d.Create && d.Delete == nil && d.Follow == nil {
+		s.blocked, s.wait = d.Blocked, d.Wait
 		return nil
 	}
-	// The cache may not show yet the Machine that was made, or deleted, a moment ago.
+	// The cache may not show yet the Machine that was made, deleted or changed a moment ago.
 	if s.Machines, err = machinesOf(ctx, r.Reader, s.Cluster); err != nil {
 		return err
 	}
-	d := s.Scale()
-	s.blocked = d.Blocked
+	d := s.Decide()
+	s.blocked, s.wait = d.Blocked, d.Wait
 	switch {
 	case d.Create:
-		return r.create(ctx, s, template, d.Order)
+		return r.create(ctx, s, template, d)
 	case d.Delete != nil:
-		return r.remove(ctx, s, d.Delete)
+		return r.remove(ctx, s, d.Delete, d.Why)
+	case d.Follow != nil:
+		return r.follow(ctx, s, d.Follow, d.Why)
 	}
 	return nil
 }
 
 // remove deletes a Machine.
-func (r *ControlPlane) remove(ctx context.Context, s *scope, m *clusterv1.Machine) error {
+func (r *ControlPlane) remove(ctx context.Context, s *scope, m *clusterv1.Machine, why string) error {
 	if err := r.Client.Delete(ctx, m); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete the Machine %s: %w", m.Name, err)
 	}
-	ctrl.LoggerFrom(ctx).Info("Deleted a control plane Machine", "Machine", m.Name)
-	r.Events.Eventf(s.Object, m, corev1.EventTypeNormal, "MachineDeleted", "Scale", "deleted the Machine %s", m.Name)
+	ctrl.LoggerFrom(ctx).Info("Deleted a control plane Machine", "Machine", m.Name, "why", why)
+	r.Events.Eventf(s.Object, m, corev1.EventTypeNormal, "MachineDeleted", "Scale", "deleted the Machine %s: %s", m.Name, why)
+	return nil
+}
+
+// follow gives a Machine the declared version: its host follows.
+func (r *ControlPlane) follow(ctx context.Context, s *scope, m *clusterv1.Machine, why string) error {
+	before := m.DeepCopy()
+	m.Spec.Version = s.Object.Spec.Version
+	// What was decided of the Machine holds as long as it is what it was.
+	if err := r.Client.Patch(ctx, m, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("give the Machine %s the version %s: %w", m.Name, s.Object.Spec.Version, err)
+	}
+	if i := slices.IndexFunc(s.Machines, func(other clusterv1.Machine) bool { return other.UID == m.UID }); i >= 0 {
+		s.Machines[i] = *m
+	}
+	ctrl.LoggerFrom(ctx).Info("Gave a control plane Machine another version", "Machine", m.Name, "version", m.Spec.Version, "before", before.Spec.Version)
+	r.Events.Eventf(s.Object, m, corev1.EventTypeNormal, "MachineUpdated", "Rollout", "the host of the Machine %s follows in place: %s", m.Name, why)
 	return nil
 }
 
@@ -89,15 +113,27 @@ func (r *ControlPlane) template(ctx context.Context, s *scope) (*unstructured.Un
 	return found, nil
 }
 
+// randomLetters tell the names of Machines apart.
+const randomLetters = 5
+
 // create makes a Machine and what it consists of. If it cannot be completed, nothing of it is left.
-func (r *ControlPlane) create(ctx context.Context, s *scope, template *unstructured.Unstructured, order spec.Order) (err error) {
-	name := names.SimpleNameGenerator.GenerateName(s.Object.Name + "-")
+func (r *ControlPlane) create(ctx context.Context, s *scope, template *unstructured.Unstructured, d state.Decision) (err error) {
+	if err := r.discard(ctx, s, template); err != nil {
+		return err
+	}
+	name, err := s.Object.Spec.MachineNaming.Name(s.Cluster.Name, s.Object.Name, rand.String(randomLetters))
+	if err != nil {
+		return fmt.Errorf("spec.machineNaming.template: %w", err)
+	}
+	// An error does not say that the object was not made, such as when the process is told to end in between: so each is among
+	// those to delete before it is tried. The Machine goes first, that nobody looks for what it consists of, and the KubexmConfig
+	// last: by it discard finds the rest.
 	var made []client.Object
 	defer func() {
 		if err == nil {
 			return
 		}
-		for _, object := range made {
+		for _, object := range slices.Backward(made) {
 			if failed := r.Client.Delete(context.WithoutCancel(ctx), object); client.IgnoreNotFound(failed) != nil {
 				err = errors.Join(err, failed)
 			}
@@ -105,9 +141,15 @@ func (r *ControlPlane) create(ctx context.Context, s *scope, template *unstructu
 		r.Events.Eventf(s.Object, nil, corev1.EventTypeWarning, "MachineNotCreated", "Scale", "%v", err)
 	}()
 
+	config := desired.Config(s.ControlPlane, name, d.Order)
+	made = append(made, config)
+	if err := r.Client.Create(ctx, config); err != nil {
+		return fmt.Errorf("create the KubexmConfig %s: %w", name, err)
+	}
 	owner := desired.Owner(s.Object)
 	owner.Controller, owner.BlockOwnerDeletion = nil, nil
-	machine, ref, err := external.CreateFromTemplate(ctx, &external.CreateFromTemplateInput{
+	made = append(made, infrastructureMachine(template, name))
+	_, ref, err := external.CreateFromTemplate(ctx, &external.CreateFromTemplateInput{
 		Client: r.Client,
 		TemplateRef: &corev1.ObjectReference{
 			APIVersion: template.GetAPIVersion(), Kind: template.GetKind(), Namespace: template.GetNamespace(), Name: template.GetName(),
@@ -118,18 +160,31 @@ func (r *ControlPlane) create(ctx context.Context, s *scope, template *unstructu
 	if err != nil {
 		return fmt.Errorf("make an infrastructure machine from the %s %s: %w", template.GetKind(), template.GetName(), err)
 	}
-	made = append(made, machine)
-	config := desired.Config(s.ControlPlane, name, order)
-	if err := r.Client.Create(ctx, config); err != nil {
-		return fmt.Errorf("create the KubexmConfig %s: %w", name, err)
-	}
-	made = append(made, config)
 	m := desired.Machine(s.ControlPlane, name, ref)
+	if record := s.InProgress(); record != nil {
+		value, err := record.Annotation()
+		if err != nil {
+			return fmt.Errorf("record of the Machine %s: %w", record.Machine, err)
+		}
+		m.Annotations[controlplanev1.RemediationForAnnotation] = value
+	}
+	made = append(made, m)
 	if err := r.Client.Create(ctx, m); err != nil {
 		return fmt.Errorf("create the Machine %s: %w", name, err)
 	}
 	s.Machines = append(s.Machines, *m)
-	ctrl.LoggerFrom(ctx).Info("Created a control plane Machine", "Machine", name)
-	r.Events.Eventf(s.Object, m, corev1.EventTypeNormal, "MachineCreated", "Scale", "created the Machine %s", name)
+	delete(s.Object.Annotations, controlplanev1.RemediationInProgressAnnotation) // the new Machine has it
+	ctrl.LoggerFrom(ctx).Info("Created a control plane Machine", "Machine", name, "why", d.Why)
+	r.Events.Eventf(s.Object, m, corev1.EventTypeNormal, "MachineCreated", "Scale", "created the Machine %s: %s", name, d.Why)
 	return nil
+}
+
+// infrastructureMachine is what is made from a template under a name.
+func infrastructureMachine(template *unstructured.Unstructured, name string) *unstructured.Unstructured {
+	machine := &unstructured.Unstructured{}
+	machine.SetAPIVersion(template.GetAPIVersion())
+	machine.SetKind(strings.TrimSuffix(template.GetKind(), clusterv1.TemplateSuffix))
+	machine.SetNamespace(template.GetNamespace())
+	machine.SetName(name)
+	return machine
 }

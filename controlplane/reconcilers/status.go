@@ -4,7 +4,6 @@
 package reconcilers
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -26,7 +25,7 @@ var owned = []string{
 	controlplanev1.ControlPlaneComponentsHealthyCondition, controlplanev1.EtcdClusterHealthyCondition,
 	controlplanev1.MachinesReadyCondition, controlplanev1.MachinesUpToDateCondition, controlplanev1.RollingOutCondition,
 	controlplanev1.ScalingUpCondition, controlplanev1.ScalingDownCondition, controlplanev1.RemediatingCondition,
-	controlplanev1.DeletingCondition,
+	controlplanev1.DisruptionAllowedCondition, controlplanev1.DeletingCondition,
 }
 
 // describe writes the status. It may be called more than once.
@@ -52,10 +51,11 @@ func (s *scope) describe() {
 		s.setHealth()
 	}
 	s.setAvailable()
-	s.setScaling(len(own))
+	s.setScaling(own)
 	s.setMachines(own)
-	s.set(controlplanev1.RollingOutCondition, metav1.ConditionFalse, clusterv1.NotRollingOutReason, "")
-	s.set(controlplanev1.RemediatingCondition, metav1.ConditionFalse, clusterv1.NotRemediatingReason, "")
+	s.setRollingOut(own)
+	s.setDisruptionAllowed()
+	s.setRemediating(own)
 }
 
 func (s *scope) set(kind string, status metav1.ConditionStatus, reason, message string) {
@@ -180,31 +180,15 @@ func (s *scope) setAvailable() {
 	s.set(controlplanev1.AvailableCondition, metav1.ConditionTrue, controlplanev1.AvailableReason, "")
 }
 
-func (s *scope) setScaling(have int) {
-	want := s.Replicas()
-	up, down := metav1.ConditionFalse, metav1.ConditionFalse
-	upReason, downReason, message := clusterv1.NotScalingUpReason, clusterv1.NotScalingDownReason, ""
-	if have < want {
-		up, upReason = metav1.ConditionTrue, clusterv1.ScalingUpReason
-		message = fmt.Sprintf("%d of %d Machines exist", have, want)
-		if s.blocked != "" {
-			message += "; " + s.blocked
-		}
-	}
-	s.set(controlplanev1.ScalingUpCondition, up, upReason, message)
-	message = ""
-	if have > want {
-		down, downReason = metav1.ConditionTrue, clusterv1.ScalingDownReason
-		message = fmt.Sprintf("%d Machines exist, %d are wanted", have, want)
-	}
-	s.set(controlplanev1.ScalingDownCondition, down, downReason, message)
-}
-
 // setMachines sums up the Machines' own conditions.
 func (s *scope) setMachines(own []clusterv1.Machine) {
-	for kind, source := range map[string]string{
-		controlplanev1.MachinesReadyCondition:    clusterv1.MachineReadyCondition,
-		controlplanev1.MachinesUpToDateCondition: clusterv1.MachineUpToDateCondition,
+	for kind, of := range map[string]struct{ source, issues, unknown, info string }{
+		controlplanev1.MachinesReadyCondition: {
+			clusterv1.MachineReadyCondition, clusterv1.NotReadyReason, clusterv1.ReadyUnknownReason, clusterv1.ReadyReason,
+		},
+		controlplanev1.MachinesUpToDateCondition: {
+			clusterv1.MachineUpToDateCondition, clusterv1.NotUpToDateReason, clusterv1.UpToDateUnknownReason, clusterv1.UpToDateReason,
+		},
 	} {
 		if len(own) == 0 {
 			s.set(kind, metav1.ConditionTrue, clusterv1.NoReplicasReason, "")
@@ -214,7 +198,11 @@ func (s *scope) setMachines(own []clusterv1.Machine) {
 		for i := range own {
 			machines = append(machines, &own[i])
 		}
-		summed, err := conditions.NewAggregateCondition(machines, source, conditions.TargetConditionType(kind))
+		summed, err := conditions.NewAggregateCondition(machines, of.source, conditions.TargetConditionType(kind), conditions.CustomMergeStrategy{
+			MergeStrategy: conditions.DefaultMergeStrategy(conditions.ComputeReasonFunc(
+				conditions.GetDefaultComputeMergeReasonFunc(of.issues, of.unknown, of.info),
+			)),
+		})
 		if err != nil {
 			s.set(kind, metav1.ConditionUnknown, controlplanev1.InternalErrorReason, "see the manager's log")
 			continue

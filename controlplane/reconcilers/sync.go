@@ -8,12 +8,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/cluster-api/controllers/external"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/cluster-api/util/patch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -39,7 +38,7 @@ func (r *ControlPlane) sync(ctx context.Context, s *scope) error {
 		if err := r.syncConfig(ctx, s, m.Spec.Bootstrap.ConfigRef.Name); err != nil {
 			return err
 		}
-		if err := r.syncInfrastructure(ctx, s, m.Spec.InfrastructureRef); err != nil {
+		if err := r.syncInfrastructure(ctx, s, m.Name); err != nil {
 			return err
 		}
 	}
@@ -59,19 +58,16 @@ func (r *ControlPlane) syncConfig(ctx context.Context, s *scope, name string) er
 	return nil
 }
 
-func (r *ControlPlane) syncInfrastructure(ctx context.Context, s *scope, ref clusterv1.ContractVersionedObjectReference) error {
-	machine, err := external.GetObjectFromContractVersionedRef(ctx, r.Client, ref, s.Object.Namespace)
-	if apierrors.IsNotFound(err) {
+func (r *ControlPlane) syncInfrastructure(ctx context.Context, s *scope, name string) error {
+	machine, known := s.infrastructure[name]
+	if !known {
 		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("get the %s %s: %w", ref.Kind, ref.Name, err)
 	}
 	before := machine.DeepCopy()
 	machine.SetLabels(with(machine.GetLabels(), desired.Labels(s.ControlPlane)))
 	machine.SetAnnotations(with(machine.GetAnnotations(), desired.Annotations(s.ControlPlane)))
 	if err := r.patch(ctx, before, machine); err != nil {
-		return fmt.Errorf("update the %s %s: %w", ref.Kind, ref.Name, err)
+		return fmt.Errorf("update the %s %s: %w", machine.GetKind(), machine.GetName(), err)
 	}
 	return nil
 }
@@ -105,10 +101,7 @@ func (r *ControlPlane) tellMachines(ctx context.Context, s *scope) error {
 
 // tell sets a Machine's conditions, and returns their types.
 func (s *scope) tell(m *clusterv1.Machine) []string {
-	// Nothing that would need another Machine can be changed yet: see ValidateControlPlaneUpdate of the webhooks.
-	conditions.Set(m, metav1.Condition{
-		Type: clusterv1.MachineUpToDateCondition, Status: metav1.ConditionTrue, Reason: clusterv1.MachineUpToDateReason,
-	})
+	conditions.Set(m, s.upToDate(m))
 	told := []string{clusterv1.MachineUpToDateCondition}
 	seen := map[string]state.Component{}
 	if s.ControlPlane.Workload != nil {
@@ -132,6 +125,23 @@ func (s *scope) tell(m *clusterv1.Machine) []string {
 		told = append(told, kind)
 	}
 	return told
+}
+
+// upToDate is whether a Machine and its host are as declared. The message is a list, which RollingOut sums up.
+func (s *scope) upToDate(m *clusterv1.Machine) metav1.Condition {
+	condition := metav1.Condition{Type: clusterv1.MachineUpToDateCondition, Status: metav1.ConditionTrue, Reason: clusterv1.MachineUpToDateReason}
+	var differs []string
+	for _, change := range s.Changes(m) {
+		differs = append(differs, "* "+change.Text)
+	}
+	following := s.Following(m)
+	switch {
+	case len(differs) > 0:
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, clusterv1.MachineNotUpToDateReason, strings.Join(differs, "\n")
+	case following != "":
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, clusterv1.MachineUpToDateUpdatingReason, "* "+following
+	}
+	return condition
 }
 
 func with(a, b map[string]string) map[string]string {

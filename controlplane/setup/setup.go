@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,6 +36,8 @@ type Options struct {
 	Concurrency int
 	// Workload looks at clusters through their own APIs. If nil, by their kubeconfigs.
 	Workload reconcilers.Workload
+	// Clock is the one by which Machines age, and that maintenance windows are compared with; the system's if nil.
+	Clock clock.PassiveClock
 }
 
 // AddToScheme adds the kinds that the provider reads and writes.
@@ -53,6 +56,9 @@ func Reconcilers(_ context.Context, mgr ctrl.Manager, o Options) error {
 	if o.Workload == nil {
 		o.Workload = look
 	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
 	if err := ctrl.NewControllerManagedBy(mgr).
 		For(&controlplanev1.KubexmControlPlane{}).
 		Owns(&clusterv1.Machine{}).
@@ -61,7 +67,7 @@ func Reconcilers(_ context.Context, mgr ctrl.Manager, o Options) error {
 		WithOptions(controller.Options{MaxConcurrentReconciles: cmp.Or(o.Concurrency, 10)}).
 		Complete(&reconcilers.ControlPlane{
 			Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), WatchFilter: o.WatchFilter,
-			Events: mgr.GetEventRecorder("kubexmcontrolplane"), Workload: o.Workload,
+			Events: mgr.GetEventRecorder("kubexmcontrolplane"), Workload: o.Workload, Clock: o.Clock,
 		}); err != nil {
 		return fmt.Errorf("set up the controller of KubexmControlPlanes: %w", err)
 	}

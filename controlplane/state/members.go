@@ -58,21 +58,36 @@ func memberOf(config *bootstrapv1.KubexmConfig, role spec.Role) spec.Member {
 func byName(a, b spec.Member) int { return cmp.Compare(a.Name, b.Name) }
 
 // Server is the URL of the API for those outside of the cluster. Where each Node has a load balancer of its own, the endpoint is
-// the first host's address: when that host has left, it is another's.
+// the first host's address: when that host has left, or does not answer, it is another's.
 func (c *ControlPlane) Server() string {
 	endpoint, shared := c.Cluster.Spec.ControlPlaneEndpoint, c.Shared()
 	if e := shared.ControlPlaneEndpoint; e.IsLocal() && e.External == "" {
-		var addresses []string
-		for _, m := range c.Members() {
-			if m.Role == spec.RoleControlPlane {
-				addresses = append(addresses, m.Address)
-			}
-		}
-		if len(addresses) > 0 && !slices.Contains(addresses, endpoint.Host) {
+		if addresses := c.servers(); len(addresses) > 0 && !slices.Contains(addresses, endpoint.Host) {
 			endpoint.Host = addresses[0]
 		}
 	}
 	return "https://" + endpoint.String()
+}
+
+// servers are the addresses of hosts with an API server, by the hosts' names: of those that have joined, and that answered when they
+// were last tried to be reached, or of all if there are none. A host that is on its way in has no API server yet, and asks another
+// one to become a member.
+func (c *ControlPlane) servers() []string {
+	var answering, all []string
+	for _, m := range c.Members() {
+		if m.Role != spec.RoleControlPlane {
+			continue
+		}
+		all = append(all, m.Address)
+		i := slices.IndexFunc(c.Configs, func(config bootstrapv1.KubexmConfig) bool { return config.Status.Host.Name == m.Name })
+		if i >= 0 && c.Configs[i].Status.KubernetesVersion != "" && !conditions.IsFalse(&c.Configs[i], bootstrapv1.HostReachableCondition) {
+			answering = append(answering, m.Address)
+		}
+	}
+	if len(answering) == 0 {
+		return all
+	}
+	return answering
 }
 
 // InventoryConfig is the KubexmConfig of a host that is no Node, nil if there is none yet.

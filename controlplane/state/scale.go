@@ -9,111 +9,140 @@ import (
 	"slices"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/cluster-api/util/conditions"
 
-	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
-// Scaling is the next step towards the right number of Machines: at most one is made or deleted, and while anything of the
+// Decision is the next step towards the right Machines: at most one is made, deleted or changed, and while anything of the
 // control plane is not well, none. The zero value is nothing to do.
-type Scaling struct {
+type Decision struct {
 	// Create says to make a Machine, and Order what its host does.
 	Create bool
 	Order  spec.Order
 	// Delete is the Machine to delete.
 	Delete *clusterv1.Machine
+	// Follow is the Machine whose host is to follow the declared version in place.
+	Follow *clusterv1.Machine
+	// Why is the reason for what is to be done, in one line.
+	Why string
 	// Blocked is why what should be done is not done now.
 	Blocked string
+	// Wait is what it waits for, if that is all that stands in the way.
+	Wait *Wait
 }
 
-// Scale decides on it. A control plane that was initialized has its data on its hosts: when the last of them is gone, another
-// one would be another cluster under the same name.
-func (c *ControlPlane) Scale() Scaling {
-	own := c.Own()
-	switch want := c.Replicas(); {
-	case c.Lost(), len(own) == want:
-		return Scaling{}
+// Decide is the next step. A control plane that was initialized has its data on its hosts: when the last of them is gone,
+// another one would be another cluster under the same name.
+//
+// Machines that are missing come first, and those that are too many; then those are replaced that must be; then hosts follow.
+func (c *ControlPlane) Decide() Decision {
+	own, want := c.Own(), c.Replicas()
+	replace, follow := c.outdated()
+	most := want
+	if len(replace) > 0 {
+		most += c.maxSurge()
+	}
+	switch {
+	case c.Lost():
+		return Decision{}
 	case len(own) == 0:
-		return Scaling{Create: true, Order: spec.OrderFirst}
+		return Decision{Create: true, Order: spec.OrderFirst, Why: "the first of them"}
+	case !c.Initialized() && len(own) == 1 && own[0].Spec.Version != c.Object.Spec.Version && own[0].DeletionTimestamp.IsZero():
+		return Decision{Follow: &own[0], Why: "it has not begun the control plane yet"}
+	case len(own) < want && c.InProgress() != nil:
+		return c.succeed(c.InProgress().Machine)
 	case len(own) < want:
-		if why := c.Unsettled(nil); why != "" {
-			return Scaling{Blocked: why}
-		}
-		return Scaling{Create: true, Order: spec.OrderLater}
+		return c.add(fmt.Sprintf("there are %d of %d Machines", len(own), want))
+	case len(own) > most:
+		return c.drop(c.nextToLeave(own), fmt.Sprintf("there are %d Machines, and %d are wanted", len(own), want))
+	case len(replace) > 0:
+		return c.admit(c.replace(replace, len(own) < most), replace)
+	case len(follow) > 0:
+		return c.canary(c.follow(follow), follow)
 	}
-	leaves := c.nextToLeave()
-	if why := c.Unsettled(leaves); why != "" {
-		return Scaling{Blocked: why}
-	}
-	return Scaling{Delete: leaves}
+	return Decision{}
 }
 
-// Unsettled is why the control plane should not be changed now, "" if it may be: one act at a time, and only while all of it
-// works. What is wrong with except alone, a Machine that is about to go, does not count.
-func (c *ControlPlane) Unsettled(except *clusterv1.Machine) string {
-	if !c.Initialized() {
-		return "the first host has not begun the control plane yet"
+// add makes another Machine.
+func (c *ControlPlane) add(why string) Decision {
+	if blocked := c.Unsettled(nil); blocked != "" {
+		return Decision{Blocked: blocked}
 	}
-	for _, m := range c.Own() {
-		if !m.DeletionTimestamp.IsZero() {
-			return fmt.Sprintf("the Machine %s is being deleted", m.Name)
-		}
-	}
-	switch w := c.Workload; {
-	case w == nil:
-		return "the cluster has not been looked at yet"
-	case w.Err != nil:
-		return fmt.Sprintf("the cluster cannot be looked at: %v", w.Err)
-	}
-	for _, m := range c.Own() {
-		if except != nil && m.Name == except.Name {
-			continue
-		}
-		if !m.Status.NodeRef.IsDefined() {
-			return fmt.Sprintf("the Machine %s has no Node yet", m.Name)
-		}
-		if config := c.ConfigOf(&m); config != nil && !conditions.IsTrue(config, bootstrapv1.HostConvergedCondition) {
-			return fmt.Sprintf("the host of the Machine %s is not as planned yet: %s", m.Name,
-				conditions.GetMessage(config, bootstrapv1.HostConvergedCondition))
-		}
-		if config := c.ConfigOf(&m); config != nil && !config.Status.LastRun.StartTime.IsZero() && config.Status.LastRun.EndTime.IsZero() {
-			return fmt.Sprintf("the host of the Machine %s follows a change at present", m.Name)
-		}
-		parts, seen := c.Workload.Components[m.Name]
-		if !seen {
-			return fmt.Sprintf("nothing is known yet of the Machine %s", m.Name)
-		}
-		for _, part := range parts {
-			if part.Problem != "" {
-				return fmt.Sprintf("the Machine %s is not well: %s", m.Name, part.Problem)
-			}
-		}
-	}
-	return ""
+	return Decision{Create: true, Order: spec.OrderLater, Why: why}
 }
 
-// nextToLeave is the Machine that is deleted when there is one too many: one that the user has marked, then one that is not
-// well, then one of the failure domain that has most, the oldest first.
-func (c *ControlPlane) nextToLeave() *clusterv1.Machine {
-	own := c.Own()
+// succeed makes the successor of an unhealthy Machine. Others may be unhealthy, too, as long as the cluster lives on if the
+// successor is one of them: they are replaced after it.
+func (c *ControlPlane) succeed(machine string) Decision {
+	blocked := c.busy()
+	if blocked == "" {
+		if why := c.dies(c.Own(), 1); why != "" {
+			blocked = "if another Machine fails as it joins, " + why
+		}
+	}
+	if blocked != "" {
+		return Decision{Blocked: blocked}
+	}
+	return Decision{Create: true, Order: spec.OrderLater, Why: fmt.Sprintf("in the place of the unhealthy Machine %s", machine)}
+}
+
+// drop deletes a Machine. That it is not well itself does not keep it.
+func (c *ControlPlane) drop(m *clusterv1.Machine, why string) Decision {
+	if blocked := c.Unsettled(m); blocked != "" {
+		return Decision{Blocked: blocked}
+	}
+	return Decision{Delete: m, Why: why}
+}
+
+// replace makes a successor where there is room for one, and deletes one of the outdated Machines where there is not.
+func (c *ControlPlane) replace(outdated []clusterv1.Machine, room bool) Decision {
+	if blocked := cmp.Or(c.irreplaceable(), c.unready()); blocked != "" {
+		return Decision{Blocked: blocked}
+	}
+	if room {
+		return c.add(c.why(outdated))
+	}
+	leaves := c.nextToLeave(outdated)
+	return c.drop(leaves, c.why([]clusterv1.Machine{*leaves}))
+}
+
+// follow has one of the outdated Machines' hosts follow: one that is not well, or the oldest. What a host cannot get right is
+// mended by another version, perhaps, and the others are no worse for it.
+func (c *ControlPlane) follow(outdated []clusterv1.Machine) Decision {
+	next := &outdated[0]
+	if i := slices.IndexFunc(outdated, func(m clusterv1.Machine) bool { return c.Workload != nil && c.unsettled(&m) != "" }); i >= 0 {
+		next = &outdated[i]
+	}
+	if blocked := cmp.Or(c.unready(), c.Unsettled(next)); blocked != "" {
+		return Decision{Blocked: blocked}
+	}
+	return Decision{Follow: next, Why: c.why([]clusterv1.Machine{*next})}
+}
+
+// nextToLeave is the Machine of these that is deleted first: one that the user has marked, then one that is not well, then one
+// that is not up to date, then one of the failure domain that has most, the oldest first.
+func (c *ControlPlane) nextToLeave(of []clusterv1.Machine) *clusterv1.Machine {
 	count := map[string]int{}
-	for _, m := range own {
+	for _, m := range c.Own() {
 		count[m.Spec.FailureDomain]++
 	}
 	rank := func(m clusterv1.Machine) int {
-		if _, marked := m.Annotations[clusterv1.DeleteMachineAnnotation]; marked {
+		_, marked := m.Annotations[clusterv1.DeleteMachineAnnotation]
+		switch {
+		case marked:
 			return 0
-		}
-		if !m.Status.NodeRef.IsDefined() || c.ailing(&m) {
+		case !m.Status.NodeRef.IsDefined() || c.ailing(&m):
 			return 1
+		case len(c.Changes(&m)) > 0:
+			return 2
 		}
-		return 2
+		return 3
 	}
-	slices.SortStableFunc(own, func(a, b clusterv1.Machine) int {
+	of = slices.Clone(of)
+	slices.SortStableFunc(of, func(a, b clusterv1.Machine) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(count[b.Spec.FailureDomain], count[a.Spec.FailureDomain]))
 	})
-	return &own[0]
+	return &of[0]
 }
 
 func (c *ControlPlane) ailing(m *clusterv1.Machine) bool {

@@ -28,6 +28,10 @@ type ControlPlane struct {
 	Machines []clusterv1.Machine
 	// Configs are all of the Cluster's.
 	Configs []bootstrapv1.KubexmConfig
+	// Templates are what Machines' infrastructure machines were made from, by the Machines' names, as far as it is known.
+	Templates map[string]Template
+	// Now is when all of this was so.
+	Now time.Time
 	// Certificates is what is known of the Secrets with the certificate authorities: nil if all is well.
 	Certificates error
 	// Workload is what was seen through the cluster's own API, nil if it was not looked at.
@@ -109,12 +113,15 @@ func (c *ControlPlane) Lost() bool {
 	return c.Initialized() && len(c.Own()) == 0 && c.Object.DeletionTimestamp.IsZero()
 }
 
-// NextFailureDomain is that of the next Machine: of those for control planes the one with the fewest, or "" where the
-// infrastructure offers none.
+// NextFailureDomain is that of the next Machine: of those for control planes the one with the fewest Machines that are up to
+// date, then with the fewest at all, or "" where the infrastructure offers none.
 func (c *ControlPlane) NextFailureDomain() string {
-	count := map[string]int{}
+	current, all := map[string]int{}, map[string]int{}
 	for _, m := range c.Own() {
-		count[m.Spec.FailureDomain]++
+		all[m.Spec.FailureDomain]++
+		if len(c.Changes(&m)) == 0 && m.DeletionTimestamp.IsZero() {
+			current[m.Spec.FailureDomain]++
+		}
 	}
 	var offered []string
 	for _, d := range c.Cluster.Status.FailureDomains {
@@ -126,20 +133,23 @@ func (c *ControlPlane) NextFailureDomain() string {
 		return ""
 	}
 	return slices.MinFunc(offered, func(a, b string) int {
-		return cmp.Or(cmp.Compare(count[a], count[b]), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(current[a], current[b]), cmp.Compare(all[a], all[b]), cmp.Compare(a, b))
 	})
 }
 
-// Versions are the versions of Kubernetes that Machines have, the oldest first. What a kubelet says counts before what its
-// Machine asks for.
+// VersionOf is the version of Kubernetes that a Machine has. What its kubelet says counts before what the Machine asks for.
+func VersionOf(m *clusterv1.Machine) string {
+	if info := m.Status.NodeInfo; info != nil {
+		return cmp.Or(info.KubeletVersion, m.Spec.Version)
+	}
+	return m.Spec.Version
+}
+
+// Versions are the versions of Kubernetes that Machines have, the oldest first.
 func Versions(machines []clusterv1.Machine) []clusterv1.StatusVersion {
 	count := map[string]int32{}
 	for i := range machines {
-		v := machines[i].Spec.Version
-		if info := machines[i].Status.NodeInfo; info != nil {
-			v = cmp.Or(info.KubeletVersion, v)
-		}
-		if v != "" {
+		if v := VersionOf(&machines[i]); v != "" {
 			count[v]++
 		}
 	}
@@ -173,11 +183,20 @@ func Count(machines []clusterv1.Machine, condition string) int32 {
 
 // Next is when to look at the cluster again: soon while something is on its way.
 func (c *ControlPlane) Next() time.Duration {
-	switch {
-	case len(c.Own()) == 0:
+	if len(c.Own()) == 0 {
 		return 0
-	case !conditions.IsTrue(c.Object, controlplanev1.AvailableCondition):
-		return 5 * time.Second
+	}
+	if !conditions.IsTrue(c.Object, controlplanev1.AvailableCondition) ||
+		slices.ContainsFunc(c.Own(), func(m clusterv1.Machine) bool { return !m.DeletionTimestamp.IsZero() }) {
+		return soon
+	}
+	for _, kind := range []string{controlplanev1.RollingOutCondition, controlplanev1.ScalingUpCondition, controlplanev1.ScalingDownCondition, controlplanev1.RemediatingCondition} {
+		if conditions.IsTrue(c.Object, kind) {
+			return soon
+		}
 	}
 	return time.Minute
 }
+
+// soon is when what nobody reports may have changed, such as a Pod that is Ready now.
+const soon = 5 * time.Second

@@ -25,7 +25,9 @@ import (
 var born = metav1.NewTime(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
 
 func object() *controlplanev1.KubexmControlPlane {
-	return &controlplanev1.KubexmControlPlane{ObjectMeta: metav1.ObjectMeta{Name: "prod", UID: "1"}}
+	return &controlplanev1.KubexmControlPlane{
+		ObjectMeta: metav1.ObjectMeta{Name: "prod", UID: "1"}, Spec: controlplanev1.KubexmControlPlaneSpec{Version: "v1.36.3"},
+	}
 }
 
 // machine is a control plane Machine of object.
@@ -67,7 +69,7 @@ func ill(name string, others ...string) *state.Workload {
 	return w
 }
 
-func TestScale(t *testing.T) {
+func TestDecide(t *testing.T) {
 	initialized := func(c *controlplanev1.KubexmControlPlane) {
 		c.Status.Initialization.ControlPlaneInitialized = ptr.To(true)
 	}
@@ -127,7 +129,7 @@ func TestScale(t *testing.T) {
 				tc.change(s.Object)
 			}
 			got := ""
-			switch d := s.Scale(); {
+			switch d := s.Decide(); {
 			case d.Create && d.Order == spec.OrderFirst:
 				got = "first"
 			case d.Create:
@@ -249,6 +251,14 @@ func TestServer(t *testing.T) {
 		c.Status.Host = bootstrapv1.HostStatus{Name: name, Address: address}
 		return c
 	}
+	hasJoined := func(c bootstrapv1.KubexmConfig) bootstrapv1.KubexmConfig {
+		c.Status.KubernetesVersion = "v1.36.3"
+		return c
+	}
+	lost := func(c bootstrapv1.KubexmConfig) bootstrapv1.KubexmConfig {
+		conditions.Set(&c, metav1.Condition{Type: bootstrapv1.HostReachableCondition, Status: metav1.ConditionFalse, Reason: bootstrapv1.UnreachableReason})
+		return c
+	}
 	local := func(c *controlplanev1.KubexmControlPlane) {
 		c.Spec.Cluster.ControlPlaneEndpoint.Internal = spec.LoadBalancerHAProxy
 	}
@@ -261,10 +271,24 @@ func TestServer(t *testing.T) {
 		"before any host is known": {change: local, want: "https://10.0.0.1:6443"},
 		"the first host's":         {configs: []bootstrapv1.KubexmConfig{config("a", "10.0.0.1")}, change: local, want: "https://10.0.0.1:6443"},
 		"the first host has left":  {configs: []bootstrapv1.KubexmConfig{config("a", "10.0.0.2")}, change: local, want: "https://10.0.0.2:6443"},
+		"the first host does not answer": {
+			configs: []bootstrapv1.KubexmConfig{lost(hasJoined(config("a", "10.0.0.1"))), hasJoined(config("b", "10.0.0.2"))}, change: local, want: "https://10.0.0.2:6443",
+		},
+		"no host answers": {
+			configs: []bootstrapv1.KubexmConfig{lost(hasJoined(config("a", "10.0.0.1"))), lost(hasJoined(config("b", "10.0.0.2")))}, change: local, want: "https://10.0.0.1:6443",
+		},
+		"the first host comes back": {
+			configs: []bootstrapv1.KubexmConfig{config("b", "10.0.0.1"), hasJoined(config("a", "10.0.0.2"))}, change: local, want: "https://10.0.0.2:6443",
+		},
+		"the first host has come back": {
+			configs: []bootstrapv1.KubexmConfig{hasJoined(config("b", "10.0.0.1")), hasJoined(config("a", "10.0.0.2"))}, change: local, want: "https://10.0.0.1:6443",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := &state.ControlPlane{Object: object(), Configs: tc.configs, Machines: []clusterv1.Machine{machine("a", joined)}, Cluster: &clusterv1.Cluster{}}
-			c.Machines[0].Spec.Bootstrap.ConfigRef.Name = "a"
+			c := &state.ControlPlane{Object: object(), Configs: tc.configs, Machines: []clusterv1.Machine{machine("a", joined), machine("b", joined)}, Cluster: &clusterv1.Cluster{}}
+			for i := range c.Machines {
+				c.Machines[i].Spec.Bootstrap.ConfigRef.Name = c.Machines[i].Name
+			}
 			c.Cluster.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: "10.0.0.1", Port: 6443}
 			if tc.change != nil {
 				tc.change(c.Object)

@@ -27,13 +27,19 @@ var controlPlane = admission.Kind[*controlplanev1.KubexmControlPlane]{
 }
 
 // DefaultControlPlane fills replicas, and writes the version as Cluster API compares it, with a v. The defaults of
-// spec.cluster and spec.node are not written: some of them follow from the Cluster, which is not known here.
+// spec.cluster and spec.node are not written: some of them follow from the Cluster, which is not known here. But who runs
+// etcd is, when the object is created: hosts could not follow another default.
 func DefaultControlPlane(c *controlplanev1.KubexmControlPlane) {
 	if c.Spec.Replicas == nil {
 		c.Spec.Replicas = ptr.To[int32](1)
 	}
 	if c.Spec.Version != "" && !strings.HasPrefix(c.Spec.Version, "v") {
 		c.Spec.Version = "v" + c.Spec.Version
+	}
+	if c.UID == "" { // it is created now
+		shared := c.Spec.Cluster.DeepCopy()
+		shared.Default()
+		c.Spec.Cluster.Etcd.Type = shared.Etcd.Type
 	}
 }
 
@@ -47,25 +53,21 @@ func ValidateControlPlane(c *controlplanev1.KubexmControlPlane) field.ErrorList 
 	machines := path.Child("machineTemplate")
 	errs = append(errs, c.Spec.MachineTemplate.ObjectMeta.Validate(machines.Child("metadata"))...)
 	errs = append(errs, validateTaints(c.Spec.MachineTemplate.Spec.Taints, machines.Child("spec", "taints"))...)
-	if !c.Spec.Rollout.After.IsZero() {
-		errs = append(errs, field.Forbidden(path.Child("rollout", "after"),
-			"is not supported yet by this version of kubexm: remove it"))
-	}
+	errs = append(errs, validateRollout(&c.Spec.Rollout, ptr.To(ptr.Deref(c.Spec.Replicas, 1)), &c.Spec.Cluster, path.Child("rollout"))...)
+	errs = append(errs, validateNaming(c.Spec.MachineNaming, path.Child("machineNaming"))...)
 	return append(errs, validateHosts(&c.Spec.Cluster, &c.Spec.Node, path)...)
 }
 
-// ValidateControlPlaneUpdate refuses the changes that a running cluster cannot follow, or that this version of kubexm
-// cannot make.
+// ValidateControlPlaneUpdate refuses the changes that a running cluster cannot follow.
 func ValidateControlPlaneUpdate(old, updated *controlplanev1.KubexmControlPlane) field.ErrorList {
 	path := field.NewPath("spec")
 	var errs field.ErrorList
-	if was, is := old.Spec.Version, updated.Spec.Version; was != is {
-		errs = append(errs, field.Invalid(path.Child("version"), is, fmt.Sprintf(
-			"this version of kubexm cannot change the version of a cluster yet: set it back to %s", was)))
-	}
-	if was, is := old.Spec.MachineTemplate.Spec.InfrastructureRef, updated.Spec.MachineTemplate.Spec.InfrastructureRef; was != is {
-		errs = append(errs, field.Forbidden(path.Child("machineTemplate", "spec", "infrastructureRef"), fmt.Sprintf(
-			"would replace Machines, which this version of kubexm cannot do yet: set it back to the %s %s", was.Kind, was.Name)))
+	// Before there is a cluster, nothing is lost by another version.
+	if ptr.Deref(old.Status.Initialization.ControlPlaneInitialized, false) {
+		errs = append(errs, validateVersionChange(old.Spec.Version, updated.Spec.Version, old.Status.Versions, path.Child("version"))...)
+		if len(errs) == 0 {
+			errs = append(errs, validateReplaceable(old, updated, path)...)
+		}
 	}
 	return append(errs, spec.ValidateUpdate(&old.Spec.Cluster, &updated.Spec.Cluster, path.Child("cluster"))...)
 }

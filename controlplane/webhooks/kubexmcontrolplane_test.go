@@ -47,8 +47,21 @@ func TestDefault(t *testing.T) {
 	if len(c.Spec.Cluster.Network.PodCIDRs) != 0 {
 		t.Errorf("a default that the Cluster may say otherwise was written: %v", c.Spec.Cluster.Network.PodCIDRs)
 	}
+	if got := c.Spec.Cluster.Etcd.Type; got != spec.EtcdKubexm {
+		t.Errorf("of an object that is created, the type of etcd that is written is %q", got)
+	}
 	if errs := ValidateControlPlane(c); len(errs) != 0 {
 		t.Errorf("the defaults are refused: %v", errs)
+	}
+}
+
+// TestDefaultOfOld writes into an object that exists nothing that was not decided when it was created.
+func TestDefaultOfOld(t *testing.T) {
+	c := controlPlaneWith(nil)
+	c.UID = "1"
+	DefaultControlPlane(c)
+	if got := c.Spec.Cluster.Etcd.Type; got != "" {
+		t.Errorf("the type of etcd became %s", got)
 	}
 }
 
@@ -73,7 +86,6 @@ func TestValidate(t *testing.T) {
 			s.Cluster.Etcd = spec.Etcd{Type: spec.EtcdExternal, External: spec.ExternalEtcd{Endpoints: []string{"http://10.9.0.1:2379"}}}
 		}},
 		"no replicas": {func(s *controlplanev1.KubexmControlPlaneSpec) { s.Replicas = ptr.To[int32](0) }, []string{"spec.replicas"}},
-		"a rollout":   {func(s *controlplanev1.KubexmControlPlaneSpec) { s.Rollout.After = metav1.Now() }, []string{"spec.rollout.after"}},
 		"a bad label": {
 			func(s *controlplanev1.KubexmControlPlaneSpec) {
 				s.MachineTemplate.ObjectMeta.Labels = map[string]string{"a b": "c"}
@@ -104,11 +116,9 @@ func TestValidateUpdate(t *testing.T) {
 		change func(*controlplanev1.KubexmControlPlaneSpec)
 		want   []string
 	}{
-		"an API server's flag": {
-			func(s *controlplanev1.KubexmControlPlaneSpec) {
-				s.Cluster.Kubernetes.APIServer.ExtraArgs = []spec.Arg{{Name: "v", Value: "3"}}
-			}, []string{"spec.cluster.kubernetes.apiServer"},
-		},
+		"an API server's flag": {change: func(s *controlplanev1.KubexmControlPlaneSpec) {
+			s.Cluster.Kubernetes.APIServer.ExtraArgs = []spec.Arg{{Name: "v", Value: "3"}}
+		}},
 		"a sysctl": {change: func(s *controlplanev1.KubexmControlPlaneSpec) {
 			s.Cluster.System.Sysctls = []spec.Sysctl{{Name: "vm.swappiness", Value: "0"}}
 		}},
@@ -118,14 +128,6 @@ func TestValidateUpdate(t *testing.T) {
 		"a default, written out": {change: func(s *controlplanev1.KubexmControlPlaneSpec) {
 			s.Cluster.Default()
 		}},
-		"the version": {
-			func(s *controlplanev1.KubexmControlPlaneSpec) { s.Version = "v1.36.4" }, []string{"spec.version"},
-		},
-		"the template": {
-			func(s *controlplanev1.KubexmControlPlaneSpec) {
-				s.MachineTemplate.Spec.InfrastructureRef.Name = "other"
-			}, []string{"spec.machineTemplate.spec.infrastructureRef"},
-		},
 		"the pod network": {
 			func(s *controlplanev1.KubexmControlPlaneSpec) {
 				s.Cluster.Network.PodCIDRs = []string{"10.8.0.0/16"}
@@ -168,8 +170,12 @@ func TestValidateTemplate(t *testing.T) {
 	template.Spec.Template.Spec.Cluster.Network.PodCIDRs = []string{"10.0.0.0/33"}
 	template.Spec.Template.Spec.Node.NodeLabels = map[string]string{"a b": "c"}
 	template.Spec.Template.Spec.MachineTemplate.ObjectMeta.Labels = map[string]string{"a b": "c"}
+	template.Spec.Template.Spec.Rollout.Before.CertificatesExpiryDays = 3
+	template.Spec.Template.Spec.MachineNaming.Template = "always the same"
 	want := []string{
 		"spec.template.spec.machineTemplate.metadata.labels",
+		"spec.template.spec.rollout.before.certificatesExpiryDays",
+		"spec.template.spec.machineNaming.template",
 		"spec.template.spec.cluster.network.podCIDRs[0]",
 		"spec.template.spec.node.nodeLabels[a b]",
 	}

@@ -27,5 +27,7 @@ func ValidateControlPlaneTemplate(t *controlplanev1.KubexmControlPlaneTemplate) 
 	machines := path.Child("spec", "machineTemplate")
 	errs = append(errs, template.Spec.MachineTemplate.ObjectMeta.Validate(machines.Child("metadata"))...)
 	errs = append(errs, validateTaints(template.Spec.MachineTemplate.Spec.Taints, machines.Child("spec", "taints"))...)
+	errs = append(errs, validateRollout(&template.Spec.Rollout, nil, &template.Spec.Cluster, path.Child("spec", "rollout"))...)
+	errs = append(errs, validateNaming(template.Spec.MachineNaming, path.Child("spec", "machineNaming"))...)
 	return append(errs, validateHosts(&template.Spec.Cluster, &template.Spec.Node, path.Child("spec"))...)
 }

@@ -115,12 +115,13 @@ func TestLookAtUnits(t *testing.T) {
 }
 
 func TestLook(t *testing.T) {
+	pod := func(c *state.ControlPlane) { c.Object.Spec.Cluster.Etcd.Type = spec.EtcdKubeadm }
 	w := look(t, serve(t, map[string]string{
 		configMap:                   `{"kind":"ConfigMap","apiVersion":"v1"}`,
 		pods + "kube-apiserver-cp1": ready,
 		pods + "kube-scheduler-cp1": ready,
 		pods + "etcd-cp1":           `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"etcd-cp1"},"status":{"phase":"Pending"}}`,
-	}))
+	}), pod)
 	want := map[string][]state.Component{"m": {
 		{Condition: state.APIServerPodHealthy},
 		{Condition: state.ControllerManagerPodHealthy, Problem: "the Pod kube-controller-manager-cp1 does not exist"},

@@ -22,7 +22,7 @@ var apis = []string{"bootstrap/api/...", "controlplane/api/...", "exp/infrastruc
 // need data, such as references to secrets; layers_test.go sees that they make no steps.
 var engine = []string{
 	"pkg/step", "pkg/pipeline/...", "pkg/engine/...", "pkg/plan/...", "pkg/graph/...", "pkg/event/...", "pkg/preflight/...",
-	"pkg/host/...", "pkg/artifact/...", "pkg/kube/...", "pkg/pki/...", "pkg/spec/...", "pkg/secret/...",
+	"pkg/host/...", "pkg/certificate/...", "pkg/artifact/...", "pkg/kube/...", "pkg/pki/...", "pkg/spec/...", "pkg/secret/...",
 }
 
 // rules is the order of the house: pipeline → module → task → step → host, never back and never across a layer. The
@@ -36,6 +36,7 @@ var rules = []rule{
 	{"pkg/pki/...", []string{"pkg/secret"}},
 	{"pkg/spec/...", []string{"pkg/secret"}},
 	{"pkg/host/...", []string{"pkg/secret"}},
+	{"pkg/certificate/...", []string{"pkg/host"}},
 	{"pkg/preflight/...", []string{"pkg/host", "pkg/spec", "pkg/artifact"}},
 	{"pkg/step/...", []string{"pkg/host", "pkg/artifact", "pkg/pki", "pkg/graph", "pkg/spec", "pkg/secret"}},
 	{"pkg/plan/...", []string{"pkg/step", "pkg/graph", "pkg/host", "pkg/secret", "pkg/artifact"}},
@@ -56,6 +57,9 @@ var rules = []rule{
 	{"exp/infrastructure/...", []string{"exp/infrastructure/...", "pkg/spec", "internal/..."}},
 	{"bootstrap/...", slices.Concat(engine, apis, []string{"bootstrap/...", "internal/..."})},
 	{"controlplane/...", slices.Concat(engine, apis, []string{"controlplane/...", "internal/..."})},
+	{"exp/inplace/...", slices.Concat(apis, []string{"pkg/spec"})},
+	// What hosts follow is asked where it is decided.
+	{"exp/runtimeextension/...", slices.Concat(apis, []string{"bootstrap/webhooks", "exp/infrastructure/webhooks", "exp/inplace", "pkg/spec"})},
 	{"exp/embedded/...", slices.Concat(engine, apis, []string{
 		"bootstrap/setup", "controlplane/setup", "exp/infrastructure/setup", "exp/embedded/...", "config/...", "internal/...",
 	})},

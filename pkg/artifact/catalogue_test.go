@@ -76,7 +76,7 @@ func TestCatalogueVersions(t *testing.T) {
 	if !errors.As(err, &unknown) {
 		t.Fatalf("Release of an unknown version: %v", err)
 	}
-	if want := "there are no artifacts for kubernetes v1.99.0; known versions: v1.36.3"; err.Error() != want {
+	if want := "there are no artifacts for kubernetes v1.99.0; known versions: v1.36.3, v1.35.4"; err.Error() != want {
 		t.Errorf("got %q, want %q", err, want)
 	}
 	if _, err := c.Recipe("etcd", "v9.9.9", "amd64"); !errors.As(err, &unknown) || unknown.Component != "etcd" {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
-	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 )
@@ -67,7 +66,7 @@ func (c *check) hosts(ctx context.Context) []Failure {
 	durations := make(map[string]time.Duration)
 	failures := c.each(ctx, c.plan.Hosts, func(ctx context.Context, name string) outcome {
 		m := c.machines[name]
-		out := m.contact(ctx, host.Query{}, atOnce())
+		out := m.contact(ctx, m.query(0, len(m.nodes)), atOnce())
 		m.leave(ctx, true)
 		mu.Lock()
 		durations[name] = out.duration

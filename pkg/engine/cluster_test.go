@@ -45,6 +45,36 @@ func (c *cluster) Healthy(context.Context) error {
 
 func (c *cluster) NodeReady(context.Context, string) error { return nil }
 
+func (c *cluster) NetworkReady(context.Context, string, string, string) error { return nil }
+
+func (c *cluster) NodeVersion(context.Context, string, string) error { return nil }
+
+func (c *cluster) DrainNode(_ context.Context, name string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.calls = append(c.calls, "drain "+name)
+	return c.fails()
+}
+
+func (c *cluster) NodeHeld(context.Context, string) (bool, error) { return false, nil }
+
+func (c *cluster) ReleaseNode(_ context.Context, name string, _ []string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.calls = append(c.calls, "release "+name)
+	return c.fails()
+}
+
+// fails is what the next change of the cluster comes to.
+func (c *cluster) fails() error {
+	if len(c.applyErr) == 0 {
+		return nil
+	}
+	err := c.applyErr[0]
+	c.applyErr = c.applyErr[1:]
+	return err
+}
+
 func (c *cluster) WorkloadReady(context.Context, string, string, string) error { return nil }
 
 func (c *cluster) Differs(_ context.Context, manifest []byte) ([]string, error) {

@@ -22,4 +22,8 @@
 //
 // Steps on the controller (gates) run only when somebody needs them: those that make nothing always, those that make outputs
 // when a node that differs takes them. A join token is not made for a host that has joined.
+//
+// On failure, what is done stays or is put back, as Options.Policy says. A host whose programs in use are being replaced
+// (step.Changeover) must not stay half way: it is put back to where that began, whatever the policy and over how many runs it
+// took, and its Node is uncordoned. A run that is stopped from outside, or killed, is gone on with by the next.
 package engine

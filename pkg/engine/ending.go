@@ -4,6 +4,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 )
 
 // fail records the failure of a node for good, and holds back the rest of its host.
@@ -90,6 +92,9 @@ func (s *scheduler) leave(h *hostRun) {
 	if f := h.failure; f != nil && f.Step != "" && s.o.Policy == UndoTask && s.ctx.Err() == nil {
 		undo = &host.Scope{Run: s.id, Task: f.Module + "/" + f.Task}
 	}
+	if since := s.changeover(h); since != "" {
+		undo = &host.Scope{Since: since}
+	}
 	s.close(h, undo)
 }
 
@@ -103,6 +108,9 @@ func (s *scheduler) part() {
 		if s.stopping && h.m.began && s.ctx.Err() == nil {
 			undo = &host.Scope{Run: s.id}
 		}
+		if since := s.changeover(h); since != "" {
+			undo = &host.Scope{Since: since}
+		}
 		s.close(h, undo)
 	}
 }
@@ -110,9 +118,10 @@ func (s *scheduler) part() {
 // close undoes what the scope names, if there is one, and ends session and connection.
 func (s *scheduler) close(h *hostRun, undo *host.Scope) {
 	h.parted = true
-	if !h.m.began {
+	if undo != nil && undo.Since == "" && !h.m.began {
 		undo = nil
 	}
+	h.putBack = undo != nil && undo.Since != ""
 	if h.m.conn == nil && undo == nil {
 		s.closed(h, nil, 0, nil)
 		return
@@ -141,6 +150,9 @@ func (s *scheduler) closed(h *hostRun, undone *host.Scope, restored int, err err
 		h.report.Duration = s.o.Clock.Since(h.start)
 	}
 	f := h.failure
+	if f == nil && h.putBack {
+		f = s.heldBackBy(h)
+	}
 	if err != nil && f == nil {
 		f = s.failure(h.m.name, outcome{err: err})
 		s.failures = append(s.failures, f)
@@ -149,6 +161,8 @@ func (s *scheduler) closed(h *hostRun, undone *host.Scope, restored int, err err
 	case f == nil:
 	case err != nil:
 		f.Left = s.redact.text("What this run changed could not all be put back: " + message(err))
+	case h.putBack:
+		f.Left = fmt.Sprintf("Host %s was put back to what it was before its programs were replaced (%s).", h.m.name, plural(restored, "change"))
 	case undone != nil && undone.Task != "":
 		f.Left = fmt.Sprintf("What this run changed for task %s was put back (%s).", f.Task, plural(restored, "change"))
 	case undone != nil:
@@ -158,17 +172,43 @@ func (s *scheduler) closed(h *hostRun, undone *host.Scope, restored int, err err
 	}
 }
 
-// rollBackGates has steps on the controller put back what they did, the last first, as far as the policy says so.
+// changeover is the run in which the changeover began that is under way on h, if h is not to be left in it: something failed,
+// here or in a gate that h waits for. It is "" where nothing is to be put back. A run that was stopped from outside goes on
+// later.
+func (s *scheduler) changeover(h *hostRun) (since string) {
+	cut := slices.ContainsFunc(h.nodes, func(i int) bool { return s.nodes[i].root != "" })
+	if !cut || s.ctx.Err() != nil {
+		return ""
+	}
+	for _, n := range h.m.nodes {
+		if c, ok := step.ChangeoverOf(n.Step); ok && c.UnderWay(h.m.facts) {
+			return cmp.Or(h.m.facts.Journal[n.ID].Run, s.id)
+		}
+	}
+	return ""
+}
+
+// heldBackBy is the failure elsewhere that held h back, nil if there is none.
+func (s *scheduler) heldBackBy(h *hostRun) *Failure {
+	for _, i := range h.nodes {
+		for _, f := range s.failures {
+			if s.nodes[i].root == f.root() {
+				return f
+			}
+		}
+	}
+	return nil
+}
+
+// rollBackGates has steps on the controller put back what they did, the last first, as far as the policy says so. It comes
+// after the hosts: their API servers may be among what was put back.
 func (s *scheduler) rollBackGates() {
-	if len(s.failures) == 0 || s.o.Policy == Stop || s.ctx.Err() != nil {
+	if len(s.failures) == 0 || s.ctx.Err() != nil {
 		return
 	}
 	for _, i := range slices.Backward(s.gates) {
 		n := s.g.Node(i).Value
-		inTask := slices.ContainsFunc(s.failures, func(f *Failure) bool {
-			return f.Host == "" && f.Module == n.Module && f.Task == n.Task
-		})
-		if st := s.nodes[i].status; st != changed && st != failed || s.o.Policy == UndoTask && !inTask {
+		if !s.rollsBack(i) {
 			continue
 		}
 		if err := s.rollBack(n); err != nil {
@@ -179,16 +219,46 @@ func (s *scheduler) rollBackGates() {
 	}
 }
 
+// rollsBack reports whether gate i is to put back what it did: where the policy says so, and whatever it says, a drain for a
+// host that was put back, or that the drain itself held back.
+func (s *scheduler) rollsBack(i int) bool {
+	n, ran := s.g.Node(i).Value, s.nodes[i].status == changed || s.nodes[i].status == failed
+	if step.Drains(n.Step) {
+		for _, d := range s.g.Downstream(i) {
+			if h := s.nodes[d].host; h != nil && (h.putBack || ran && s.nodes[d].root != "") {
+				return true
+			}
+		}
+	}
+	switch s.o.Policy {
+	case UndoAll:
+		return ran
+	case UndoTask:
+		return ran && slices.ContainsFunc(s.failures, func(f *Failure) bool {
+			return f.Host == "" && f.Module == n.Module && f.Task == n.Task
+		})
+	}
+	return false
+}
+
 func (s *scheduler) rollBack(n plan.Node) error {
 	ctx, cancel := context.WithTimeout(s.ctx, timeout(n.Meta()))
 	defer cancel()
-	return guard(func() error {
-		rt, err := s.gateRuntime(ctx, n, &outputs{})
-		if err != nil {
+	for lost := 1; ; lost++ {
+		err := guard(func() error {
+			rt, err := s.gateRuntime(ctx, n, &outputs{})
+			if err != nil {
+				return err
+			}
+			return n.Step.Rollback(ctx, rt)
+		})
+		if !unanswered(err) || lost >= s.o.Redial.Attempts {
 			return err
 		}
-		return n.Step.Rollback(ctx, rt)
-	})
+		if !s.pause(ctx, s.delay(s.o.Redial, lost)) {
+			return err
+		}
+	}
 }
 
 // reportOn counts.

@@ -65,6 +65,22 @@ func TestSlowHostHoldsNobody(t *testing.T) {
 	}
 }
 
+// What a run that was killed brings to its end, while the next one waits for the host, is not done once more.
+func TestOrphanIsNotRepeated(t *testing.T) {
+	before, m := newMemory("n1"), newMemory("n1")
+	p := mustPlan(t, "n1 os/files: /a /b")
+	if _, err := engine.New(options(map[string]*memory{"n1": before}, &cluster{}, nil)).Run(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	m.orphan = func() { m.files["/a"] = before.files["/a"] }
+	if _, err := engine.New(options(map[string]*memory{"n1": m}, &cluster{}, nil)).Run(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	if slices.Contains(m.calls, "file /a") || !slices.Contains(m.calls, "file /b") {
+		t.Errorf("the calls are %v", m.calls)
+	}
+}
+
 func TestHostsAtOnce(t *testing.T) {
 	const limit, all = 3, 12
 	hosts, text := memories(), &strings.Builder{}
@@ -290,6 +306,58 @@ func TestLook(t *testing.T) {
 	var ee *engine.Error
 	if !errors.As(err, &ee) || len(ee.Failures) != 1 || ee.Failures[0].Host != "n3" {
 		t.Errorf("got %v, want the failure of n3 alone", err)
+	}
+}
+
+// TestAlso: what is asked beside the steps is answered as it is after the last change, and costs no exchange.
+func TestAlso(t *testing.T) {
+	const three, waits = "n1 os/files: /a /b /c", "n1 os/files: /a /b<t /c\ngate g/g: api>t"
+	for name, test := range map[string]struct {
+		plan string
+		// has are the files that are there, and spoils the change that comes last of those that change what is asked for.
+		has    []string
+		spoils string
+	}{
+		"as planned":              {three, []string{"/a", "/b", "/c"}, ""},
+		"all differ":              {three, nil, "/c"},
+		"the first differs":       {three, []string{"/b", "/c"}, "/a"},
+		"the second differs":      {three, []string{"/a", "/c"}, "/b"},
+		"the last differs":        {three, []string{"/a", "/b"}, "/c"},
+		"the first, then a gate":  {waits, []string{"/c"}, "/a"},
+		"the second, after it":    {waits, []string{"/a", "/c"}, "/b"},
+		"a gate between and more": {waits, nil, "/c"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run := func(also host.Query, how func(*engine.Engine, *plan.Plan) (engine.Report, error)) engine.HostReport {
+				m := newMemory("n1")
+				m.files["/asked"] = "before"
+				for _, file := range test.has {
+					m.files[file] = file
+				}
+				m.also[test.spoils] = "/asked"
+				o := options(map[string]*memory{"n1": m}, &cluster{}, nil)
+				o.Also = also
+				r, err := how(engine.New(o), mustPlan(t, test.plan))
+				if err != nil {
+					t.Fatal(err)
+				}
+				seen, asked := r.Hosts[0].Facts.Paths["/asked"]
+				if asked == also.Empty() || asked && seen.Digest != digestOf(m.files["/asked"]) {
+					t.Errorf("the file is %q, and was asked for: %v, and not seen as it is", m.files["/asked"], asked)
+				}
+				return r.Hosts[0]
+			}
+			also := host.Query{Paths: []host.PathQuery{{Path: "/asked", Digest: true}}}
+			for _, how := range []func(*engine.Engine, *plan.Plan) (engine.Report, error){
+				func(e *engine.Engine, p *plan.Plan) (engine.Report, error) { return e.Run(t.Context(), p) },
+				func(e *engine.Engine, p *plan.Plan) (engine.Report, error) { return e.Check(t.Context(), p) },
+			} {
+				without, with := run(host.Query{}, how), run(also, how)
+				if with.Exchanges != without.Exchanges {
+					t.Errorf("%d exchanges, and %d without it", with.Exchanges, without.Exchanges)
+				}
+			}
+		})
 	}
 }
 

@@ -71,6 +71,10 @@ func (w *worker) gate(ctx context.Context, n plan.Node) outcome {
 // manifest changes, and etcd elects a leader now and then. As with hosts, that is no failure of the step.
 func unanswered(err error) bool {
 	var op *net.OpError
+	var network net.Error // such as a handshake that a server which has just started does not get round to
+	if errors.As(err, &network) && network.Timeout() && !errors.Is(err, context.DeadlineExceeded) {
+		return true
+	}
 	return errors.As(err, &op) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		apierrors.IsServerTimeout(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err)
 }

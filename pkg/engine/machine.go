@@ -41,12 +41,9 @@ type finding struct {
 
 func (f finding) done() bool { return f.err == nil && len(f.diff) == 0 }
 
-// contact dials the host and looks at it for the first time, all of its nodes in one exchange, or at q when it has none.
+// contact dials the host, looks at it for the first time, and judges its nodes, if it has any, all from that one exchange.
 func (m *machine) contact(ctx context.Context, q host.Query, redial step.Retry) outcome {
 	start := m.o.Clock.Now()
-	for _, n := range m.nodes {
-		q.Merge(n.Step.Observe())
-	}
 	out := m.persist(ctx, event.Event{Host: m.name}, redial, func() error {
 		start = m.o.Clock.Now()
 		return m.see(ctx, q)
@@ -194,11 +191,15 @@ func (m *machine) bound(at int) int {
 	return at
 }
 
-// query merges what the positions from at up to, not including, end want to know.
+// query merges what the positions from at up to, not including, end want to know, and Options.Also when it is the last that is asked
+// of the host, as far as can be told: what comes after another change is asked again with that.
 func (m *machine) query(at, end int) host.Query {
 	var q host.Query
 	for _, n := range m.nodes[at:end] {
 		q.Merge(n.Step.Observe())
+	}
+	if end == len(m.nodes) {
+		q.Merge(m.o.Also)
 	}
 	return q
 }
@@ -281,22 +282,25 @@ func (m *machine) attempt(ctx context.Context, at int, again bool) error {
 func (m *machine) once(ctx context.Context, at int, again bool) error {
 	n := m.nodes[at]
 	if again {
-		if err := m.look(ctx, at); err != nil {
+		if done, err := m.isSo(ctx, at); done || err != nil {
 			return err
-		}
-		if m.found[at].done() {
-			m.values.publish(n.Meta().Makes, nil)
-			return nil
 		}
 	}
 	if err := m.found[at].err; err != nil && !errors.Is(err, step.ErrUnknown) {
 		return err // before the host is locked for nothing
 	}
+	had := m.session != nil
 	if err := m.dial(ctx); err != nil {
 		return err
 	}
 	if err := m.begin(ctx); err != nil {
 		return err
+	}
+	if !had && m.session.Waited() {
+		// Of a run that was killed: it may have been this very step's.
+		if done, err := m.isSo(ctx, at); done || err != nil {
+			return err
+		}
 	}
 	var made outputs
 	rt := m.runtime(n, m.view(at), &made)
@@ -322,6 +326,15 @@ func (m *machine) once(ctx context.Context, at int, again bool) error {
 		return &Unmet{Diff: f.diff}
 	}
 	return made.publish(m.values)
+}
+
+// isSo looks whether the node at a position is as it should be by now.
+func (m *machine) isSo(ctx context.Context, at int) (bool, error) {
+	if err := m.look(ctx, at); err != nil || !m.found[at].done() {
+		return false, err
+	}
+	m.values.publish(m.nodes[at].Meta().Makes, nil)
+	return true, nil
 }
 
 // undo puts back what the scope names, over a new connection if need be, telling of each change, and returns how many

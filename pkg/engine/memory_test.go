@@ -34,6 +34,8 @@ type memory struct {
 	// hold, when it is there, is waited for by every act.
 	hold    chan struct{}
 	reached chan struct{}
+	// orphan is what an act of a cut connection does before a session begins.
+	orphan func()
 	// acting is called when an act begins.
 	acting func()
 	// stream is called with Act.Progress by commands that stream.
@@ -127,13 +129,15 @@ func (c *connection) see(q host.Query) *host.Facts {
 		}
 		f.Paths[p.Path] = host.Path{}
 		if ok {
-			sum := sha256.Sum256([]byte(text))
-			f.Paths[p.Path] = host.Path{
-				Exists: true, Mode: 0o644, Owner: "root", Group: "root", Digest: "sha256:" + hex.EncodeToString(sum[:]),
-			}
+			f.Paths[p.Path] = host.Path{Exists: true, Mode: 0o644, Owner: "root", Group: "root", Digest: digestOf(text)}
 		}
 	}
 	return f
+}
+
+func digestOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
 func (c *connection) Begin(ctx context.Context, r host.Run) (host.Session, error) {
@@ -146,13 +150,21 @@ func (c *connection) Begin(ctx context.Context, r host.Run) (host.Session, error
 		return nil, &host.Error{Kind: host.KindLocked, Host: c.name, Message: "locked by " + c.holder}
 	}
 	c.holder, c.holds = r.Holder, true
-	return &session{c, r}, nil
+	s := &session{connection: c, run: r, waited: c.orphan != nil}
+	if s.waited {
+		c.orphan()
+		c.orphan = nil
+	}
+	return s, nil
 }
 
 type session struct {
 	*connection
-	run host.Run
+	run    host.Run
+	waited bool
 }
+
+func (s *session) Waited() bool { return s.waited }
 
 func (s *session) Stage(context.Context, []host.Blob) error { return nil }
 
@@ -185,12 +197,17 @@ func (s *session) Do(ctx context.Context, a host.Act) (*host.Facts, error) {
 		switch c := change.(type) {
 		case host.File:
 			s.write(a, c.Path, string(c.Content.Reveal()))
-		case host.Command: // "touch" makes a file
-			if c.StdinStream {
+		case host.Command: // "touch" makes a file, and a changeover is known by one
+			switch {
+			case c.StdinStream:
 				s.stream(a.Progress)
-				break
+			case c.Title == "begin the changeover":
+				s.write(a, c.Argv[5], "kept")
+			case c.Title == "end the changeover":
+				delete(s.files, c.Argv[2])
+			default:
+				s.write(a, c.Argv[1], "touched")
 			}
-			s.write(a, c.Argv[1], "touched")
 		default:
 			panic(fmt.Sprintf("memory does not know %T", c))
 		}
@@ -224,8 +241,9 @@ func (s *session) Undo(_ context.Context, scope host.Scope, report func(host.Und
 	}
 	var errs []error
 	s.undo = slices.DeleteFunc(s.undo, func(e entry) bool { return e.path == "" })
+	since := max(0, slices.IndexFunc(s.undo, func(e entry) bool { return e.run == scope.Since }))
 	for i, e := range slices.Backward(s.undo) {
-		if scope.Run != "" && scope.Run != e.run || scope.Task != "" && scope.Task != e.task || scope.Node != "" && scope.Node != e.node {
+		if i < since || scope.Run != "" && scope.Run != e.run || scope.Task != "" && scope.Task != e.task || scope.Node != "" && scope.Node != e.node {
 			continue
 		}
 		err := s.call("undo " + e.path)

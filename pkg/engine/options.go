@@ -46,6 +46,9 @@ type Options struct {
 	HostsAtOnce int
 	// Slots are shared with other engines whose hosts count for the same limits of steps; the zero value are slots of this one.
 	Slots Slots
+	// Also is asked of every host in a run or a check, in the exchanges in which its steps are judged: the facts of the report
+	// (HostReport.Facts) have the answers, as they were after the last change. It costs no exchange of its own.
+	Also host.Query
 	// Admit is asked, when a host was looked at for the first time in a run or a check, whether its plan may be run there:
 	// an error refuses the host before anything is changed on it (preflight found a problem; the plan was made from facts
 	// that do not hold any more). It is called concurrently for several hosts. May be nil.

@@ -11,7 +11,6 @@ import (
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/graph"
-	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
 )
 
@@ -85,6 +84,7 @@ type hostRun struct {
 	dialled, busy, holds bool
 	left                 bool // none of its nodes is to be run any more
 	parted               bool // its session and connection are closed
+	putBack              bool // its changeover was undone
 	failure              *Failure
 	start                time.Time
 	report               HostReport
@@ -101,8 +101,8 @@ func (e *Engine) run(ctx context.Context, p *plan.Plan, reader event.Reader) (Re
 	s.tell(event.Event{Type: event.RunStarted, Message: p.Intent, Total: int64(len(s.nodes))})
 	s.loop(s.progress)
 	s.endGates()
-	s.rollBackGates()
 	s.loop(s.part)
+	s.rollBackGates()
 	report := s.reportOn(start)
 	err := s.error()
 	t := report.Total()
@@ -274,7 +274,7 @@ func (s *scheduler) advance(h *hostRun) {
 func (s *scheduler) contact(h *hostRun) {
 	h.dialled, h.busy, h.start = true, true, s.o.Clock.Now()
 	s.work(func() func() {
-		out := h.m.contact(s.ctx, host.Query{}, s.o.Redial)
+		out := h.m.contact(s.ctx, h.m.query(0, len(h.m.nodes)), s.o.Redial)
 		return func() {
 			h.busy = false
 			if out.err != nil {

@@ -5,6 +5,8 @@ package engine_test
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
@@ -41,13 +43,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 //	  /a@2                 on at most two hosts at once
 //	  /a$                  with the secret s/k in its content; /a$x with sx/k, which is not there
 //	  swap                 what the host in memory panics at
-//	  api>t token>t apply:x<t    gates
+//	  begin:/p=x<t         the changeover that /p=x ends, on a host that has /node; end<t>u  its end
+//	  api>t token>t apply:x<t drain:n>t    gates
 //	host <name> [files=/a;/b=x] [spoils=/a:/b] [holder=]    a new host
 //	fault <host> op=<op> [skip=] [times=] kind= [text=]     see memory
 //	cluster [unhealthy=n] [fail=n] [restarts] [panic] [absent]
 //	run|check [policy=] [at-once=]     events per host in their order, then the report or the error
 //	undo <hosts>
-//	show <host>            what is on the host, and the calls since the last show
+//	show <host>|cluster    what is on the host, and the calls since the last show
 func TestTranscripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		w := &world{hosts: map[string]*memory{}, cluster: &cluster{}}
@@ -113,6 +116,11 @@ func (w *world) command(t *testing.T, d *datadriven.TestData) string {
 		r, err := e.Undo(context.Background(), engine.Undo{Intent: "ResetNode", Cluster: "test", Hosts: names})
 		return told.String() + reportText(r) + errorText(err)
 	case "show":
+		if d.HasArg("cluster") {
+			calls := strings.Join(w.cluster.calls, ", ")
+			w.cluster.calls = nil
+			return "calls: " + calls + "\n"
+		}
 		m := w.hosts[d.CmdArgs[0].Key]
 		text := m.String() + "calls: " + strings.Join(m.calls, ", ") + "\n"
 		m.calls = nil
@@ -348,6 +356,17 @@ func parseStep(text string) step.Step {
 	switch {
 	case name == "swap":
 		return step.New(about, step.SwapOff{})
+	case kind == "begin":
+		sum := sha256.Sum256([]byte(content))
+		about.Name, about.Takes = "begin", after
+		return step.New(about, step.Changeover{
+			Programs: []step.Program{{Path: title, Digest: "sha256:" + hex.EncodeToString(sum[:])}}, InUse: "/node", Dir: "/under",
+		})
+	case kind == "end":
+		about.Makes = []string{makes}
+		return step.New(about, step.ChangeoverEnd{Dir: "/under", After: after})
+	case kind == "drain":
+		return step.New(about, step.Drain{Node: title, Output: makes})
 	case kind == "api":
 		about.Takes = after
 		return step.New(about, step.Await{For: "api", Output: makes})

@@ -65,6 +65,18 @@ func of(t event.Type, n plan.Node) event.Event {
 	return event.Event{Type: t, Module: n.Module, Task: n.Task, Step: n.Name, Node: n.ID, Host: n.Host}
 }
 
+// pause waits for d, whether the run stops or not; false means that ctx has ended.
+func (w *worker) pause(ctx context.Context, d time.Duration) bool {
+	t := w.o.Clock.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C():
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}
+
 // sleep waits for d; false means that the run has no use for another attempt.
 func (w *worker) sleep(ctx context.Context, d time.Duration) bool {
 	t := w.o.Clock.NewTimer(d)

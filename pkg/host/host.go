@@ -46,6 +46,10 @@ type Run struct {
 
 // Session is the right to change a host. It is used by one goroutine at a time.
 type Session interface {
+	// Waited reports whether, before the lock was taken, an act of a connection that was cut had to come to its end: what was
+	// seen of the host until then may not be so any more.
+	Waited() bool
+
 	// Stage makes content present in the host's staging area so that File changes can name it by digest. Content whose
 	// digest is staged already is not sent again; the rest goes as one stream, compressed where it pays, and
 	// is verified on the far side before it counts.
@@ -101,6 +105,8 @@ type Act struct {
 type Scope struct {
 	// Run, Task, Node narrow the scope when not empty; all empty means everything.
 	Run, Task, Node string
+	// Since narrows it to what was done from the first entry of this run on, in whichever runs. A run that has none was never.
+	Since string
 }
 
 // Undone is one entry restored by Undo.

@@ -92,6 +92,7 @@ func TestErrorsNameTheServerOnce(t *testing.T) {
 	calls := map[string]func(context.Context) error{
 		"Healthy":       c.Healthy,
 		"NodeReady":     func(ctx context.Context) error { return c.NodeReady(ctx, "n1") },
+		"NetworkReady":  func(ctx context.Context) error { return c.NetworkReady(ctx, "kube-flannel", "kube-flannel-ds", "n1") },
 		"WorkloadReady": func(ctx context.Context) error { return c.WorkloadReady(ctx, "Deployment", "kube-system", "coredns") },
 		"Differs":       func(ctx context.Context) error { _, err := c.Differs(ctx, manifest); return err },
 		"Apply":         func(ctx context.Context) error { return c.Apply(ctx, manifest) },

@@ -49,12 +49,8 @@ func (c *Cluster) Drain(ctx context.Context, name string, o DrainOptions) error 
 		ctx, cancel = context.WithTimeoutCause(ctx, o.Timeout, fmt.Errorf("not empty after %s", o.Timeout))
 		defer cancel()
 	}
-	h := &drain.Helper{
-		Ctx: ctx, Client: c.typed, Force: o.Force, Timeout: o.Timeout, GracePeriodSeconds: -1,
-		IgnoreAllDaemonSets: true, DeleteEmptyDirData: true,
-		EvictErrorRetryDelay: 2 * time.Second,
-		Out:                  io.Discard, ErrOut: io.Discard,
-	}
+	h := c.drainer(ctx)
+	h.Force, h.Timeout = o.Force, o.Timeout
 	if o.GracePeriod > 0 {
 		h.GracePeriodSeconds = int(max(o.GracePeriod/time.Second, 1))
 	}
@@ -72,4 +68,13 @@ func (c *Cluster) Drain(ctx context.Context, name string, o DrainOptions) error 
 		return c.fail(err, "draining Node %s", name)
 	}
 	return nil
+}
+
+// drainer evicts as Drain says.
+func (c *Cluster) drainer(ctx context.Context) *drain.Helper {
+	return &drain.Helper{
+		Ctx: ctx, Client: c.typed, GracePeriodSeconds: -1, IgnoreAllDaemonSets: true, DeleteEmptyDirData: true,
+		EvictErrorRetryDelay: 2 * time.Second,
+		Out:                  io.Discard, ErrOut: io.Discard,
+	}
 }

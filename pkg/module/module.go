@@ -22,9 +22,9 @@ func OS(in task.Inputs) plan.Module {
 	return m
 }
 
-// Runtime installs the container runtime and fills it.
+// Runtime installs the container runtime and fills it. It is the first of what a Node runs.
 func Runtime(in task.Inputs) plan.Module {
-	return plan.Module{Name: "runtime", Tasks: []plan.Task{task.Containerd(in), task.CNI(in), task.Images(in)}}
+	return plan.Module{Name: "runtime", Tasks: []plan.Task{task.Upgrade(in), task.Containerd(in), task.CNI(in), task.Images(in)}}
 }
 
 // BeforeEtcd is what must be there, or be known, before the host's etcd or its API server.
@@ -45,17 +45,11 @@ func Etcd(in task.Inputs) plan.Module {
 	if e := in.Target.Cluster.Etcd; e.Type == spec.EtcdKubexm && (e.IsStacked() || in.Target.Host.Role == spec.RoleEtcd) {
 		m.Tasks = append(m.Tasks, task.Etcd(in))
 	}
-	if in.Target.Host.Role == spec.RoleControlPlane && needsClient(in) {
+	// The way to a static pod comes after the kubelet.
+	if in.Target.Host.Role == spec.RoleControlPlane && in.Target.Cluster.Etcd.Type != spec.EtcdKubeadm {
 		m.Tasks = append(m.Tasks, task.EtcdClient(in))
 	}
 	return m
-}
-
-// needsClient reports whether the API server's way to etcd is made here: that to a static pod comes after the kubelet, and an
-// etcd without TLS needs nothing.
-func needsClient(in task.Inputs) bool {
-	e := in.Target.Cluster.Etcd
-	return e.Type == spec.EtcdKubexm || e.Type == spec.EtcdExternal && e.External.IsSecure()
 }
 
 // EtcdCare keeps etcd's members and databases in order.
@@ -97,7 +91,7 @@ func ControlPlane(in task.Inputs) plan.Module {
 	default:
 		m.Tasks = append(m.Tasks, task.KubeadmControlPlane(in))
 	}
-	m.Tasks = append(m.Tasks, task.UserAfter(in))
+	m.Tasks = append(m.Tasks, task.Installed(in), task.Upgraded(in), task.UserAfter(in))
 	return m
 }
 
@@ -117,7 +111,7 @@ func Worker(in task.Inputs) plan.Module {
 	} else {
 		m.Tasks = append(m.Tasks, task.KubeadmWorker(in))
 	}
-	m.Tasks = append(m.Tasks, task.UserAfter(in))
+	m.Tasks = append(m.Tasks, task.Installed(in), task.Upgraded(in), task.UserAfter(in))
 	return m
 }
 
@@ -140,14 +134,28 @@ func BootstrapToken(in task.Inputs) plan.Module {
 	return m
 }
 
-// Network gives the cluster names and connects its pods.
-func Network(in task.Inputs) plan.Module {
-	return plan.Module{Name: "network", Tasks: []plan.Task{task.DNS(in), task.Flannel(in)}}
+// KubeadmConfig tells the cluster what joins its control plane, where kubeadm asks for that.
+func KubeadmConfig(in task.Inputs) plan.Module {
+	m := plan.Module{Name: "kubernetes"}
+	if !isBinary(in) {
+		m.Tasks = []plan.Task{task.KubeadmConfig(in)}
+	}
+	return m
 }
 
-// NodeReady waits until the host's Node is Ready.
+// Network gives the cluster names and connects its pods.
+func Network(in task.Inputs) plan.Module {
+	m := plan.Module{Name: "network", Tasks: []plan.Task{task.DNS(in)}}
+	if !isBinary(in) {
+		m.Tasks = append(m.Tasks, task.KubeProxy(in))
+	}
+	m.Tasks = append(m.Tasks, task.Flannel(in))
+	return m
+}
+
+// NodeReady waits until the host's Node is Ready. Where its programs were replaced, it is in use again after that.
 func NodeReady(in task.Inputs) plan.Module {
-	return plan.Module{Name: "kubernetes", Tasks: []plan.Task{task.NodeReady(in)}}
+	return plan.Module{Name: "kubernetes", Tasks: []plan.Task{task.Drain(in), task.Verify(in), task.NodeReady(in)}}
 }
 
 func isBinary(in task.Inputs) bool { return in.Target.Cluster.Kubernetes.Type == spec.KubernetesKubexm }

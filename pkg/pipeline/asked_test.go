@@ -26,6 +26,7 @@ import (
 
 // hookedAndLimited has hooks and limits of several kinds.
 func hookedAndLimited(t *spec.Target) {
+	t.Cluster.Etcd.Type = spec.EtcdKubeadm
 	t.Cluster.Hooks = []spec.Hook{
 		{Name: "data-disk", Task: "containerd", When: spec.HookBefore, Commands: []string{"mkfs /dev/sdb\nmount /dev/sdb /data", "df /data"}},
 		{Name: "proxy", Task: "containerd", When: spec.HookBefore, Commands: []string{"true"}},
@@ -160,8 +161,10 @@ func TestTasksAreKnown(t *testing.T) {
 				at.where = spec.OnRequest
 			case n.Host == plan.Controller:
 				at.where = spec.OnController
-				if task, ofHost := strings.CutPrefix(at.task, "ready-"); ofHost {
-					at.task, name = "ready", strings.TrimSuffix(name, "-"+task)
+				for _, task := range []string{"drain", "ready", "verify"} {
+					if host, ofHost := strings.CutPrefix(at.task, task+"-"); ofHost {
+						at.task, name = task, strings.TrimSuffix(name, "-"+host)
+					}
 				}
 			}
 			if found[at] == nil {

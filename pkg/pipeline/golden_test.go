@@ -68,7 +68,7 @@ func custom(t *spec.Target) {
 	c.Kubernetes.Kubelet.ExtraArgs = []spec.Arg{{Name: "v", Value: "4"}}
 	c.Kubernetes.Proxy = spec.Proxy{Mode: spec.ProxyNFTables, Masquerade: spec.MasqueradeAll}
 	c.Kubernetes.FeatureGates = []spec.FeatureGate{{Name: "InPlacePodVerticalScaling", State: spec.FeatureDisabled}}
-	c.Etcd.DataDir = "/data/etcd"
+	c.Etcd = spec.Etcd{Type: spec.EtcdKubeadm, DataDir: "/data/etcd"}
 	c.ContainerRuntime.DataDir = "/data/containerd"
 	c.ContainerRuntime.Registries = spec.Registries{
 		Mirrors:  []spec.Mirror{{Registry: "docker.io", Endpoints: []string{"https://mirror.prod.example:5000"}}},

@@ -8,6 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apimachinery/pkg/util/version"
+
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/module"
@@ -23,6 +26,9 @@ type Node struct {
 	// System is what was last seen of it. Plans depend on it: its architecture, whether it is a container, its name
 	// servers. See Stale.
 	System host.System
+	// Was is the version of Kubernetes that the host was last brought to, and APIServers the oldest that the cluster's API
+	// servers have; "" where that is not known. What cannot follow from there is refused.
+	Was, APIServers string
 }
 
 // Stale reports whether a plan that was made with the facts in was is out of date now that seen was observed. Callers
@@ -52,6 +58,7 @@ func JoinControlPlane(n Node, b *artifact.Bundle) (*plan.Plan, error) {
 		module.ExternalEtcd(in),
 		module.API(in),
 		module.BootstrapToken(in),
+		module.KubeadmConfig(in),
 		module.Network(in),
 	)
 	joinControlPlane(p, in)
@@ -123,6 +130,9 @@ func CreateCluster(name string, nodes []Node, b *artifact.Bundle) (*plan.Plan, e
 	controlPlane(p, hosts.first)
 	if joining := slices.Concat(hosts.later, hosts.workers); len(joining) > 0 {
 		p.gate(joining[0], module.BootstrapToken(joining[0]))
+	}
+	if len(hosts.later) > 0 {
+		p.gate(hosts.later[0], module.KubeadmConfig(hosts.later[0]))
 	}
 	for _, in := range hosts.later {
 		joinControlPlane(p, in)
@@ -228,11 +238,37 @@ func inputs(n Node, b *artifact.Bundle, role spec.Role, order spec.Order) (task.
 	case n.Target.Order != order:
 		return task.Inputs{}, fmt.Errorf("host %s: its order is %q; this plan is for the order %q", h.Name, n.Target.Order, order)
 	}
+	if err := n.follows(); err != nil {
+		return task.Inputs{}, fmt.Errorf("host %s: %w", n.Target.Host.Name, err)
+	}
 	in, err := task.NewInputs(n.Target, n.System, b)
 	if err != nil {
 		return in, fmt.Errorf("host %s: %w", n.Target.Host.Name, err)
 	}
 	return in, nil
+}
+
+// follows refuses a version of Kubernetes that the host cannot be brought to from the one that it has, or that is newer than the
+// API servers which a worker's kubelet speaks to.
+func (n *Node) follows() error {
+	wanted := n.Target.KubernetesVersion
+	if n.Was != "" {
+		if errs := spec.ValidateUpgrade(n.Was, wanted, field.NewPath("kubernetesVersion")); len(errs) > 0 {
+			return errs.ToAggregate()
+		}
+	}
+	if n.APIServers == "" || n.Target.Host.Role != spec.RoleWorker {
+		return nil
+	}
+	oldest, err := version.ParseSemantic(n.APIServers)
+	if err != nil {
+		return fmt.Errorf("the version of the API servers: %w", err)
+	}
+	if kubelet, err := version.ParseSemantic(wanted); err == nil && oldest.LessThan(kubelet) {
+		return fmt.Errorf("kubernetesVersion: %s is newer than an API server of the cluster, which is %s: a kubelet must not be; "+
+			"upgrade the control plane first", wanted, n.APIServers)
+	}
+	return nil
 }
 
 func controlPlane(p layout, in task.Inputs) {

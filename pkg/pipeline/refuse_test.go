@@ -47,6 +47,21 @@ func TestRefuses(t *testing.T) {
 		{"a name twice", func() (*plan.Plan, error) {
 			return pipeline.CreateCluster("prod", []pipeline.Node{control("n1"), worker("n1")}, b)
 		}, []string{"n1/os/system/system/swap is there twice"}},
+		{"a version before the one that the host has", func() (*plan.Plan, error) {
+			n := worker("w1")
+			n.Was = "v1.36.4"
+			return pipeline.JoinWorker(n, b)
+		}, []string{"host w1", "kubernetesVersion", "cannot be downgraded", "v1.36.4"}},
+		{"a minor version that is skipped", func() (*plan.Plan, error) {
+			n := control("cp1")
+			n.Was = "v1.34.9"
+			return pipeline.CreateControlPlane(n, b)
+		}, []string{"host cp1", "kubernetesVersion", "no minor version may be skipped", "v1.35"}},
+		{"a kubelet that is newer than an API server", func() (*plan.Plan, error) {
+			n := worker("w1")
+			n.Was, n.APIServers = "v1.35.4", "v1.35.4"
+			return pipeline.JoinWorker(n, b)
+		}, []string{"host w1", "v1.36.3 is newer than an API server of the cluster, which is v1.35.4", "upgrade the control plane first"}},
 		{"no endpoint", func() (*plan.Plan, error) {
 			return pipeline.JoinWorker(worker("w1", func(t *spec.Target) { t.Cluster.ControlPlaneEndpoint = spec.ControlPlaneEndpoint{} }), b)
 		}, []string{"host w1", "cluster.controlPlaneEndpoint", "give the address"}},
@@ -124,5 +139,19 @@ func TestNoTokenWithoutWorkers(t *testing.T) {
 		if id := p.Graph().Node(i).ID; strings.Contains(id, "token") {
 			t.Errorf("node %s has nobody to be for", id)
 		}
+	}
+}
+
+// What is refused to some is allowed to others: a control plane host goes first.
+func TestFollows(t *testing.T) {
+	b := bundle(t)
+	cp, w := node("cp1", "192.168.0.11", spec.RoleControlPlane, machine), node("w1", "192.168.0.21", spec.RoleWorker, machine)
+	cp.Was, cp.APIServers = "v1.35.4", "v1.35.4"
+	if _, err := pipeline.CreateControlPlane(cp, b); err != nil {
+		t.Error(err)
+	}
+	w.Was, w.APIServers = "v1.35.4", "v1.36.3"
+	if _, err := pipeline.JoinWorker(w, b); err != nil {
+		t.Error(err)
 	}
 }

@@ -58,6 +58,41 @@ func TestRenewCertificates(t *testing.T) {
 	golden(t, "renew.golden", text.String())
 }
 
+// TestRenewalsAreAllThatPlansMake: whose a certificate on a host is is told by what is renewed there, so none may be made that is not.
+func TestRenewalsAreAllThatPlansMake(t *testing.T) {
+	b := bundle(t)
+	for _, way := range ways {
+		for _, etcd := range etcds {
+			nodes := members(t, way, etcd.set, endpoints[0].set)
+			p, err := pipeline.CreateCluster("prod", nodes, b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			made := map[string]bool{}
+			for i := range p.Graph().Len() {
+				n := p.Graph().Node(i).Value
+				for _, c := range step.Certificates(n.Step) {
+					made[n.Host+" "+c.Path] = true
+				}
+			}
+			renewals, err := pipeline.Renewals(targetsOf(nodes), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range renewals {
+				if key := r.Host + " " + r.Path; !made[key] && way != spec.KubernetesKubeadm {
+					t.Errorf("%s with etcd %s: %s is renewed, and nothing makes it", way, etcd.name, key)
+				} else {
+					delete(made, key)
+				}
+			}
+			if len(made) > 0 {
+				t.Errorf("%s with etcd %s: nothing renews %v", way, etcd.name, slices.Sorted(maps.Keys(made)))
+			}
+		}
+	}
+}
+
 func TestRenewSomeCertificates(t *testing.T) {
 	targets := targetsOf(members(t, spec.KubernetesKubexm, etcds[2].set, endpoints[0].set))
 	p, err := pipeline.RenewCertificates("prod", targets, []string{"etcd-member", "kubelet"}, asked)

@@ -102,15 +102,6 @@ func CACertHash(cert []byte) (string, error) {
 	return "sha256:" + hex.EncodeToString(sum[:]), nil
 }
 
-// Expiry returns when the first certificate ends.
-func Expiry(cert []byte) (time.Time, error) {
-	c, err := first(cert)
-	if err != nil {
-		return time.Time{}, err
-	}
-	return c.NotAfter, nil
-}
-
 // Bundle returns the certificates of all bundles (PEM), each once, in order: what is to be trusted while one CA takes
 // over from another.
 func Bundle(bundles ...[]byte) ([]byte, error) {

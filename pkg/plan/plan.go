@@ -18,6 +18,7 @@ import (
 	"strings"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/graph"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 )
 
@@ -75,19 +76,17 @@ func (n Node) Meta() step.Meta {
 // Graph returns the compiled graph of p.
 func (p *Plan) Graph() *graph.Graph[Node] { return p.graph }
 
-// Certificates are the files of the certificates that p makes on a host, in the order in which it does.
-func (p *Plan) Certificates(hostName string) []string {
-	var paths []string
+// Changeover says of a host that was seen whether programs which p replaces are in use there, and whether they are being replaced
+// already.
+func (p *Plan) Changeover(hostName string, seen *host.Facts) (inUse, underWay bool) {
 	for i := range p.graph.Len() {
-		n := p.graph.Node(i).Value
-		if n.Host != hostName {
-			continue
-		}
-		for _, made := range step.Certificates(n.Step) {
-			paths = append(paths, made.Path)
+		if n := p.graph.Node(i).Value; n.Host == hostName && seen != nil {
+			if c, ok := step.ChangeoverOf(n.Step); ok {
+				inUse, underWay = inUse || seen.Paths[c.InUse].Exists, underWay || c.UnderWay(seen)
+			}
 		}
 	}
-	return paths
+	return inUse, underWay
 }
 
 // Task is one component's one goal on one host: dedicated steps in order.

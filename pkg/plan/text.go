@@ -84,7 +84,23 @@ func describe(s step.Step) []string {
 	case step.Import:
 		var lines []string
 		for _, m := range s.Images {
-			lines = append(lines, fmt.Sprintf("image %s %s", m.Ref, short(m.Digest)))
+			line := fmt.Sprintf("image %s %s", m.Ref, short(m.Digest))
+			if m.As != "" {
+				line += " as " + m.As
+			}
+			lines = append(lines, line)
+		}
+		return lines
+	case step.Changeover:
+		lines := []string{fmt.Sprintf("if %s exists and a program differs, keep in %s until the end:", s.InUse, s.Dir)}
+		for _, p := range s.Programs {
+			lines = append(lines, fmt.Sprintf("  program %s %s", p.Path, short(p.Digest)))
+		}
+		if len(s.Keeps) > 0 {
+			lines = append(lines, words("  a copy of", s.Keeps...))
+		}
+		for _, b := range s.Before {
+			lines = append(lines, fmt.Sprintf("  before that, command %s: %s", b.Title, command(b.Argv)))
 		}
 		return lines
 	case step.Claim:
@@ -160,6 +176,16 @@ func line(s step.Step) string {
 		return words("packages", s.Names...)
 	case step.Await:
 		return strings.TrimSpace(fmt.Sprintf("await %s %s", s.For, s.Name))
+	case step.ChangeoverEnd:
+		return "let go of " + s.Dir
+	case step.Drain:
+		return "drain node " + s.Node
+	case step.Uncordon:
+		text := "uncordon node " + s.Node
+		if len(s.DaemonSets) > 0 {
+			text += words(", with new pods of", s.DaemonSets...)
+		}
+		return text
 	case step.Token:
 		return fmt.Sprintf("bootstrap token for %s", time.Duration(s.TTL))
 	case step.Apply:

@@ -21,6 +21,7 @@ func network(r *report) {
 			"give the address of an interface as the first of internalAddresses")
 	}
 	dualStack(r)
+	balanced(r)
 	if r.ours() {
 		return // the networks of pods are there
 	}
@@ -85,6 +86,17 @@ func dualStack(r *report) {
 	if name := r.f.System.DefaultInterface; !slices.Contains(defaultDevices(routes), name) {
 		r.error(fmt.Sprintf("there is no IPv6 default route by the interface %s, which has that of IPv4: flannel does not start without", name),
 			"give the interface an IPv6 default route")
+	}
+}
+
+// balanced: a load balancer host reaches API servers at the Nodes' first addresses.
+func balanced(r *report) {
+	if r.t.Host.Role != spec.RoleLoadBalancer || r.t.Cluster.Network.PrimaryFamily() != spec.IPv6 {
+		return
+	}
+	if own := addresses(r.f.System.Addresses); len(own) > 0 && !slices.ContainsFunc(own, netip.Addr.Is6) {
+		r.error(fmt.Sprintf("the cluster's first networks are of IPv6, so API servers are reached by it, and the host has no IPv6 address; its interfaces have %s",
+			strings.Join(r.f.System.Addresses, ", ")), "give the host an IPv6 address by which it reaches the control plane's hosts")
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -67,6 +68,14 @@ func dualStack(t *spec.Target, f *host.Facts) {
 	f.System.Addresses = append(f.System.Addresses, "2001:db8::2/64")
 	f.System.DefaultInterface, f.System.DefaultIPv6 = "eth0", "2001:db8::2"
 	f.Commands["preflight/ipv6-routes"] = host.Result{Stdout: []byte("default via 2001:db8::1 dev eth0 metric 1024 pref medium\n")}
+}
+
+// balancing makes the host a load balancer's, in a dual stack cluster with IPv6 first.
+func balancing(t *spec.Target, f *host.Facts) {
+	dualStack(t, f)
+	slices.Reverse(t.Cluster.Network.PodCIDRs)
+	slices.Reverse(t.Cluster.Network.ServiceCIDRs)
+	t.Host.Role, t.Host.InternalAddresses = spec.RoleLoadBalancer, []string{"2001:db8::2", "172.16.0.2"}
 }
 
 // scenario is a host with something wrong.
@@ -175,6 +184,11 @@ func scenarios() []scenario {
 		{name: "a load balancer of a dual stack cluster", spoil: func(t *spec.Target, f *host.Facts) {
 			dualStack(t, f)
 			t.Host.Role, f.System.DefaultIPv6, f.Commands["preflight/ipv6-routes"] = spec.RoleLoadBalancer, "", host.Result{}
+		}},
+		{name: "a load balancer with IPv6, of a cluster that begins with it", spoil: balancing},
+		{name: "a load balancer without IPv6, of a cluster that begins with it", spoil: func(t *spec.Target, f *host.Facts) {
+			balancing(t, f)
+			f.System.Addresses = []string{"172.16.0.2/24"}
 		}},
 		{name: "host in the network of pods", spoil: func(_ *spec.Target, f *host.Facts) {
 			f.System.Addresses = append(f.System.Addresses, "10.233.65.1/24")

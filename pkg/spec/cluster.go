@@ -65,12 +65,17 @@ type Cluster struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=128
 	Limits []Limit `json:"limits,omitempty"`
+
+	// disruption is what an act that disrupts a host in use waits for: somebody's approval, a maintenance window. It is for
+	// objects: the command kubexm keeps to the windows alone, as who calls it is there.
+	// +optional
+	Disruption Disruption `json:"disruption,omitempty,omitzero"`
 }
 
 // Default fills what was left out.
 func (c *Cluster) Default() {
 	c.Kubernetes.setDefaults()
-	c.Etcd.setDefaults(c.Kubernetes.Type)
+	c.Etcd.setDefaults()
 	c.ContainerRuntime.setDefaults()
 	c.ControlPlaneEndpoint.setDefaults()
 	c.Network.setDefaults()
@@ -93,6 +98,7 @@ func (c *Cluster) Validate(path *field.Path) field.ErrorList {
 	errs = append(errs, c.Artifacts.validate(path.Child("artifacts"))...)
 	errs = append(errs, validateHooks(path.Child("hooks"), c.Hooks)...)
 	errs = append(errs, validateLimits(path.Child("limits"), c.Limits, c.Hooks)...)
+	errs = append(errs, c.Disruption.validate(path.Child("disruption"))...)
 	return append(errs, c.validateTogether(path)...)
 }
 

@@ -48,7 +48,7 @@ type EtcdLogLevel string
 //
 // +kubebuilder:validation:MinProperties=1
 type Etcd struct {
-	// type is who runs etcd. If unset, kubeadm where kubeadm installs Kubernetes, else kubexm. It cannot be changed later.
+	// type is who runs etcd. If unset, kubexm, whoever installs Kubernetes. It cannot be changed later.
 	// +optional
 	Type EtcdType `json:"type,omitempty"`
 
@@ -205,11 +205,8 @@ func onlyIf(condition bool, text string) string {
 	return ""
 }
 
-func (e *Etcd) setDefaults(kubernetes KubernetesType) {
-	if kubernetes == KubernetesKubexm || !e.Hosts.IsZero() {
-		defaultTo(&e.Type, EtcdKubexm)
-	}
-	defaultTo(&e.Type, EtcdKubeadm)
+func (e *Etcd) setDefaults() {
+	defaultTo(&e.Type, EtcdKubexm)
 	if e.Type != EtcdExternal {
 		defaultTo(&e.DataDir, "/var/lib/etcd")
 	}

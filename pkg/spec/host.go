@@ -80,10 +80,13 @@ type Host struct {
 	ProviderID string `json:"providerID,omitempty"`
 }
 
-// NodeAddress is the address that the Node has in the cluster: the first internal one, or Address where there is none.
+// NodeAddress is the address that the Node has in the cluster: the first internal one, or Address where there is none. That of a
+// load balancer host is the first of IPv4: hosts agree on a virtual address by addresses of its family.
 func (h *Host) NodeAddress() string {
-	if len(h.InternalAddresses) > 0 {
-		return h.InternalAddresses[0]
+	for _, address := range h.InternalAddresses {
+		if h.Role != RoleLoadBalancer || FamilyOf(address) == IPv4 {
+			return address
+		}
 	}
 	return h.Address
 }

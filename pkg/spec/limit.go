@@ -18,14 +18,15 @@ import (
 // +kubebuilder:validation:XValidation:rule="has(self.timeoutSeconds) || has(self.attempts) || has(self.concurrency)",message="set at least one of timeoutSeconds, attempts and concurrency"
 type Limit struct {
 	// task is the name of a task, as plans have it, such as images. Each of its steps is limited by itself; hooks are not.
-	// The task that waits for a host's Node, ready-<host>, is ready.
+	// The task that waits for a host's Node and its network, ready-<host>, is ready.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Task string `json:"task,omitempty"`
 
 	// step is the name of a step, as plans have it, such as kubeadm/join; of a hook in the list beside this one it is
-	// hook/<name>. The step that waits for a host's Node, gate/node-<host>, is gate/node.
+	// hook/<name>. The steps that wait for a host's Node and its network, gate/node-<host> and gate/network-<host>, are
+	// gate/node and gate/network.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=127

@@ -82,6 +82,10 @@ type Node struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=128
 	Limits []Limit `json:"limits,omitempty"`
+
+	// disruption is what an act that disrupts this host waits for while it is in use. If unset, what the Cluster says.
+	// +optional
+	Disruption Disruption `json:"disruption,omitempty,omitzero"`
 }
 
 // Default fills what was left out. What is the Cluster's to say is left empty: see Target.Kubelet and Target.System.
@@ -104,7 +108,8 @@ func (n *Node) Validate(path *field.Path) field.ErrorList {
 	errs = append(errs, validateCommands(path.Child("preCommands"), n.PreCommands)...)
 	errs = append(errs, validateCommands(path.Child("postCommands"), n.PostCommands)...)
 	errs = append(errs, validateHooks(path.Child("hooks"), n.Hooks)...)
-	return append(errs, validateLimits(path.Child("limits"), n.Limits, n.Hooks)...)
+	errs = append(errs, validateLimits(path.Child("limits"), n.Limits, n.Hooks)...)
+	return append(errs, n.Disruption.validate(path.Child("disruption"))...)
 }
 
 // kubeletLabels are labels in reserved domains that a kubelet may set on its own Node and that are not its own to find out.

@@ -168,6 +168,14 @@ func TestHostAddresses(t *testing.T) {
 	if alone := (&spec.Host{Address: "172.16.0.3"}).NodeAddress(); alone != "172.16.0.3" {
 		t.Errorf("without an internal address, the Node's is %s", alone)
 	}
+	balancer := spec.Host{Role: spec.RoleLoadBalancer, Address: "203.0.113.7", InternalAddresses: []string{"2001:db8::7", "172.16.0.2"}}
+	if got := balancer.NodeAddress(); got != "172.16.0.2" {
+		t.Errorf("a load balancer's address is %s", got)
+	}
+	balancer.InternalAddresses = balancer.InternalAddresses[:1]
+	if got := balancer.NodeAddress(); got != "203.0.113.7" {
+		t.Errorf("the address of a load balancer without an internal one of IPv4 is %s", got)
+	}
 }
 
 func TestEndpoint(t *testing.T) {

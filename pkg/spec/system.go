@@ -130,10 +130,7 @@ func (s *System) validateLists(path *field.Path) field.ErrorList {
 			errs = append(errs, field.Invalid(debs.Index(i), name, "use a package's name, or name=version, such as nfs-common"))
 		}
 	}
-	errs = append(errs, unique(debs, s.Packages.Debs, func(deb string) string {
-		name, _, _ := strings.Cut(deb, "=")
-		return name
-	})...)
+	errs = append(errs, unique(debs, s.Packages.Debs, debName)...)
 	errs = append(errs, validateSysctls(path.Child("sysctls"), s.Sysctls)...)
 	for i, name := range s.Modules {
 		if !moduleName.MatchString(name) {
@@ -143,4 +140,10 @@ func (s *System) validateLists(path *field.Path) field.ErrorList {
 	// To modprobe, '-' and '_' are one.
 	errs = append(errs, unique(modules, s.Modules, func(name string) string { return strings.ReplaceAll(name, "-", "_") })...)
 	return append(errs, validateHostEntries(path.Child("etcHosts"), s.EtcHosts)...)
+}
+
+// debName is a package's name without its version.
+func debName(deb string) string {
+	name, _, _ := strings.Cut(deb, "=")
+	return name
 }

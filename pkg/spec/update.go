@@ -74,7 +74,13 @@ func ValidateUpdate(old, updated *Cluster, path *field.Path) field.ErrorList {
 	if was, is := before.Network.ServiceCIDRs, after.Network.ServiceCIDRs; !slices.Equal(was, is) {
 		refuse(path.Child("network", "serviceCIDRs"), was, is)
 	}
-	return append(errs, frozen(before, after, path)...)
+	names := path.Child("kubernetes", "apiServer", "certSANs")
+	was, is := before.Kubernetes.APIServer.CertSANs, after.Kubernetes.APIServer.CertSANs
+	if before.Kubernetes.Type == KubernetesKubeadm && !slices.Equal(was, is) { // kubeadm makes the API server's certificate once
+		errs = append(errs, field.Forbidden(names,
+			"this version cannot change it on a running cluster: set it back to what it was, or create another cluster"))
+	}
+	return errs
 }
 
 // place is where an etcd that is run here runs, in words. Which hosts of its own these are may change.
@@ -83,52 +89,4 @@ func place(e *Etcd) string {
 		return "on the control plane's hosts"
 	}
 	return "on hosts of its own"
-}
-
-// frozen refuses changes of what kubeadm is told once, when it makes the control plane or joins a host, and of which
-// nothing would reach a host that runs already.
-func frozen(before, after *Cluster, path *field.Path) field.ErrorList {
-	was, is := before.Kubernetes, after.Kubernetes
-	parts := []part{
-		{path.Child("kubernetes", "apiServer"), equality.Semantic.DeepEqual(was.APIServer, is.APIServer)},
-		{path.Child("kubernetes", "controllerManager"), equality.Semantic.DeepEqual(was.ControllerManager, is.ControllerManager)},
-		{path.Child("kubernetes", "scheduler"), equality.Semantic.DeepEqual(was.Scheduler, is.Scheduler)},
-		{path.Child("kubernetes", "kubelet"), equality.Semantic.DeepEqual(was.Kubelet, is.Kubelet)},
-		{path.Child("kubernetes", "proxy"), equality.Semantic.DeepEqual(was.Proxy, is.Proxy)},
-		{path.Child("kubernetes", "featureGates"), equality.Semantic.DeepEqual(was.FeatureGates, is.FeatureGates)},
-	}
-	if after.Etcd.Type == EtcdKubeadm {
-		parts = append(parts, tuning(&before.Etcd, &after.Etcd, path.Child("etcd"))...)
-	}
-	var errs field.ErrorList
-	for _, p := range parts {
-		if !p.same {
-			errs = append(errs, field.Forbidden(p.at,
-				"this version cannot change it on a running cluster: set it back to what it was, or create another cluster"))
-		}
-	}
-	return errs
-}
-
-// part is a field, and whether it is what it was.
-type part struct {
-	at   *field.Path
-	same bool
-}
-
-// tuning are etcd's settings, which an etcd of the type kubexm takes over, one member after the other.
-func tuning(was, is *Etcd, path *field.Path) []part {
-	return []part{
-		{path.Child("heartbeatIntervalMilliseconds"), was.HeartbeatIntervalMilliseconds == is.HeartbeatIntervalMilliseconds},
-		{path.Child("electionTimeoutMilliseconds"), was.ElectionTimeoutMilliseconds == is.ElectionTimeoutMilliseconds},
-		{path.Child("snapshotCount"), was.SnapshotCount == is.SnapshotCount},
-		{path.Child("autoCompactionRetentionHours"), was.AutoCompactionRetentionHours == is.AutoCompactionRetentionHours},
-		{path.Child("metrics"), was.Metrics == is.Metrics},
-		{path.Child("quotaBackendBytes"), was.QuotaBackendBytes == is.QuotaBackendBytes},
-		{path.Child("maxRequestBytes"), was.MaxRequestBytes == is.MaxRequestBytes},
-		{path.Child("maxSnapshots"), was.MaxSnapshots == is.MaxSnapshots},
-		{path.Child("maxWALs"), was.MaxWALs == is.MaxWALs},
-		{path.Child("logLevel"), was.LogLevel == is.LogLevel},
-		{path.Child("extraArgs"), equality.Semantic.DeepEqual(was.ExtraArgs, is.ExtraArgs)},
-	}
 }

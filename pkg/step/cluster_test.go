@@ -20,6 +20,7 @@ import (
 type cluster struct {
 	missing  map[string]string // "api", "node n", "workload kind/namespace/name" → why not
 	objects  []string
+	held     []string // Nodes in maintenance
 	releases map[string]step.HelmRelease
 }
 
@@ -32,6 +33,33 @@ func (c *cluster) ready(what string) error {
 
 func (c *cluster) Healthy(context.Context) error                  { return c.ready("api") }
 func (c *cluster) NodeReady(_ context.Context, name string) error { return c.ready("node " + name) }
+func (c *cluster) NetworkReady(_ context.Context, namespace, daemonSet, node string) error {
+	return c.ready("network " + namespace + "/" + daemonSet + "/" + node)
+}
+
+func (c *cluster) NodeVersion(_ context.Context, name, version string) error {
+	return c.ready("node " + name + " of " + version)
+}
+
+func (c *cluster) DrainNode(_ context.Context, name string) error {
+	c.held = append(c.held, name)
+	return c.ready("drain " + name)
+}
+
+func (c *cluster) NodeHeld(_ context.Context, name string) (bool, error) {
+	return slices.Contains(c.held, name), c.ready("node " + name)
+}
+
+func (c *cluster) ReleaseNode(_ context.Context, name string, daemonSets []string) error {
+	for _, ds := range daemonSets {
+		if why, ok := c.missing["daemon set "+ds]; ok {
+			return &step.NotYet{Reason: why}
+		}
+	}
+	c.held = slices.DeleteFunc(c.held, func(n string) bool { return n == name })
+	return nil
+}
+
 func (c *cluster) WorkloadReady(_ context.Context, kind, namespace, name string) error {
 	return c.ready("workload " + kind + "/" + namespace + "/" + name)
 }
@@ -83,6 +111,7 @@ func TestAwait(t *testing.T) {
 	}{
 		{step.Await{For: "api", Output: "done"}, "api"},
 		{step.Await{For: "node", Name: "n1", Output: "done"}, "node n1"},
+		{step.Await{For: "network", Name: "kube-flannel/kube-flannel-ds/n1", Output: "done"}, "network kube-flannel/kube-flannel-ds/n1"},
 		{step.Await{For: "workload", Name: "Deployment/kube-system/coredns", Output: "done"}, "workload Deployment/kube-system/coredns"},
 	} {
 		t.Run(tt.what, func(t *testing.T) {

@@ -4,6 +4,7 @@
 package step_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
@@ -133,5 +134,32 @@ func TestImport(t *testing.T) {
 	q.Merge(step.Import{Arch: "amd64", Images: []step.Image{pause}}.Observe())
 	if len(q.Commands) != 2 {
 		t.Errorf("two imports ask %v", q.Commands)
+	}
+}
+
+// An image may have another name on the host, which moves from one image to the next without any being sent.
+func TestImportNames(t *testing.T) {
+	i := step.Import{Arch: "amd64", Images: []step.Image{{Ref: "r/proxy:2", Digest: sha("new"), Size: 300, As: "own/proxy:node"}}}
+	q := i.Observe().Commands[0]
+	facts := func(named string) *host.Facts {
+		table := "r/proxy:2 type " + sha("new") + "\n"
+		if named != "" {
+			table += "own/proxy:node type " + named + "\n"
+		}
+		return &host.Facts{Commands: map[string]host.Result{q.ID: {Stdout: []byte(table)}}}
+	}
+	for named, want := range map[string]string{sha("new"): "", sha("old"): sha("old")[:15], "": "none"} {
+		v := step.View{Facts: facts(named)}
+		d, err := i.Precheck(v)
+		if err != nil || (len(d) == 0) != (want == "") || len(d) > 0 && (d[0].Subject != "image own/proxy:node" || d[0].From != want) {
+			t.Errorf("named %q: %v, %v", named, d, err)
+		}
+		e, err := i.Effect(v)
+		if err != nil || e.Stdin != nil || len(e.Changes) != len(d) {
+			t.Errorf("named %q: %v, %v", named, e, err)
+		}
+	}
+	if !slices.Contains(q.Argv, "name==own/proxy:node") {
+		t.Errorf("containerd is asked %q", q.Argv)
 	}
 }

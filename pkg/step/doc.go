@@ -4,9 +4,9 @@
 // Package step is one act on one host, or on the cluster through its API, as a plain value.
 //
 // There are few generic kinds (File, Directory, Link, Absent, Block, Service, Sysctl, Module, SwapOff, Package, Claim,
-// Command, Import; and on the controller Await, Token, Apply, Release). Dedicated steps — the packages below this
-// one, one per component — are Sequences of generic ones with a name, a description and limits. Tasks are made of dedicated
-// steps only.
+// Command, Import, Changeover; and on the controller Await, Token, Apply, Release, Drain, Uncordon). Dedicated steps — the
+// packages below this one, one per component — are Sequences of generic ones with a name, a description and limits. Tasks are
+// made of dedicated steps only.
 //
 // A step is decided before it is run: Observe says what must be known, Precheck is a pure function of what was seen to
 // what differs, and only what differs is run. Steps are serialisable (Marshal, Unmarshal), so a plan is data; what is

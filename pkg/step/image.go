@@ -25,6 +25,8 @@ type Image struct {
 	Digest string `json:"digest"`
 	// Size of the layers in bytes.
 	Size int64 `json:"size"`
+	// As is another name that the image has on the host, or "".
+	As string `json:"as,omitempty"`
 }
 
 // Meta names the kind.
@@ -38,6 +40,9 @@ func (i Import) Observe() host.Query {
 	argv := []string{"/usr/local/bin/ctr", "--namespace", "k8s.io", "images", "list"}
 	for _, m := range i.Images {
 		argv = append(argv, "name=="+m.Ref)
+		if m.As != "" {
+			argv = append(argv, "name=="+m.As)
+		}
 	}
 	return host.Query{Commands: []host.CommandQuery{{ID: i.list(), Argv: argv}}}
 }
@@ -58,7 +63,21 @@ func (i Import) Precheck(v View) (Diff, error) {
 	for _, m := range i.missing(have) {
 		d = append(d, Delta{"image " + m.Ref, orNone(short(have[m.Ref])), short(m.Digest)})
 	}
+	for _, m := range i.unnamed(have) {
+		d = append(d, Delta{"image " + m.As, orNone(short(have[m.As])), short(m.Digest)})
+	}
 	return d, nil
+}
+
+// unnamed are the images that lack their other name.
+func (i Import) unnamed(have map[string]string) []Image {
+	var unnamed []Image
+	for _, m := range i.Images {
+		if m.As != "" && have[m.As] != m.Digest {
+			unnamed = append(unnamed, m)
+		}
+	}
+	return unnamed
 }
 
 func (i Import) missing(have map[string]string) []Image {
@@ -83,10 +102,35 @@ func (i Import) have(f *host.Facts) map[string]string {
 	return have
 }
 
-// Effect streams the missing images into the import.
+// Effect streams the missing images into the import, and gives them their other names.
 func (i Import) Effect(v View) (Effect, error) {
+	var e Effect
+	have := i.have(v.Facts)
+	if missing := i.missing(have); len(missing) > 0 {
+		e = i.send(missing)
+	}
+	for _, m := range i.unnamed(have) {
+		e.Changes = append(e.Changes, host.Command{
+			Title: "name an image " + m.As, Argv: nameImage("name", m.Ref, m.As), Undo: nameImage("undo", m.Ref, m.As),
+		})
+	}
+	return e, nil
+}
+
+// nameImage gives the image ref the name as. What had the name keeps another, by which an undo finds it; where there is nothing of
+// that any more, nothing needs to be undone.
+func nameImage(what, ref, as string) []string {
+	return []string{"/bin/sh", "-euc", `
+		tag() { /usr/local/bin/ctr --namespace k8s.io images tag --force "$1" "$2"; }
+		case $1 in
+		name) tag "$3" "$3-before" 2>/dev/null || :; tag "$2" "$3" ;;
+		undo) tag "$3-before" "$3" 2>/dev/null || : ;;
+		esac`, "sh", what, ref, as}
+}
+
+func (i Import) send(missing []Image) Effect {
 	in := Artifact{Path: Images, Arch: i.Arch}
-	for _, m := range i.missing(i.have(v.Facts)) {
+	for _, m := range missing {
 		in.Refs = append(in.Refs, m.Ref)
 		in.Digests = append(in.Digests, m.Digest)
 		in.Size += m.Size
@@ -97,11 +141,11 @@ func (i Import) Effect(v View) (Effect, error) {
 		StdinStream: true,
 	})
 	e.Stdin = &in
-	return e, nil
+	return e
 }
 
 // Run imports the missing images.
 func (i Import) Run(ctx context.Context, rt *Runtime) error { return act(ctx, rt, i) }
 
-// Rollback does nothing: images go with the runtime's data.
-func (i Import) Rollback(context.Context, *Runtime) error { return nil }
+// Rollback gives names back. Images themselves go with the runtime's data.
+func (i Import) Rollback(ctx context.Context, rt *Runtime) error { return rollback(ctx, rt) }

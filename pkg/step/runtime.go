@@ -66,6 +66,19 @@ type Cluster interface {
 	Healthy(ctx context.Context) error
 	// NodeReady returns nil when the Node exists and is Ready, else why it is not.
 	NodeReady(ctx context.Context, name string) error
+	// NetworkReady returns nil when the Pod of the network's DaemonSet on the Node is Ready and has told the Node that the
+	// network is up, else what is missing.
+	NetworkReady(ctx context.Context, namespace, daemonSet, node string) error
+	// NodeVersion returns nil when the Node exists, is Ready, and its kubelet is of this version of Kubernetes.
+	NodeVersion(ctx context.Context, name, version string) error
+	// DrainNode cordons the Node for maintenance and evicts its Pods; the Node says from then on that it is held, until
+	// ReleaseNode. A Node that does not exist is fine.
+	DrainNode(ctx context.Context, name string) error
+	// NodeHeld reports whether the Node is held for maintenance.
+	NodeHeld(ctx context.Context, name string) (bool, error)
+	// ReleaseNode ends that: Pods of these DaemonSets in kube-system that are older than the maintenance are made anew, then the
+	// Node is uncordoned, unless it was cordoned before. The error is *NotYet while such a Pod is not Ready.
+	ReleaseNode(ctx context.Context, name string, daemonSets []string) error
 	// WorkloadReady returns nil when the Deployment or DaemonSet has all replicas updated and available.
 	WorkloadReady(ctx context.Context, kind, namespace, name string) error
 	// Differs reports which of the manifest's objects are absent or differ from what a server-side apply would make of

@@ -168,5 +168,15 @@ func (s Sequence) Run(ctx context.Context, rt *Runtime) error {
 	return nil
 }
 
-// Rollback puts back what this node's acts replaced.
-func (s Sequence) Rollback(ctx context.Context, rt *Runtime) error { return rollback(ctx, rt) }
+// Rollback puts back what this node's acts replaced: on the controller each part for itself, the last first.
+func (s Sequence) Rollback(ctx context.Context, rt *Runtime) error {
+	if rt.Session != nil {
+		return rollback(ctx, rt)
+	}
+	for _, p := range slices.Backward(s.Parts) {
+		if err := p.Rollback(ctx, rt); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -9,6 +9,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/kubelet"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/kubernetes"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/upgrade"
 )
 
 // Components installs Kubernetes' components, and makes what all hosts have of the cluster's trust.
@@ -48,6 +49,7 @@ func ControlPlaneComponents(in Inputs) plan.Task {
 	return plan.Task{Name: "control-plane", Steps: []step.Step{
 		kubernetes.Certificates(c, n),
 		kubernetes.Kubeconfigs(c, n),
+		kubernetes.Follow(c, n, upgrade.Dir),
 		kubernetes.APIServer(c, n),
 		kubernetes.Ready(c, done),
 		kubernetes.ControllerManager(c, n),

@@ -52,20 +52,42 @@ func EtcdData(in Inputs) plan.Task {
 // Etcd makes the host a member of etcd, which it begins or joins.
 func Etcd(in Inputs) plan.Task {
 	s := in.etcdSettings()
-	return plan.Task{Name: "etcd", Steps: []step.Step{
+	var steps []step.Step
+	if in.Target.Host.Role == spec.RoleEtcd { // on a Node, what is done before programs are replaced is the changeover's
+		steps = append(steps, etcd.Snapshot(s, in.etcd))
+	}
+	return plan.Task{Name: "etcd", Steps: append(steps,
 		etcd.Programs(in.etcd),
 		etcd.Certificates(s),
 		etcd.Member(s, etcdMember(in.Target.Host.Name), in.AfterEtcd...),
-	}}
+	)}
 }
 
-// EtcdClient gives the host's API server what it needs to reach etcd.
+// EtcdClient gives the host's API server what it needs to reach etcd, and to an etcd that runs elsewhere what snapshots are
+// saved with.
 func EtcdClient(in Inputs) plan.Task {
-	client := etcd.ClientCertificates(in.Target.Cluster.Certificates, in.Target.Host.Name)
-	if e := in.Target.Cluster.Etcd; e.Type == spec.EtcdExternal {
-		client = etcd.ExternalClient(e.External.SecretRef.Name)
+	var steps []step.Step
+	e := in.Target.Cluster.Etcd
+	if !e.IsStacked() {
+		steps = append(steps, etcd.Programs(in.etcd))
 	}
-	return plan.Task{Name: "etcd-client", Steps: []step.Step{client}}
+	switch {
+	case e.Type == spec.EtcdExternal && e.External.IsSecure():
+		steps = append(steps, etcd.ExternalClient(e.External.SecretRef.Name))
+	case e.Type != spec.EtcdExternal:
+		steps = append(steps, etcd.ClientCertificates(in.Target.Cluster.Certificates, in.Target.Host.Name))
+	}
+	return plan.Task{Name: "etcd-client", Steps: steps}
+}
+
+// etcdAccess is how a control plane host reaches etcd.
+func (in Inputs) etcdAccess() etcd.Access {
+	e := in.Target.Cluster.Etcd
+	if e.IsStacked() {
+		return in.etcdSettings().Access()
+	}
+	foreign := e.Type == spec.EtcdExternal
+	return etcd.ClientAccess(in.etcdEndpoints(), !foreign || e.External.IsSecure(), foreign)
 }
 
 // EtcdCare removes the members of hosts that go, and looks after the databases. Where kubeadm runs etcd, its programs and the

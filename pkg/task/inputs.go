@@ -15,6 +15,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/kubeproxy"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/kubernetes"
 )
 
@@ -144,8 +145,10 @@ func (in Inputs) kubernetesPrograms() []string {
 // etcdPrograms are etcd where it runs as a unit, and what its members are managed with.
 func (in Inputs) etcdPrograms() []string {
 	switch {
-	case !in.runsEtcd():
+	case !in.runsEtcd() && !in.isControlPlane():
 		return nil
+	case !in.runsEtcd():
+		return []string{"etcdctl"} // to save a snapshot of an etcd that runs elsewhere
 	case in.Target.Cluster.Etcd.Type == spec.EtcdKubexm:
 		return []string{"etcd", "etcdctl", "etcdutl"}
 	}
@@ -181,7 +184,11 @@ func (in *Inputs) lookUpImages(b *artifact.Bundle) error {
 		if err != nil {
 			return err
 		}
-		in.images = append(in.images, step.Image{Ref: ref, Digest: a.Images[0].Digest, Size: a.Size})
+		image := step.Image{Ref: ref, Digest: a.Images[0].Digest, Size: a.Size}
+		if ref == in.refs["kube-proxy"] {
+			image.As = kubeproxy.Image
+		}
+		in.images = append(in.images, image)
 	}
 	return nil
 }
@@ -256,6 +263,8 @@ var (
 	apiAnswers = graph.Output[string]{Name: "api-answers"}
 	// bootstrapToken is a token that a kubelet may join with.
 	bootstrapToken = graph.Output[string]{Name: "bootstrap-token"}
+	// configUploaded: the cluster knows what joins its control plane.
+	configUploaded = graph.Output[string]{Name: "kubeadm-config-uploaded"}
 	// networkDeployed: the network add-on is in the cluster.
 	networkDeployed = graph.Output[string]{Name: "network-deployed"}
 )

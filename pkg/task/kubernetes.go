@@ -9,6 +9,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/flannel"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/gate"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/kubeadm"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/kubelet"
@@ -36,13 +37,15 @@ func Kubelet(in Inputs) plan.Task {
 func KubeadmControlPlane(in Inputs) plan.Task {
 	start := kubeadm.Init(in.kubeadmCluster(), in.kubeadmNode(), initialized)
 	if !in.first() {
-		after := append([]string{apiAnswers.Name}, in.After...)
+		after := append([]string{apiAnswers.Name, configUploaded.Name}, in.After...)
 		start = kubeadm.JoinControlPlane(in.kubeadmCluster(), in.kubeadmNode(), bootstrapToken, joined(in.Target.Host.Name), after...)
 	}
 	steps := []step.Step{
 		kubeadm.Authorities(in.Target.Cluster.Etcd.Type == spec.EtcdKubeadm),
 		start,
-		kubelet.Service(in.kubernetes),
+		kubeadm.StaticPods(in.kubeadmCluster(), in.kubeadmNode()),
+		kubeadm.KubeletConfig(in.kubeadmCluster(), in.kubeadmNode()),
+		kubelet.Service(in.kubernetes, kubeadm.KubeletReads()...),
 	}
 	if in.Target.Cluster.Certificates.RenewBefore() > 0 {
 		steps = append(steps, kubeadm.Certificates(in.kubeadmCluster(), in.kubeadmNode()))
@@ -54,7 +57,8 @@ func KubeadmControlPlane(in Inputs) plan.Task {
 func KubeadmWorker(in Inputs) plan.Task {
 	return plan.Task{Name: "kubeadm", Steps: []step.Step{
 		kubeadm.Join(in.kubeadmCluster(), in.kubeadmNode(), bootstrapToken, joined(in.Target.Host.Name)),
-		kubelet.Service(in.kubernetes),
+		kubeadm.KubeletConfig(in.kubeadmCluster(), in.kubeadmNode()),
+		kubelet.Service(in.kubernetes, kubeadm.KubeletReads()...),
 	}}
 }
 
@@ -91,12 +95,18 @@ func API(in Inputs) plan.Task {
 	return plan.Task{Name: "api", Steps: []step.Step{gate.API(apiAnswers)}}
 }
 
+// KubeadmConfig is the gate that tells the cluster what joins its control plane.
+func KubeadmConfig(in Inputs) plan.Task {
+	return plan.Task{Name: "kubeadm-config", Steps: []step.Step{kubeadm.Uploaded(in.kubeadmCluster(), apiAnswers, configUploaded)}}
+}
+
 // BootstrapToken is the gate that makes a token to join with.
 func BootstrapToken(Inputs) plan.Task {
 	return plan.Task{Name: "token", Steps: []step.Step{gate.Token(bootstrapToken, apiAnswers)}}
 }
 
-// NodeReady is the gate that opens when the host's Node is Ready; its Node is then labelled with the host's role.
+// NodeReady is the gate that opens when the host's Node is Ready and its network is up; its Node is then labelled with the host's
+// role.
 func NodeReady(in Inputs) plan.Task {
 	name, role := in.Target.Host.Name, "worker"
 	after := joined(name).Name
@@ -106,5 +116,8 @@ func NodeReady(in Inputs) plan.Task {
 	if in.first() {
 		after = networkDeployed.Name
 	}
-	return plan.Task{Name: "ready-" + name, Steps: []step.Step{gate.NodeReady(name, after), node.Role(name, role)}}
+	return plan.Task{Name: "ready-" + name, Steps: []step.Step{
+		gate.NodeReady(name, after), gate.Network(name, flannel.Namespace, flannel.DaemonSet), node.Role(name, role),
+		node.Uncordon(name, in.restartedPods(), upgraded(name)),
+	}}
 }

@@ -9,27 +9,33 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
-	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/haproxy"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/keepalived"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/kubevip"
-	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/nginx"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/loadbalancer"
 )
 
 // Proxy runs the proxy of a load balancer host.
 func Proxy(in Inputs) plan.Task {
-	e := in.Target.Cluster.ControlPlaneEndpoint
-	servers := in.Target.MembersWith(spec.RoleControlPlane)
-	if e.External == spec.LoadBalancerKeepalivedNginx {
-		steps := []step.Step{nginx.Packages()}
-		if len(servers) > 0 { // it takes no configuration without a server
-			steps = append(steps, nginx.Config(nginx.Settings{Port: e.Port, Backends: servers, BackendPort: e.Port}))
-		}
-		return plan.Task{Name: "nginx", Steps: steps}
+	p, s := in.proxy(), in.balanced("")
+	steps := []step.Step{p.Packages()}
+	if p.Takes(s) {
+		steps = append(steps, p.Config(s))
 	}
-	return plan.Task{Name: "haproxy", Steps: []step.Step{
-		haproxy.Packages(),
-		haproxy.Config(haproxy.Settings{Port: e.Port, Backends: servers, BackendPort: e.Port}),
-	}}
+	return plan.Task{Name: p.Name(), Steps: steps}
+}
+
+// proxy is the one of load balancer hosts.
+func (in Inputs) proxy() loadbalancer.Program {
+	if in.Target.Cluster.ControlPlaneEndpoint.External == spec.LoadBalancerKeepalivedNginx {
+		return loadbalancer.Nginx
+	}
+	return loadbalancer.HAProxy
+}
+
+// balanced is what a proxy that listens there balances.
+func (in Inputs) balanced(bind string) loadbalancer.Settings {
+	port := in.Target.Cluster.ControlPlaneEndpoint.Port
+	return loadbalancer.Settings{Bind: bind, Port: port, Backends: in.Target.MembersWith(spec.RoleControlPlane), BackendPort: port}
 }
 
 // VirtualAddress lets the endpoint's address move between load balancer hosts.
@@ -41,32 +47,23 @@ func VirtualAddress(in Inputs) plan.Task {
 			peers = append(peers, m.Address)
 		}
 	}
-	check := haproxy.Check
-	if e.External == spec.LoadBalancerKeepalivedNginx {
-		check = nginx.Check
-	}
 	return plan.Task{Name: "keepalived", Steps: []step.Step{
 		keepalived.Packages(),
 		keepalived.Config(keepalived.Settings{
 			Name: host.Name, Interface: cmp.Or(e.Keepalived.Interface, in.System.DefaultInterface), Address: host.NodeAddress(),
 			VIP: e.Address, RouterID: e.Keepalived.VirtualRouterID, Peers: peers,
-			Priority: keepalived.Priority(host.NodeAddress(), peers), Check: check,
+			Priority: keepalived.Priority(host.NodeAddress(), peers), Check: in.proxy().Check(),
 		}),
 	}}
 }
 
 // LocalProxy runs a worker's own load balancer, as a static pod.
 func LocalProxy(in Inputs) plan.Task {
-	e := in.Target.Cluster.ControlPlaneEndpoint
-	servers, image := in.Target.MembersWith(spec.RoleControlPlane), in.refs[string(e.Internal)]
-	if e.Internal == spec.LoadBalancerNginx {
-		return plan.Task{Name: "nginx", Steps: []step.Step{
-			nginx.Pod(nginx.Settings{Bind: "127.0.0.1", Port: e.Port, Backends: servers, BackendPort: e.Port}, image),
-		}}
+	p, internal := loadbalancer.HAProxy, in.Target.Cluster.ControlPlaneEndpoint.Internal
+	if internal == spec.LoadBalancerNginx {
+		p = loadbalancer.Nginx
 	}
-	return plan.Task{Name: "haproxy", Steps: []step.Step{
-		haproxy.Pod(haproxy.Settings{Bind: "127.0.0.1", Port: e.Port, Backends: servers, BackendPort: e.Port}, image),
-	}}
+	return plan.Task{Name: p.Name(), Steps: []step.Step{p.Pod(in.balanced("127.0.0.1"), in.refs[string(internal)])}}
 }
 
 // MovingAddress declares that a control plane host may get the endpoint's address.

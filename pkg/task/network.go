@@ -8,6 +8,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/coredns"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/flannel"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/kubeproxy"
 )
 
 // DNS deploys the cluster's DNS server.
@@ -16,6 +17,11 @@ func DNS(in Inputs) plan.Task {
 		DNS: in.Target.Cluster.DNS, Image: in.refs["coredns"], Addresses: in.Target.Cluster.Network.DNSAddresses(),
 		HostForwards: len(forwards(in.System)) > 0, After: apiAnswers,
 	})}}
+}
+
+// KubeProxy deploys kube-proxy, where it is no unit.
+func KubeProxy(in Inputs) plan.Task {
+	return plan.Task{Name: "kube-proxy", Steps: []step.Step{kubeproxy.Deploy(in.Target.Cluster, apiAnswers)}}
 }
 
 // Flannel installs the pod network.

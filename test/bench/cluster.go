@@ -41,12 +41,22 @@ func (l *lab) controlPlane(ctx context.Context, on string) (*cluster, error) {
 		return l.cluster, nil
 	}
 	var err error
-	l.cluster, err = l.begin(ctx, on)
+	l.cluster, err = l.begin(ctx, on, l.options.bundle, byKubeadm)
 	return l.cluster, err
 }
 
-// begin brings up a cluster on a host. Its API server is reached at that host's address, also when more hosts have joined.
-func (l *lab) begin(ctx context.Context, on string) (*cluster, error) {
+// byKubeadm has kubeadm make a cluster, etcd too, byUnits has none of it.
+func byKubeadm(c *spec.Cluster) {
+	c.Kubernetes.Type, c.Etcd.Type = spec.KubernetesKubeadm, spec.EtcdKubeadm
+}
+
+func byUnits(c *spec.Cluster) {
+	c.Kubernetes.Type, c.Etcd.Type = spec.KubernetesKubexm, spec.EtcdKubexm
+}
+
+// begin brings up a cluster on a host, with the bundle in a directory. Its API server is reached at that host's address, also when
+// more hosts have joined.
+func (l *lab) begin(ctx context.Context, on, bundle string, kind func(*spec.Cluster)) (*cluster, error) {
 	h, err := l.host(on)
 	if err != nil {
 		return nil, err
@@ -56,10 +66,11 @@ func (l *lab) begin(ctx context.Context, on string) (*cluster, error) {
 		return nil, err
 	}
 	c := &cluster{lab: l, kubeconfig: filepath.Join(l.dir, on+".kubeconfig")}
-	if c.bundle, err = artifact.Open(ctx, l.options.bundle, store); err != nil {
-		return nil, fmt.Errorf("%w; make artifacts makes it", err)
+	if c.bundle, err = artifact.Open(ctx, bundle, store); err != nil {
+		return nil, fmt.Errorf("%w; make artifacts artifacts-previous makes it", err)
 	}
 	c.target = spec.Target{ClusterName: "bench", KubernetesVersion: c.bundle.Version("kubernetes")}
+	kind(&c.target.Cluster)
 	c.target.Cluster.ControlPlaneEndpoint.External = spec.LoadBalancerExternal
 	c.target.Cluster.ControlPlaneEndpoint.Address = h.Address
 	if _, err := c.authorities.Complete(pki.CARequest{}); err != nil {

@@ -52,7 +52,7 @@ func controlPlanes() experiment {
 // grow begins a control plane on the first host, and has the others join one after the other.
 func (l *lab) grow(ctx context.Context, hosts []string, of side, take note) error {
 	defer l.switchOff(ctx, hosts...)
-	c, err := l.begin(ctx, hosts[0])
+	c, err := l.begin(ctx, hosts[0], l.options.bundle, byKubeadm)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"sync"
 
 	"golang.org/x/crypto/ssh"
@@ -25,6 +24,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	hostssh "github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/ssh"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
+	"github.com/mensylisir/cluster-api-provider-kubexm/test/bench/fleet"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/bench/replay"
 )
 
@@ -61,11 +61,18 @@ func crowds() experiment {
 			if err := l.clean(ctx, hosts, cleanSettings+cleanSent); err != nil {
 				return err
 			}
-			c, err := l.newCrowd(ctx, hosts[0])
+			c, err := l.newCrowd(ctx, crowdSize, hosts[0])
 			if err != nil {
 				return err
 			}
 			defer c.close()
+			if err := writeCompressible(c.scene.Payload, crowdFile); err != nil {
+				return err
+			}
+			l.log("recording %s", hosts[0])
+			if _, err := c.scene.cost(ctx, 0, 1); err != nil {
+				return err
+			}
 			cost, err := c.measure(ctx)
 			if err != nil {
 				return err
@@ -78,11 +85,12 @@ func crowds() experiment {
 	}
 }
 
-// crowdScene is what the children are told: how to reach the host to record, or those that are played.
+// crowdScene is what the children are told: how to reach the hosts to record, or those that are played.
 type crowdScene struct {
-	// Original is the host to record.
-	Original crowdHost
-	// Hosts are those that are played, the recording one first.
+	// Originals are the hosts to record. So many others as Size says do as the last of them did.
+	Originals []crowdHost
+	Size      int
+	// Hosts are those that are played, the recording ones first.
 	Hosts   []crowdHost
 	KeyPath string
 	// Payload is the path of the file that is sent.
@@ -107,19 +115,20 @@ type crowd struct {
 	stdin io.Closer
 }
 
-// newCrowd starts a crowd and lets it learn from the host.
-func (l *lab) newCrowd(ctx context.Context, original string) (*crowd, error) {
-	h, err := l.host(original)
-	if err != nil {
-		return nil, err
+// newCrowd starts a crowd. What is done to the originals through it is what the others know.
+func (l *lab) newCrowd(ctx context.Context, size int, originals ...string) (*crowd, error) {
+	c := &crowd{scene: crowdScene{Size: size, Payload: filepath.Join(l.dir, "crowd-payload")}}
+	for _, name := range originals {
+		h, err := l.host(name)
+		if err != nil {
+			return nil, err
+		}
+		c.scene.KeyPath = h.KeyPath
+		c.scene.Originals = append(c.scene.Originals, crowdHost{
+			Name: h.Name, Address: h.Address, Port: h.Port, User: h.User, HostKey: authorizedKey(h.HostKey),
+		})
 	}
-	c := &crowd{scene: crowdScene{
-		Original: crowdHost{Name: h.Name, Address: h.Address, Port: h.Port, User: h.User, HostKey: authorizedKey(h.HostKey)},
-		KeyPath:  h.KeyPath, Payload: filepath.Join(l.dir, "crowd-payload"),
-	}}
-	if err := writeCompressible(c.scene.Payload, crowdFile); err != nil {
-		return nil, err
-	}
+	var err error
 	var out io.ReadCloser
 	var in io.WriteCloser
 	if c.cmd, in, out, err = child(ctx, childCrowd); err != nil {
@@ -130,10 +139,6 @@ func (l *lab) newCrowd(ctx context.Context, original string) (*crowd, error) {
 		return nil, errors.Join(err, c.close())
 	}
 	if err := json.NewDecoder(bufio.NewReader(out)).Decode(&c.scene.Hosts); err != nil {
-		return nil, errors.Join(err, c.close())
-	}
-	l.log("recording %s", original)
-	if _, err := c.scene.cost(ctx, 0, 1); err != nil {
 		return nil, errors.Join(err, c.close())
 	}
 	return c, nil
@@ -190,11 +195,6 @@ func playCrowd(ctx context.Context, in io.Reader, out io.Writer) error {
 	if err := decoder.Decode(&scene); err != nil {
 		return err
 	}
-	original, err := scene.dialOriginal()
-	if err != nil {
-		return err
-	}
-	defer original.Close()
 	key, err := replay.Key()
 	if err != nil {
 		return err
@@ -204,22 +204,30 @@ func playCrowd(ctx context.Context, in io.Reader, out io.Writer) error {
 	var all sync.WaitGroup
 	defer all.Wait()
 	defer cancel()
-	memory := replay.NewMemory()
+	var memory *replay.Memory
 	var played []crowdHost
-	for i := range crowdSize + 1 {
+	for i := range len(scene.Originals) + scene.Size {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			return err
 		}
 		h := &replay.Host{
-			Name: fmt.Sprintf("host-%03d", i), Key: key, Memory: memory,
+			Name: fmt.Sprintf("host-%04d", i), Key: key,
 			Failed: func(err error) { fmt.Fprintln(os.Stderr, err) },
 		}
-		if i == 0 {
-			h.Start = original.start
+		if i < len(scene.Originals) {
+			original, err := scene.dial(scene.Originals[i])
+			if err != nil {
+				return err
+			}
+			defer original.Close()
+			memory, h.Start = replay.NewMemory(), original.start
 		}
+		h.Memory = memory
 		port := listener.Addr().(*net.TCPAddr).Port
-		played = append(played, crowdHost{Name: h.Name, Address: "127.0.0.1", Port: port, User: scene.Original.User, HostKey: authorizedKey(key.PublicKey())})
+		played = append(played, crowdHost{
+			Name: h.Name, Address: "127.0.0.1", Port: port, User: scene.Originals[0].User, HostKey: authorizedKey(key.PublicKey()),
+		})
 		all.Go(func() { h.Serve(ctx, listener) })
 	}
 	if err := json.NewEncoder(out).Encode(played); err != nil {
@@ -229,10 +237,10 @@ func playCrowd(ctx context.Context, in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// original is the connection to the host that is recorded.
+// original is the connection to a host that is recorded.
 type original struct{ *ssh.Client }
 
-func (s crowdScene) dialOriginal() (original, error) {
+func (s crowdScene) dial(h crowdHost) (original, error) {
 	key, err := os.ReadFile(s.KeyPath)
 	if err != nil {
 		return original{}, err
@@ -241,12 +249,12 @@ func (s crowdScene) dialOriginal() (original, error) {
 	if err != nil {
 		return original{}, err
 	}
-	hostKey, _, _, _, err := ssh.ParseAuthorizedKey([]byte(s.Original.HostKey))
+	hostKey, _, _, _, err := ssh.ParseAuthorizedKey([]byte(h.HostKey))
 	if err != nil {
 		return original{}, err
 	}
-	client, err := ssh.Dial("tcp", net.JoinHostPort(s.Original.Address, strconv.Itoa(s.Original.Port)), &ssh.ClientConfig{
-		User: s.Original.User, Auth: []ssh.AuthMethod{ssh.PublicKeys(signer)}, HostKeyCallback: ssh.FixedHostKey(hostKey),
+	client, err := ssh.Dial("tcp", net.JoinHostPort(h.Address, strconv.Itoa(h.Port)), &ssh.ClientConfig{
+		User: h.User, Auth: []ssh.AuthMethod{ssh.PublicKeys(signer)}, HostKeyCallback: ssh.FixedHostKey(hostKey),
 		HostKeyAlgorithms: []string{hostKey.Type()},
 	})
 	return original{client}, err
@@ -317,13 +325,11 @@ func (s crowdScene) cost(ctx context.Context, first, end int) (cost crowdCost, e
 	e := engine.New(engine.Options{
 		Dial:        func(ctx context.Context, name string) (host.Host, error) { return hostssh.Dial(ctx, configs[name]) },
 		HostsAtOnce: len(names), Artifacts: file, Holder: "bench",
-		// Played hosts must be asked what the recorded one was asked.
-		NewID: func() string { return "bench" },
 	})
 	if cost.Converge, err = timed(func() error { _, err := e.Run(ctx, p); return err }); err != nil {
 		return cost, err
 	}
-	if cost.Memory, err = peakMemory(); err != nil {
+	if cost.Memory, err = fleet.Memory("VmHWM"); err != nil {
 		return cost, err
 	}
 	cost.Observe, err = timed(func() error {
@@ -334,21 +340,6 @@ func (s crowdScene) cost(ctx context.Context, first, end int) (cost crowdCost, e
 		return err
 	})
 	return cost, err
-}
-
-// peakMemory is the most resident memory that this process had, in MiB. (What getrusage(2) tells is inherited.)
-func peakMemory() (float64, error) {
-	status, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		return 0, err
-	}
-	for line := range strings.Lines(string(status)) {
-		var kibi float64
-		if n, _ := fmt.Sscanf(line, "VmHWM: %f kB", &kibi); n == 1 {
-			return kibi / 1024, nil
-		}
-	}
-	return 0, errors.New("the kernel does not tell this process's peak memory")
 }
 
 // writeCompressible writes a file of hexadecimal digits.

@@ -9,8 +9,8 @@
 //	go run ./test/bench -run '^settings'     the measurements whose names match
 //	go run ./test/bench -list                their names, goals and meanings
 //
-// It needs Docker for its hosts (package hosts), OpenSSH's client for the references, and for joins and clusters the bundle and
-// the program that make artifacts makes. docs/benchmarks.md holds results and how they came about.
+// It needs Docker for its hosts (package hosts), OpenSSH's client for the references, and for joins, upgrades and clusters the bundles
+// and the program that make artifacts artifacts-previous makes. docs/benchmarks.md holds results and how they came about.
 package main
 
 import (
@@ -23,6 +23,8 @@ import (
 	"os/signal"
 	"regexp"
 	"syscall"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/test/bench/fleet"
 )
 
 // options are the command line's.
@@ -30,6 +32,7 @@ type options struct {
 	run     *regexp.Regexp
 	repeat  int
 	bundle  string
+	older   string
 	program string
 	pool    string
 	subnet  netip.Prefix
@@ -55,6 +58,10 @@ func command(ctx context.Context, args []string) error {
 			return playCrowd(ctx, os.Stdin, os.Stdout)
 		case childConverge:
 			return convergeCrowd(ctx, os.Stdin, os.Stdout)
+		case childPlane:
+			return fleet.ServePlane(ctx, os.Stdin, os.Stdout)
+		case childManager:
+			return serveManager(ctx, os.Stdin, os.Stdout)
 		}
 	}
 	var o options
@@ -63,6 +70,7 @@ func command(ctx context.Context, args []string) error {
 	run := flags.String("run", "", "regular expression of the measurements to take")
 	flags.IntVar(&o.repeat, "repeat", 1, "how often to measure; the median counts")
 	flags.StringVar(&o.bundle, "bundle", "build/bundle", "directory of the bundle that hosts join with")
+	flags.StringVar(&o.older, "older-bundle", "build/bundle-v1.35.4", "directory of the bundle that hosts are upgraded from")
 	flags.StringVar(&o.program, "kubexm", "bin/kubexm", "the program that makes clusters")
 	flags.StringVar(&o.pool, "pool", "bench", "name of the pool of test hosts, which is made anew and removed")
 	flags.StringVar(&o.out, "out", "build/bench.json", "file to write the results to")

@@ -65,23 +65,31 @@ func (c *cluster) artifacts(role spec.Role) (string, error) {
 	}{
 		{"kubernetes", "bin", programs}, {"etcd", "bin", programs}, {"containerd", "bin", nil}, {"runc", "bin", nil}, {"cni-plugins", "cni", nil},
 	} {
-		files, err := c.bundle.Binaries(of.component, "", c.arch)
-		if err != nil {
+		if err := c.link(filepath.Join(dir, of.into), of.component, of.programs); err != nil {
 			return "", err
-		}
-		if err := os.MkdirAll(filepath.Join(dir, of.into), 0o755); err != nil {
-			return "", err
-		}
-		for _, f := range files {
-			if of.programs != nil && !slices.Contains(of.programs, f.Name) {
-				continue
-			}
-			if err := os.Symlink(f.Path, filepath.Join(dir, of.into, f.Name)); err != nil {
-				return "", err
-			}
 		}
 	}
 	return dir, c.imageArchive(archive, images)
+}
+
+// link links to a component's programs from a directory, or to all where none are named.
+func (c *cluster) link(dir, component string, programs []string) error {
+	files, err := c.bundle.Binaries(component, "", c.arch)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	for _, f := range files {
+		if programs != nil && !slices.Contains(programs, f.Name) {
+			continue
+		}
+		if err := os.Symlink(f.Path, filepath.Join(dir, f.Name)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (c *cluster) imageArchive(path string, names []string) (err error) {

@@ -39,6 +39,8 @@ func sending() experiment {
 		measurements: []measurement{
 			{name: "send/1-host", unit: "s", goal: goal{of: "ratio", bound: 1.25}, about: fmt.Sprintf(about, "1 host")},
 			{name: "send/4-hosts", unit: "s", goal: goal{of: "ratio", bound: 1.25}, about: fmt.Sprintf(about, "4 hosts at once")},
+			{name: "send/1-host" + processors, unit: "s", about: "the processor time of send/1-host, at both ends"},
+			{name: "send/4-hosts" + processors, unit: "s", about: "the processor time of send/4-hosts, at all ends"},
 		},
 		hosts: always(4),
 		round: func(ctx context.Context, l *lab, hosts []string, round int, take note) error {
@@ -91,7 +93,11 @@ func sendingDelayed() experiment {
 				config.Address, config.Port = "127.0.0.1", int32(line.Port())
 				return hostssh.Dial(ctx, config)
 			}
-			perSecond := func(name string, of side, took float64) { take(name, of, float64(p.size)/1e6/took) }
+			perSecond := func(of string, by side, took float64) {
+				if of == name {
+					take(name, by, float64(p.size)/1e6/took)
+				}
+			}
 			return inTurn(round,
 				func() error { return l.send(ctx, name, ours, perSecond, hosts, l.sendOurs(p, dial)) },
 				func() error {
@@ -108,11 +114,16 @@ func (l *lab) send(ctx context.Context, name string, of side, take note, to []st
 	if err := l.clean(ctx, to, cleanSent); err != nil {
 		return err
 	}
-	took, err := timed(func() error { return act(ctx, to) })
+	var took float64
+	used, err := l.processorTime(ctx, to, func() (err error) {
+		took, err = timed(func() error { return act(ctx, to) })
+		return err
+	})
 	if err != nil {
 		return err
 	}
 	take(name, of, took)
+	take(name+processors, of, used)
 	return l.clean(ctx, to, fmt.Sprintf("[ $(stat -c %%s %s) -eq %d ]\n", sent, l.options.mebi<<20)+cleanSent)
 }
 

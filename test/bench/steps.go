@@ -58,7 +58,14 @@ func readSteps(log io.Reader) (steps, error) {
 // waits reports whether a step does nothing but wait for the cluster, or little else: kubeadm writes certificates and
 // manifests in a second or two, and waits then for the kubelet, etcd and the API server.
 func (s span) waits() bool {
-	return s.step == "gate/api" || strings.HasPrefix(s.step, "gate/node-") || s.step == "kubeadm/control-plane" || s.step == "kubeadm/join"
+	for _, gate := range []string{
+		"gate/api", "gate/node-", "gate/network-", "gate/version", "node/drain", "kubernetes/ready", "kubeadm/control-plane", "kubeadm/join",
+	} {
+		if strings.HasPrefix(s.step, gate) {
+			return true
+		}
+	}
+	return false
 }
 
 // split says for how long something was done on a host or in the cluster, and for how long there was nothing but waiting.

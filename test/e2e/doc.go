@@ -11,6 +11,9 @@
 //	               released, and another host takes its place
 //	deleted        every host is given back, although the managers are killed while they reset one
 //
+// TestHandover freezes a manager that works on a host for longer than its lease: another one takes over, and no host has two
+// writers.
+//
 // A host that was given back equals its snapshot from before.
 //
 // The management cluster is the embedded plane with Cluster API's own reconcilers. Ours run as they do in production: the

@@ -96,23 +96,29 @@ func (e *environment) writeKubeconfig(p *provider) {
 func (e *environment) startManagers(args ...string) {
 	e.t.Helper()
 	for _, p := range e.providers {
-		var err error
-		p.process, err = child.Start(e.t.Context(), child.Spec{
-			Name: "manager", Path: p.program, Dir: p.dir, Grace: 30 * time.Second,
-			// Where artifacts are unpacked is found by these.
-			Env: []string{"HOME=" + os.Getenv("HOME"), "KUBEXM_CACHE=" + os.Getenv("KUBEXM_CACHE"), "XDG_CACHE_HOME=" + os.Getenv("XDG_CACHE_HOME")},
-			Args: append([]string{
-				"--providers=" + p.name, "--kubeconfig=kubeconfig", "--bundle=" + e.bundle.Dir(),
-				"--webhook-port=" + strconv.Itoa(p.webhooks), "--webhook-cert-dir=.",
-				"--health-addr=127.0.0.1:" + strconv.Itoa(p.health),
-				"--diagnostics-address=127.0.0.1:" + strconv.Itoa(p.telemetry), "--insecure-diagnostics",
-			}, args...),
-		})
-		e.Expect(err).NotTo(HaveOccurred())
+		e.startManager(p, args...)
 	}
 	for _, p := range e.providers {
 		e.Eventually(func() error { return p.ready(e.t.Context()) }).Should(Succeed())
 	}
+}
+
+// startManager starts one provider's manager.
+func (e *environment) startManager(p *provider, args ...string) {
+	e.t.Helper()
+	var err error
+	p.process, err = child.Start(e.t.Context(), child.Spec{
+		Name: "manager", Path: p.program, Dir: p.dir, Grace: 30 * time.Second,
+		// Where artifacts are unpacked is found by these.
+		Env: []string{"HOME=" + os.Getenv("HOME"), "KUBEXM_CACHE=" + os.Getenv("KUBEXM_CACHE"), "XDG_CACHE_HOME=" + os.Getenv("XDG_CACHE_HOME")},
+		Args: append([]string{
+			"--providers=" + p.name, "--kubeconfig=kubeconfig", "--bundle=" + e.bundle.Dir(),
+			"--webhook-port=" + strconv.Itoa(p.webhooks), "--webhook-cert-dir=.",
+			"--health-addr=127.0.0.1:" + strconv.Itoa(p.health),
+			"--diagnostics-address=127.0.0.1:" + strconv.Itoa(p.telemetry), "--insecure-diagnostics",
+		}, args...),
+	})
+	e.Expect(err).NotTo(HaveOccurred())
 }
 
 func (p *provider) ready(ctx context.Context) error {

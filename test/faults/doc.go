@@ -6,11 +6,12 @@
 // the same end:
 //
 //	kill_test.go      the process is killed at every step boundary, and within steps
-//	members_test.go   so it is while a control plane host joins, and while it is taken out again
+//	members_test.go   so it is while a control plane host joins, and while it is taken out again, for both kinds of members
 //	renewal_test.go   and while certificates are renewed
 //	cutoff_test.go    a second host joins the control plane while the first that does so is cut off
 //	line_test.go      connections are cut, hosts are paused and lose their power
 //	disk_test.go      a disk is full
+//	network_test.go   flannel cannot start on a Node that is Ready
 //	artifact_test.go  a file of the bundle is corrupt
 //	trust_test.go     the host key is wrong; sudo is refused
 //	writers_test.go   two runs want one host

@@ -34,16 +34,20 @@ type members struct {
 // A control plane grows, renews its certificates and shrinks by processes that die at any boundary of any step, or within it,
 // and each of which takes up where the hosts stand. At no boundary has etcd lost its quorum. One cluster lives through all of it.
 //
-// With a budget, boundaries are visited at random; the seed chooses which of the tests are made, at least one and as many as fit
-// into their share.
+// With a budget, boundaries are visited at random; the seed chooses the kind of cluster and which of the tests are made, at least
+// one and as many as fit into their share.
 func TestMembers(t *testing.T) {
+	for _, k := range kinds() {
+		t.Run(k.name, func(t *testing.T) { membersOf(t, k) })
+	}
+}
+
+func membersOf(t *testing.T, k kind) {
 	const role = spec.RoleControlPlane
-	// Every step of this kind is our own.
-	c := all.of(spec.Cluster{Kubernetes: spec.Kubernetes{Type: spec.KubernetesKubexm}}, role, role, role)
 	began := time.Now()
-	m := &members{trial: newTrialOf(t, c)}
+	m := &members{trial: newTrialOf(t, all.of(k.cluster, role, role, role))}
 	m.bring(1)
-	for i, s := range scenarios() {
+	for i, s := range k.inOrder() {
 		if chosen.budget > 0 && i > 0 && time.Since(began) > chosen.share() {
 			t.Logf("the budget is spent: %s is left out", s.name)
 			continue
@@ -53,23 +57,50 @@ func TestMembers(t *testing.T) {
 	m.reset(nil)
 }
 
-// scenario is what happens to the members.
+// kind is a kind of cluster, and what happens to its members, in the order in which each test finds what it needs.
+type kind struct {
+	name      string
+	cluster   spec.Cluster
+	scenarios []scenario
+}
+
 type scenario struct {
 	name string
 	test func(*members)
+	// long says that it takes ten minutes or more: it is left out where there is a budget.
+	long bool
 }
 
-// scenarios are in the order in which each finds what it needs. With a budget, the seed says with which to begin.
-func scenarios() []scenario {
-	all := []scenario{
-		{"KillJoin", (*members).killJoin}, {"KillRenewal", (*members).killRenewal}, {"KillScaleDown", (*members).killScaleDown},
-		{"SecondJoinsWhileFirstIsCutOff", (*members).secondJoinsWhileFirstIsCutOff},
+// kinds are those whose members differ: units, every step of which is our own, and the static pods of kubeadm. With a budget, it
+// is one of them.
+func kinds() []kind {
+	all := []kind{
+		{"Units", spec.Cluster{Kubernetes: spec.Kubernetes{Type: spec.KubernetesKubexm}}, []scenario{
+			{"KillJoin", (*members).killJoin, false}, {"KillRenewal", (*members).killRenewal, false},
+			{"KillScaleDown", (*members).killScaleDown, false},
+			{"SecondJoinsWhileFirstIsCutOff", (*members).secondJoinsWhileFirstIsCutOff, false},
+		}},
+		{"StaticPods", spec.Cluster{Etcd: spec.Etcd{Type: spec.EtcdKubeadm}}, []scenario{
+			{"KillJoin", (*members).killJoin, false},
+			{"KillRenewal", (*members).killRenewal, true}, // the kubelet takes its time with each component, every time
+			{"KillScaleDown", (*members).killScaleDown, false},
+		}},
 	}
 	if chosen.budget > 0 {
-		first := chosen.seed % uint64(len(all))
-		all = slices.Concat(all[first:], all[:first])
+		i := chosen.seed % uint64(len(all))
+		all = all[i : i+1]
 	}
 	return all
+}
+
+// inOrder are the scenarios as they are made. With a budget, the seed says with which to begin.
+func (k kind) inOrder() []scenario {
+	if chosen.budget == 0 {
+		return k.scenarios
+	}
+	short := slices.DeleteFunc(slices.Clone(k.scenarios), func(s scenario) bool { return s.long })
+	first := chosen.seed / 2 % uint64(len(short))
+	return slices.Concat(short[first:], short[:first])
 }
 
 // next is a test on what those before it have left, unless one of them has failed.

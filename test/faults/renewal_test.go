@@ -10,9 +10,12 @@ import (
 	"crypto/x509"
 	"fmt"
 	"net"
+	"path"
 	"strconv"
 	"strings"
 	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pipeline"
@@ -47,7 +50,7 @@ func (m *members) killRenewal() {
 		}
 	}
 	for r, is := range after {
-		for _, port := range ports(r) {
+		for _, port := range m.ports(r) {
 			m.eventually(func() error { return m.serves(r.Host, port, is) })
 		}
 	}
@@ -69,25 +72,41 @@ func (m *members) killRenewal() {
 	m.demandWhole()
 }
 
-// certificates are those of the renewals that there are. It fails the test unless each is whole: of an authority of the cluster,
-// and with its key.
+// certificates are those of the renewals that there are; kubeadm gives some to the first host alone. It fails the test unless
+// each is whole: of an authority of the cluster, and with its key.
 func (m *members) certificates(renewals []pipeline.Renewal) map[pipeline.Renewal]*x509.Certificate {
 	m.Helper()
 	all := map[pipeline.Renewal]*x509.Certificate{}
 	for _, r := range renewals {
 		is, err := m.certificate(r)
-		if err != nil {
+		switch {
+		case err != nil:
 			m.Errorf("%s on %s: %v", r.Path, r.Host, err)
-			continue
+		case is != nil:
+			all[r] = is
 		}
-		all[r] = is
 	}
 	return all
 }
 
+// certificate is nil where there is no such file.
 func (m *members) certificate(r pipeline.Renewal) (*x509.Certificate, error) {
-	key := strings.NewReplacer(".crt", ".key", ".pem", "-key.pem").Replace(r.Path)
-	pair, err := tls.X509KeyPair([]byte(m.read(r.Host, r.Path)), []byte(m.read(r.Host, key)))
+	if m.on(r.Host, "find", path.Dir(r.Path), "-maxdepth", "1", "-name", path.Base(r.Path)) == "" {
+		return nil, nil
+	}
+	cert := []byte(m.on(r.Host, "cat", r.Path))
+	var key []byte
+	if path.Ext(r.Path) == ".conf" {
+		config, err := clientcmd.Load(cert)
+		if err != nil {
+			return nil, err
+		}
+		user := config.AuthInfos[config.Contexts[config.CurrentContext].AuthInfo]
+		cert, key = user.ClientCertificateData, user.ClientKeyData
+	} else {
+		key = []byte(m.on(r.Host, "cat", strings.NewReplacer(".crt", ".key", ".pem", "-key.pem").Replace(r.Path)))
+	}
+	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
 		return nil, err
 	}
@@ -107,12 +126,12 @@ func (m *members) certificate(r pipeline.Renewal) (*x509.Certificate, error) {
 	return nil, fmt.Errorf("no authority of the cluster has signed the certificate of %s", pair.Leaf.Subject)
 }
 
-// read is a file on a host.
-func (m *members) read(name, file string) string {
+// on is what a command says on a host.
+func (m *members) on(name string, argv ...string) string {
 	m.Helper()
 	for _, h := range m.hosts {
 		if h.Name == name {
-			return m.exec(h, "cat", file)
+			return m.exec(h, argv...)
 		}
 	}
 	m.Fatalf("there is no host %s", name)
@@ -120,8 +139,13 @@ func (m *members) read(name, file string) string {
 }
 
 // ports are those at which a certificate is shown.
-func ports(r pipeline.Renewal) []int {
-	return map[string][]int{"apiserver": {6443}, "etcd-member": {2379, 2380}, "kubelet": {10250}}[r.Name]
+func (m *members) ports(r pipeline.Renewal) []int {
+	if r.Name == "etcd-member" && m.cluster.shared.Etcd.Type == spec.EtcdKubeadm {
+		return nil // members that kubeadm made show etcd-server and etcd-peer
+	}
+	return map[string][]int{
+		"apiserver": {6443}, "etcd-member": {2379, 2380}, "etcd-server": {2379}, "etcd-peer": {2380}, "kubelet": {10250},
+	}[r.Name]
 }
 
 // serves returns nil when a host shows a certificate at a port.

@@ -45,7 +45,7 @@ type cluster struct {
 }
 
 // start makes hosts, and writes the config file; see kubexm.Cluster.Write. Where it has $ETCD, the URL of an etcd of others, one
-// is started; $DIR is where what trusts it lies.
+// is started; $DIR is where what trusts it lies. Where it has $LB, the address of a load balancer of others, the last host is one.
 func start(t *testing.T, pool string, count int, spec string, change ...func(*hosts.Options)) *cluster {
 	t.Helper()
 	// Not t.TempDir, which has the test's name in it: paths are given in flags and files where commas mean something.
@@ -96,6 +96,11 @@ func start(t *testing.T, pool string, count int, spec string, change ...func(*ho
 	c.before = c.snapshots()
 	if strings.Contains(spec, "$ETCD") {
 		spec = strings.NewReplacer("$ETCD", c.externalEtcd(t), "$DIR", c.Dir).Replace(spec)
+	}
+	if strings.Contains(spec, "$LB") {
+		of := c.externalLoadBalancer(t)
+		delete(c.before, of.Name) // it is not the cluster's to give back
+		spec = strings.ReplaceAll(spec, "$LB", of.Address)
 	}
 	c.write(spec)
 	return c
@@ -158,10 +163,15 @@ func (c *cluster) renews() {
 	c.t.Logf("%d of %d certificates were renewed", renewed, len(before))
 }
 
+// certsCheckArgs are what tells when certificates end.
+func (c *cluster) certsCheckArgs() []string {
+	return []string{"certs", "check", "-f", c.Config(), "--known-hosts", c.KnownHosts, "-o", "json"}
+}
+
 // certificates are the ends of all, by host and file.
 func (c *cluster) certificates() map[string]time.Time {
 	c.t.Helper()
-	out := c.kubexm("certs", "check", "-f", c.Config(), "--known-hosts", c.KnownHosts, "-o", "json")
+	out := c.kubexm(c.certsCheckArgs()...)
 	var listed []struct {
 		Host      string    `json:"host"`
 		Path      string    `json:"path"`

@@ -7,8 +7,12 @@
 //	TestFailover   kubeadm, its etcd on three control plane hosts, keepalived and haproxy on two hosts. While ConfigMaps are
 //	               written through the virtual address without a pause, the host that has the address is paused, and a
 //	               control plane host is killed and comes back. No acknowledged write is lost.
-//	TestKinds      other kinds of clusters come up, are proven by pods, stay as they are when asked again, and go
-//	TestScale      a control plane grows from one host to three and shrinks to one, by objects
+//	TestKinds      other kinds of clusters come up, are proven by pods, renew certificates when asked and when these end soon,
+//	               stay as they are when asked again, and go
+//	TestUpgrade    three control plane hosts and three workers are brought to the next minor version by one command, in place
+//	               and by replacing hosts, under writes and with a workload that has a PodDisruptionBudget
+//	TestScale      a control plane grows from one host to three and shrinks to one, another goes from three to five and back; an
+//	               even number is refused
 //
 // A host that was given back equals its snapshot from before.
 //
@@ -16,5 +20,6 @@
 //
 //	HA_SUBNET      the hosts' network; by default one that is free
 //	KUBEXM_BUNDLE  the bundle, by default build/bundle
+//	KUBEXM_BUNDLE_PREVIOUS  that of the version before, by default beside it (make artifacts-previous)
 //	KUBEXM         the program, by default bin/kubexm
 package ha

@@ -22,27 +22,29 @@ import (
 func TestDualStack(t *testing.T) {
 	for _, kind := range []struct {
 		name  string
+		hosts int
 		first corev1.IPFamily
 		spec  string
 	}{
 		// Nodes' second addresses are found on the hosts.
-		{"kubeadm, IPv4 first", corev1.IPv4Protocol, `  roleGroups: {master: [$1], worker: [$2]}
+		{"kubeadm, IPv4 first", 2, corev1.IPv4Protocol, `  roleGroups: {master: [$1], worker: [$2]}
   kubernetes: {version: v1.36.3, type: kubeadm}
   network:
     kubePodsCIDR: 10.233.64.0/18,fd85:ee78:d8a6:8607::1:0000/112
     kubeServiceCIDR: 10.233.0.0/18,fd85:ee78:d8a6:8607::1000/116
 `},
-		// Nodes' first addresses are declared.
-		{"binary, IPv6 first", corev1.IPv6Protocol, `  roleGroups: {master: [$1], worker: [$2]}
+		// Nodes' first addresses are declared. What comes by IPv4, the virtual address, goes on by IPv6.
+		{"binary, IPv6 first, keepalived and haproxy", 4, corev1.IPv6Protocol, `  roleGroups: {master: [$1], worker: [$2], loadbalancer: [$3, $4]}
   kubernetes: {version: v1.36.3, type: kubexm}
   etcd: {type: kubexm}
+  controlPlaneEndpoint: {externalLoadBalancer: kubexm-kh, lb_address: $VIP}
   network:
     podCIDRs: ["fd85:ee78:d8a6::/48", 10.233.64.0/18]
     serviceCIDRs: ["fd85:ee78:d8a7::/108", 10.233.0.0/18]
 `},
 	} {
 		t.Run(kind.name, func(t *testing.T) {
-			c := start(t, "had", 2, kind.spec, func(o *hosts.Options) { o.DualStack = true })
+			c := start(t, "had", kind.hosts, kind.spec, func(o *hosts.Options) { o.DualStack = true })
 			if kind.first == corev1.IPv6Protocol {
 				c.declareIPv6()
 			}

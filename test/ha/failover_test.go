@@ -7,19 +7,16 @@ package ha
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/hosts"
+	"github.com/mensylisir/cluster-api-provider-kubexm/test/workload"
 )
 
 // answersAgain is how long the API may be away when the host with its address fails.
@@ -35,7 +32,7 @@ func TestFailover(t *testing.T) {
 	c.works()
 	c.staysAsItIs()
 
-	load := c.load()
+	writes := c.written()
 	t.Run("the host with the address is paused", func(t *testing.T) {
 		h := c.withAddress(t)
 		if err := h.Pause(t.Context()); err != nil {
@@ -63,7 +60,7 @@ func TestFailover(t *testing.T) {
 		c.awaitNode(t, h.Name, corev1.ConditionTrue)
 		c.awaitWhole(t, h.Name)
 	})
-	load.stop(t)
+	c.stopped(writes)
 	c.works()
 	c.givesBack()
 }
@@ -149,68 +146,25 @@ func (c *cluster) awaitWhole(t *testing.T, name string) {
 	}
 }
 
-// load writes ConfigMaps one after the other, until it is stopped.
-type load struct {
-	client kubernetes.Interface
-	cancel context.CancelFunc
-	done   sync.WaitGroup
-	// acknowledged are the names of those that the API server has said were written; failed counts requests that it has not.
-	acknowledged []string
-	failed       int
-	longest      time.Duration
-}
-
-const loadNamespace = "kubexm-load"
-
-func (c *cluster) load() *load {
+// stopped ends writes, and wants everything that was acknowledged to be there.
+func (c *cluster) stopped(w *workload.Writes) {
 	c.t.Helper()
-	ctx, cancel := context.WithCancel(c.t.Context())
-	l := &load{client: c.api(2 * time.Second), cancel: cancel}
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: loadNamespace}}
-	if _, err := l.client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil {
+	o, err := w.Stop(c.t.Context())
+	if err != nil {
 		c.t.Fatal(err)
 	}
-	l.done.Go(func() {
-		last := time.Now()
-		for i := 0; ctx.Err() == nil; i++ {
-			name := fmt.Sprintf("write-%06d", i)
-			_, err := l.client.CoreV1().ConfigMaps(loadNamespace).Create(ctx,
-				&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
-			switch {
-			case err == nil:
-				l.acknowledged = append(l.acknowledged, name)
-				l.longest, last = max(l.longest, time.Since(last)), time.Now()
-			case !errors.Is(err, context.Canceled):
-				l.failed++
-			}
-		}
-	})
-	return l
+	c.t.Log(o)
+	if o.Acknowledged == 0 || len(o.Lost) > 0 {
+		c.t.Errorf("writes that were acknowledged and are lost: %v, of %d", o.Lost, o.Acknowledged)
+	}
 }
 
-// stop ends the load, and wants everything that was acknowledged to be there.
-func (l *load) stop(t *testing.T) {
-	t.Helper()
-	l.cancel()
-	l.done.Wait()
-	there := map[string]bool{}
-	list, err := l.client.CoreV1().ConfigMaps(loadNamespace).List(t.Context(), metav1.ListOptions{})
+// written begins writes.
+func (c *cluster) written() *workload.Writes {
+	c.t.Helper()
+	w, err := workload.Write(c.t.Context(), c.api(2*time.Second))
 	if err != nil {
-		t.Fatal(err)
+		c.t.Fatal(err)
 	}
-	for i := range list.Items {
-		there[list.Items[i].Name] = true
-	}
-	lost := 0
-	for _, name := range l.acknowledged {
-		if !there[name] {
-			lost++
-			t.Errorf("the write of %s was acknowledged and is lost", name)
-		}
-	}
-	t.Logf("%d writes acknowledged, %d lost, %d requests failed, longest time between two writes %.1f s",
-		len(l.acknowledged), lost, l.failed, l.longest.Seconds())
-	if len(l.acknowledged) == 0 {
-		t.Error("nothing was written")
-	}
+	return w
 }

@@ -19,13 +19,13 @@ func TestKinds(t *testing.T) {
   etcd: {type: kubexm}
   controlPlaneEndpoint: {externalLoadBalancer: kubexm-kn, lb_address: $VIP}
 `},
-		{"binary, dedicated etcd, haproxy on workers", 5, `  roleGroups: {master: [$1], worker: [$2], etcd: [$3, $4, $5]}
-  kubernetes: {version: v1.36.3, type: kubexm}
+		{"binary, dedicated etcd, haproxy on workers, nftables", 5, `  roleGroups: {master: [$1], worker: [$2], etcd: [$3, $4, $5]}
+  kubernetes: {version: v1.36.3, type: kubexm, proxyMode: nftables}
   etcd: {type: kubexm}
   controlPlaneEndpoint: {internalLoadbalancer: haproxy}
 `},
-		{"kubeadm, stacked etcd, haproxy on workers", 4, `  roleGroups: {master: [$1, $2, $3], worker: [$4]}
-  kubernetes: {version: v1.36.3, type: kubeadm}
+		{"kubeadm, stacked etcd, haproxy on workers, nftables", 4, `  roleGroups: {master: [$1, $2, $3], worker: [$4]}
+  kubernetes: {version: v1.36.3, type: kubeadm, proxyMode: nftables}
   etcd: {type: kubexm, heartbeatInterval: 250, electionTimeout: 5000, maxWals: 3}
   controlPlaneEndpoint: {internalLoadbalancer: haproxy}
 `},
@@ -36,12 +36,17 @@ func TestKinds(t *testing.T) {
     external: {endpoints: [$ETCD], caFile: "$DIR/ca.crt", certFile: "$DIR/client.crt", keyFile: "$DIR/client.key"}
   controlPlaneEndpoint: {internalLoadbalancer: nginx}
 `},
+		{"kubeadm, etcd of the type that is the default, a load balancer of others", 5, `  roleGroups: {master: [$1, $2, $3], worker: [$4]}
+  kubernetes: {version: v1.36.3, type: kubeadm}
+  controlPlaneEndpoint: {externalLoadBalancer: external, lb_address: $LB}
+`},
 	} {
 		t.Run(kind.name, func(t *testing.T) {
 			c := start(t, "hak", kind.hosts, kind.spec)
 			c.create()
 			c.works()
 			c.renews()
+			c.renewsByItself()
 			c.works()
 			c.staysAsItIs()
 			c.givesBack()

@@ -87,6 +87,9 @@ func (h *Host) create(ctx context.Context, image string) error {
 		"--mount", "type=volume,source=" + h.container + "-var,destination=/var,volume-label=" + label,
 		// What systemd takes for "power off".
 		"--stop-signal", "SIGRTMIN+3",
+		// The kernel ends a container's first process by a signal when that asks for a reboot. What Docker itself
+		// stops or kills stays off.
+		"--restart", "on-failure",
 	}
 	if h.Address6 != "" {
 		// Docker leaves IPv6 off for all but the interface that it makes.
@@ -133,7 +136,7 @@ func (h *Host) Unpause(ctx context.Context) error { return h.docker(ctx, "unpaus
 func (h *Host) Restart(ctx context.Context) error { return h.docker(ctx, "restart", "--time", "30") }
 
 // Kill ends every process of the host at once, as a power cut does. The host stays
-// off until Start.
+// off until Start; one that reboots by itself (systemctl reboot) comes back.
 func (h *Host) Kill(ctx context.Context) error { return h.docker(ctx, "kill") }
 
 // Start boots a host that is off. On a host that runs it does nothing.

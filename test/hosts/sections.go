@@ -61,6 +61,9 @@ func parseFiles(s Snapshot, text string) error {
 		case kind == "l":
 			value = "link to " + target
 		}
+		if _, again := s["file"][path]; again {
+			return fmt.Errorf("%s: %w", path, errTorn)
+		}
 		s.add("file", path, value)
 	}
 	return nil
@@ -69,11 +72,16 @@ func parseFiles(s Snapshot, text string) error {
 // parseSums reads sha256sum's lines. A file that came after find's first pass has a
 // sum and nothing else; the sum alone is recorded then.
 func parseSums(s Snapshot, text string) error {
+	summed := map[string]bool{}
 	for _, line := range lines(text) {
 		sum, path, ok := strings.Cut(line, "  ")
 		if !ok || len(strings.TrimPrefix(sum, `\`)) != 64 {
 			return fmt.Errorf("line %q: want a SHA-256 sum and a path", line)
 		}
+		if summed[path] {
+			return fmt.Errorf("%s: %w", path, errTorn)
+		}
+		summed[path] = true
 		value := "sha256 " + strings.TrimPrefix(sum, `\`)[:16]
 		if s["file"][path] != "" {
 			value = s["file"][path] + " " + value

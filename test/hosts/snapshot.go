@@ -9,6 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
 )
 
 //go:embed snapshot.sh
@@ -34,8 +37,26 @@ func (s Snapshot) add(section, key, value string) {
 	s[section][key] = value
 }
 
+// errTorn is a listing of files that is not of one moment: a directory that changes, or a
+// file system such as fuse-overlayfs under load, may show an entry twice and pass over another.
+var errTorn = errors.New("listed twice")
+
+// listings is how often files are listed when that is torn.
+const listings = 3
+
 // Snapshot records the host's state, in one exchange of about a second.
 func (h *Host) Snapshot(ctx context.Context) (Snapshot, error) {
+	var snapshot Snapshot
+	var err error
+	for range listings {
+		if snapshot, err = h.snapshot(ctx); !errors.Is(err, errTorn) {
+			break
+		}
+	}
+	return snapshot, err
+}
+
+func (h *Host) snapshot(ctx context.Context) (Snapshot, error) {
 	out, err := docker(ctx, strings.NewReader(snapshotScript), h.execArgs([]string{"sh", "-s"})...)
 	if err != nil {
 		return nil, fmt.Errorf("snapshot of host %s: %w", h.Name, err)
@@ -45,6 +66,26 @@ func (h *Host) Snapshot(ctx context.Context) (Snapshot, error) {
 		return nil, fmt.Errorf("snapshot of host %s: %w", h.Name, err)
 	}
 	return snapshot, nil
+}
+
+// Snapshots are taken of several hosts at once, by name.
+func Snapshots(ctx context.Context, hosts []*Host) (map[string]Snapshot, error) {
+	var mu sync.Mutex
+	taken := make(map[string]Snapshot, len(hosts))
+	all, ctx := errgroup.WithContext(ctx)
+	for _, host := range hosts {
+		all.Go(func() error {
+			snapshot, err := host.Snapshot(ctx)
+			if err != nil {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			taken[host.Name] = snapshot
+			return nil
+		})
+	}
+	return taken, all.Wait()
 }
 
 // parseSnapshot reads what snapshot.sh printed.

@@ -4,6 +4,7 @@
 package hosts
 
 import (
+	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -107,6 +108,19 @@ func TestParseSnapshotRefuses(t *testing.T) {
 				t.Error("no error")
 			}
 		})
+	}
+}
+
+func TestParseSnapshotSeesTornListings(t *testing.T) {
+	whole := readOutput(t)
+	for name, line := range map[string]string{
+		"files": "/etc/hosts\tf\t644\t0:0\t166\t\n",
+		"sums":  "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef  /etc/hosts\n",
+	} {
+		out := strings.Replace(whole, line, line+line, 1)
+		if _, err := parseSnapshot(out); out == whole || !errors.Is(err, errTorn) {
+			t.Errorf("a line of %s twice: %v", name, err)
+		}
 	}
 }
 

@@ -12,7 +12,22 @@ const (
 	// HostResetHook is the annotation on a Machine that keeps its infrastructure until the host is reset. A finalizer of
 	// the KubexmConfig would be too late: Cluster API deletes the infrastructure first.
 	HostResetHook = clusterv1.PreTerminateDeleteHookAnnotationPrefix + "/kubexm-host-reset"
+
+	// RemediationFinalizer keeps a KubexmRemediation until its Machine no longer says that it is being mended.
+	RemediationFinalizer = "kubexmremediation.bootstrap.cluster.x-k8s.io"
 )
+
+// SkipHostResetAnnotation on a Machine (or a KubexmConfig without one) that is being deleted gives its host up without a reset,
+// for a host that is broken or gone. A KubexmHost goes into quarantine then. Its value does not matter.
+const SkipHostResetAnnotation = "bootstrap.cluster.x-k8s.io/skip-host-reset"
+
+// ConvergeAnnotation on a KubexmConfig has its host brought to what it must be, at once and however lately that was done, each time
+// that its value is another. The value is a time, such as 2026-11-21T12:00:00Z, or anything else that has not been there before.
+const ConvergeAnnotation = "bootstrap.cluster.x-k8s.io/converge"
+
+// ApprovedDisruptionAnnotation on a KubexmConfig is the digest that its condition DisruptionAllowed shows: what is listed there may be
+// done, and nothing else. It is taken off when that is done.
+const ApprovedDisruptionAnnotation = "bootstrap.cluster.x-k8s.io/approved-disruption"
 
 // Conditions of a KubexmConfig, in the order in which they become True.
 const (
@@ -34,6 +49,10 @@ const (
 
 	// NodeJoinedCondition is whether the host's Node is registered and ready.
 	NodeJoinedCondition = "NodeJoined"
+
+	// DisruptionAllowedCondition is only there, and False, while something waits that would disrupt a host in use. The message lists
+	// what would be done. The host works as it did, so nothing else depends on this.
+	DisruptionAllowedCondition = "DisruptionAllowed"
 
 	// HostResetCondition is only there when the Machine is deleted: whether the host is again what it was before.
 	HostResetCondition = "HostReset"
@@ -83,12 +102,23 @@ const (
 	ConvergingReason = "Converging"
 	// StepFailedReason means that a step failed.
 	StepFailedReason = "StepFailed"
+	// RetriesExhaustedReason means that a host in use was put back so often from the same change that it is not tried again. The
+	// message says what failed, and what to do.
+	RetriesExhaustedReason = "RetriesExhausted"
 	// PlanFailedReason means that no plan could be made; the message has the field's path.
 	PlanFailedReason = "PlanFailed"
 	// DriftedReason means that a converged host was found changed; the message says what differs.
 	DriftedReason = "Drifted"
 	// WaitingForClusterReason means that something of the cluster that the host needs is not there yet.
 	WaitingForClusterReason = "WaitingForCluster"
+)
+
+// Reasons of DisruptionAllowed.
+const (
+	// WaitingForApprovalReason means that somebody has to agree; the message says how.
+	WaitingForApprovalReason = "WaitingForApproval"
+	// OutsideMaintenanceWindowReason means that no maintenance window is open; the message says when the next one opens.
+	OutsideMaintenanceWindowReason = "OutsideMaintenanceWindow"
 )
 
 // Reasons of NodeJoined.
@@ -109,6 +139,36 @@ const (
 	ResettingReason = "Resetting"
 	// ResetFailedReason means that the host could not be reset; the message says which step failed and what to do.
 	ResetFailedReason = "ResetFailed"
+)
+
+// RemediatingCondition of a KubexmRemediation is whether something is done with its Machine; the message says what, and what is waited
+// for. The Machine shows what is tried with its host in its condition ExternallyRemediated, which is only there meanwhile.
+const RemediatingCondition = clusterv1.RemediatingCondition
+
+// Reasons of Remediating while it is True, in the order in which they follow each other.
+const (
+	// HostConvergesReason means that the host is brought to what it must be, and the Machine has time to become healthy.
+	HostConvergesReason = "HostConverges"
+	// HostRebootsReason means that the host reboots, and the Machine has time to become healthy.
+	HostRebootsReason = "HostReboots"
+	// WaitingForReplacementReason means that the Machine is left to its MachineSet; the message says why, and what that says.
+	WaitingForReplacementReason = "WaitingForReplacement"
+	// MachineDeletingReason means that the Machine is being deleted.
+	MachineDeletingReason = clusterv1.DeletingReason
+)
+
+// Reasons of Remediating while it is False.
+const (
+	// MachineNotFoundReason means that there is no Machine.
+	MachineNotFoundReason = "MachineNotFound"
+	// ControlPlaneMachineReason means that the Machine is a control plane's, which mends it itself.
+	ControlPlaneMachineReason = "ControlPlaneMachine"
+	// RemediationSkippedReason means that the Machine is to be left alone: it has an annotation that says so.
+	RemediationSkippedReason = "Skipped"
+	// WaitingForHealthCheckReason means that the Machine's condition HealthCheckSucceeded is not False.
+	WaitingForHealthCheckReason = "WaitingForHealthCheck"
+	// NobodyReplacesReason means that all was tried, and no MachineSet owns the Machine.
+	NobodyReplacesReason = "NobodyReplaces"
 )
 
 // Reasons that more than one condition has.

@@ -3,10 +3,12 @@
 
 // Package v1beta1 has the kinds of the bootstrap provider: what one host must be, and how far it is.
 //
-//	KubexmConfig          one host's desired state; its reconciler is the only one that opens a connection to the host
-//	KubexmConfigTemplate  what MachineSets and the control plane make KubexmConfigs from
+//	KubexmConfig               one host's desired state; its reconciler is the only one that opens a connection to the host
+//	KubexmConfigTemplate       what MachineSets and the control plane make KubexmConfigs from
+//	KubexmRemediation          an unhealthy worker's host is mended, or its Machine replaced
+//	KubexmRemediationTemplate  what MachineHealthChecks make KubexmRemediations from
 //
-// They follow the contract v1beta2 of Cluster API for bootstrap providers. Conditions and their reasons are constants in
+// They follow the contract v1beta2 of Cluster API for bootstrap providers, and that of external remediation. Conditions and their reasons are constants in
 // conditions.go.
 //
 // +kubebuilder:object:generate=true

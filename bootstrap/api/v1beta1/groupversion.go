@@ -17,6 +17,8 @@ func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion,
 		&KubexmConfig{}, &KubexmConfigList{},
 		&KubexmConfigTemplate{}, &KubexmConfigTemplateList{},
+		&KubexmRemediation{}, &KubexmRemediationList{},
+		&KubexmRemediationTemplate{}, &KubexmRemediationTemplateList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

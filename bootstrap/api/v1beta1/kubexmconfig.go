@@ -89,7 +89,7 @@ type CredentialsReference struct {
 // +kubebuilder:validation:MinProperties=1
 type KubexmConfigStatus struct {
 	// conditions are Ready (the summary, which the Machine shows as BootstrapConfigReady), DataSecretAvailable,
-	// HostReachable, PreflightPassed, HostConverged, NodeJoined, HostReset and Paused.
+	// HostReachable, PreflightPassed, HostConverged, NodeJoined, DisruptionAllowed, HostReset and Paused.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -125,6 +125,19 @@ type KubexmConfigStatus struct {
 	// +kubebuilder:validation:MaxLength=71
 	PlanDigest string `json:"planDigest,omitempty"`
 
+	// kubernetesVersion is the version of Kubernetes that the host was last brought to, such as v1.36.3. While it is not that of
+	// the Machine, the host is on its way.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
+
+	// convergedGeneration is the generation of this object that the host was last brought to. While it is not that of the object, the
+	// host is on its way.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	ConvergedGeneration int64 `json:"convergedGeneration,omitempty"`
+
 	// factsDigest is the digest of the host's facts that this plan was made from, as sha256:…
 	// +optional
 	// +kubebuilder:validation:MinLength=71
@@ -140,7 +153,8 @@ type KubexmConfigStatus struct {
 	// +kubebuilder:validation:items:MaxLength=63
 	Left []string `json:"left,omitempty"`
 
-	// certificates are those on the host, by their files, each with its end.
+	// certificates are all on the host, whoever made them, by their files, each with its end, as they were when the host was last
+	// looked at. Of more than fit here, these are the first to end.
 	// +optional
 	// +listType=map
 	// +listMapKey=path
@@ -151,6 +165,10 @@ type KubexmConfigStatus struct {
 	// lastRun is the run that is going on, or the last one.
 	// +optional
 	LastRun RunStatus `json:"lastRun,omitempty,omitzero"`
+
+	// lastReboot is the last reboot of the host that was asked for, once it has ended.
+	// +optional
+	LastReboot RebootStatus `json:"lastReboot,omitempty,omitzero"`
 }
 
 // KubexmConfigInitializationStatus is part of the contract with Cluster API.
@@ -183,17 +201,46 @@ type HostStatus struct {
 	InternalAddress string `json:"internalAddress,omitempty"`
 }
 
-// CertificateStatus is one certificate on the host.
+// CertificateType is whose a certificate is.
+//
+// +kubebuilder:validation:Enum=Component;Kubelet;Administrator;Authority;Other
+type CertificateType string
+
+const (
+	// ComponentCertificate is one that kubexm or kubeadm made for a component of Kubernetes or etcd on the host. kubexm renews it. The
+	// host of another Machine has another.
+	ComponentCertificate CertificateType = "Component"
+	// KubeletCertificate is one that the kubelet made, and renews, itself.
+	KubeletCertificate CertificateType = "Kubelet"
+	// AdministratorCertificate is one that kubexm or kubeadm made for people on the host. kubexm renews it.
+	AdministratorCertificate CertificateType = "Administrator"
+	// AuthorityCertificate is one that signs others.
+	AuthorityCertificate CertificateType = "Authority"
+	// OtherCertificate is one that others have put there, and renew.
+	OtherCertificate CertificateType = "Other"
+)
+
+// CertificateStatus is a file with a certificate on the host.
 type CertificateStatus struct {
-	// path is the certificate's file.
+	// path is the file.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	Path string `json:"path,omitempty"`
 
-	// notAfter is when it ends.
-	// +required
+	// type is whose it is: Component, Kubelet, Administrator, Authority or Other.
+	// +optional
+	Type CertificateType `json:"type,omitempty"`
+
+	// notAfter is when it ends: of several in the file, such as a chain, the first to end.
+	// +optional
 	NotAfter metav1.Time `json:"notAfter,omitempty,omitzero"`
+
+	// message is why it cannot be read; notAfter is unset then.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
 }
 
 // ConvergedStatus counts steps.
@@ -246,6 +293,19 @@ type RunStatus struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Failures *int32 `json:"failures,omitempty"`
+
+	// restored is how many of these have put the host back to what it was before its programs were replaced. After the third, no other
+	// follows until the host is to become something else, or is asked for.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Restored *int32 `json:"restored,omitempty"`
+
+	// inputDigest is the digest of all that the run was to make of the host, as sha256:… What has failed for it is not held against
+	// another.
+	// +optional
+	// +kubebuilder:validation:MinLength=71
+	// +kubebuilder:validation:MaxLength=71
+	InputDigest string `json:"inputDigest,omitempty"`
 }
 
 // +kubebuilder:object:root=true

@@ -11,6 +11,19 @@ const ControlPlaneFinalizer = "kubexmcontrolplane.controlplane.cluster.x-k8s.io"
 // LeaveHook is the annotation on a control plane Machine that keeps its host until its etcd member is gone.
 const LeaveHook = clusterv1.PreTerminateDeleteHookAnnotationPrefix + "/kubexm-leave"
 
+// Annotations that keep a record of the replacement of an unhealthy Machine: its name, when that began, and how many before it
+// were replaced, as JSON. They are those of Cluster API's own control plane.
+const (
+	// RemediationInProgressAnnotation is on a KubexmControlPlane until the successor exists.
+	RemediationInProgressAnnotation = "controlplane.cluster.x-k8s.io/remediation-in-progress"
+	// RemediationForAnnotation is on the successor.
+	RemediationForAnnotation = "controlplane.cluster.x-k8s.io/remediation-for"
+)
+
+// ApprovedDisruptionAnnotation on a KubexmControlPlane is the digest that its condition DisruptionAllowed shows: what is listed there
+// may be done, and nothing else. It is taken off when that is done.
+const ApprovedDisruptionAnnotation = "controlplane.cluster.x-k8s.io/approved-disruption"
+
 // Conditions of a KubexmControlPlane.
 const (
 	// AvailableCondition is whether the control plane takes requests. The Cluster shows it as ControlPlaneAvailable.
@@ -35,17 +48,22 @@ const (
 	// MachinesUpToDateCondition is whether all control plane Machines are as declared.
 	MachinesUpToDateCondition = clusterv1.MachinesUpToDateCondition
 
-	// RollingOutCondition is whether a change is on its way to the Machines.
+	// RollingOutCondition is whether a change is on its way to the Machines. The message says which, and what is waited for.
 	RollingOutCondition = clusterv1.RollingOutCondition
 
-	// ScalingUpCondition is whether there are fewer Machines than replicas.
+	// ScalingUpCondition is whether there are fewer Machines than replicas, or one that has no Node yet. The message says what is
+	// waited for, such as a host.
 	ScalingUpCondition = clusterv1.ScalingUpCondition
 
 	// ScalingDownCondition is whether there are more Machines than replicas.
 	ScalingDownCondition = clusterv1.ScalingDownCondition
 
-	// RemediatingCondition is whether an unhealthy Machine is being replaced.
+	// RemediatingCondition is whether there are unhealthy Machines, to be mended or replaced. The message says what becomes of them.
 	RemediatingCondition = clusterv1.RemediatingCondition
+
+	// DisruptionAllowedCondition is only there, and False, while the replacement of Machines waits, or that other hosts follow the first.
+	// The message lists what would be done. What is done on a host that stays is shown by its KubexmConfig.
+	DisruptionAllowedCondition = "DisruptionAllowed"
 
 	// DeletingCondition is whether the control plane is being deleted, and what that waits for.
 	DeletingCondition = clusterv1.DeletingCondition
@@ -86,6 +104,26 @@ const (
 	ConnectionDownReason = clusterv1.ConnectionDownReason
 	// HealthUnknownReason means that nothing is known yet.
 	HealthUnknownReason = "HealthUnknown"
+)
+
+// Reasons of OwnerRemediated, on Machines that a MachineHealthCheck has found unhealthy.
+const (
+	// RemediationDeferredReason means that the Machine is not replaced yet; the message says what is waited for.
+	RemediationDeferredReason = "RemediationDeferred"
+	// CannotBeRemediatedReason means that the Machine is not replaced unless something else is mended; the message says what.
+	CannotBeRemediatedReason = "CannotBeRemediated"
+	// RemediationMachineDeletingReason means that the Machine is being deleted; another will be made.
+	RemediationMachineDeletingReason = "MachineDeleting"
+)
+
+// Reasons of DisruptionAllowed.
+const (
+	// WaitingForApprovalReason means that somebody has to agree; the message says how.
+	WaitingForApprovalReason = "WaitingForApproval"
+	// OutsideMaintenanceWindowReason means that no maintenance window is open; the message says when the next one opens.
+	OutsideMaintenanceWindowReason = "OutsideMaintenanceWindow"
+	// CanarySettlingReason means that the first host that has followed has not been well for long enough.
+	CanarySettlingReason = "CanarySettling"
 )
 
 // Reasons of Deleting.

@@ -24,7 +24,8 @@ type KubexmControlPlaneSpec struct {
 	// +kubebuilder:validation:Maximum=9
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// version is the version of Kubernetes, such as v1.36.3. This version of kubexm cannot change it later.
+	// version is the version of Kubernetes, such as v1.36.3. A higher one upgrades the control plane, by no more than one minor
+	// version at a time; one that is lower than what a Machine has is refused. How the Machines get there is for rollout.strategy.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
@@ -46,9 +47,17 @@ type KubexmControlPlaneSpec struct {
 	// +optional
 	Node spec.Node `json:"node,omitempty,omitzero"`
 
-	// rollout says when Machines are replaced.
+	// rollout says when Machines are replaced, and how changes reach them.
 	// +optional
 	Rollout Rollout `json:"rollout,omitempty,omitzero"`
+
+	// remediation says what becomes of unhealthy Machines.
+	// +optional
+	Remediation Remediation `json:"remediation,omitempty,omitzero"`
+
+	// machineNaming says how Machines are named.
+	// +optional
+	MachineNaming MachineNaming `json:"machineNaming,omitempty,omitzero"`
 }
 
 // MachineTemplate is what the control plane's Machines are made from.
@@ -65,8 +74,8 @@ type MachineTemplate struct {
 
 // MachineTemplateSpec is what the control plane's Machines are. All but infrastructureRef reaches Machines that exist.
 type MachineTemplateSpec struct {
-	// infrastructureRef is the template that infrastructure machines are made from, in this namespace.
-	// This version of kubexm cannot change it later.
+	// infrastructureRef is the template that infrastructure machines are made from, in this namespace. Machines that were made
+	// from another one are replaced.
 	// +required
 	InfrastructureRef clusterv1.ContractVersionedObjectReference `json:"infrastructureRef,omitempty,omitzero"`
 
@@ -112,22 +121,13 @@ type MachineDeletion struct {
 	NodeDeletionTimeoutSeconds *int32 `json:"nodeDeletionTimeoutSeconds,omitempty"`
 }
 
-// Rollout says when Machines are replaced.
-//
-// +kubebuilder:validation:MinProperties=1
-type Rollout struct {
-	// after is the time at which Machines older than it are replaced. The field is part of Cluster API's contract; this
-	// version of kubexm refuses it, because a single replica cannot be replaced.
-	// +optional
-	After metav1.Time `json:"after,omitempty,omitzero"`
-}
-
 // KubexmControlPlaneStatus is what the control plane is.
 //
 // +kubebuilder:validation:MinProperties=1
 type KubexmControlPlaneStatus struct {
 	// conditions are Available, Initialized, CertificatesAvailable, ControlPlaneComponentsHealthy, EtcdClusterHealthy,
-	// MachinesReady, MachinesUpToDate, RollingOut, ScalingUp, ScalingDown, Remediating, Deleting and Paused.
+	// MachinesReady, MachinesUpToDate, RollingOut, ScalingUp, ScalingDown, Remediating, DisruptionAllowed, Deleting and
+	// Paused.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -194,6 +194,10 @@ type KubexmControlPlaneStatus struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	Leaving []spec.Member `json:"leaving,omitempty"`
+
+	// lastRemediation is the last replacement of an unhealthy Machine.
+	// +optional
+	LastRemediation LastRemediation `json:"lastRemediation,omitempty,omitzero"`
 
 	// observedGeneration is the generation of this object that the status speaks of.
 	// +optional

@@ -46,6 +46,18 @@ type KubexmControlPlaneTemplateResourceSpec struct {
 	// node is what each of the control plane's own hosts is, beside what all hosts share.
 	// +optional
 	Node spec.Node `json:"node,omitempty,omitzero"`
+
+	// rollout says when Machines are replaced, and how changes reach them.
+	// +optional
+	Rollout Rollout `json:"rollout,omitempty,omitzero"`
+
+	// remediation says what becomes of unhealthy Machines.
+	// +optional
+	Remediation Remediation `json:"remediation,omitempty,omitzero"`
+
+	// machineNaming says how Machines are named.
+	// +optional
+	MachineNaming MachineNaming `json:"machineNaming,omitempty,omitzero"`
 }
 
 // TemplateMachineTemplate is a MachineTemplate in a KubexmControlPlaneTemplate.

@@ -56,6 +56,9 @@ func (r *Machine) Reconcile(ctx context.Context, request ctrl.Request) (_ ctrl.R
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	if scope.owner == nil && machine.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, nil // as for KubexmConfigs: Cluster API writes to it until it owns it
+	}
 	if isPaused, requeue, err := paused.EnsurePausedCondition(ctx, r.Client, scope.cluster, machine); err != nil || isPaused || requeue {
 		return ctrl.Result{}, err
 	}
@@ -108,8 +111,8 @@ func (r *Machine) fetch(ctx context.Context, machine *infrav1.KubexmMachine) (*m
 // provide gives the machine its host.
 func (r *Machine) provide(ctx context.Context, s *machineScope) (ctrl.Result, error) {
 	switch {
-	case s.owner == nil || s.cluster == nil:
-		setClaimed(s.machine, infrav1.WaitingForOwnerReason, "no Machine owns this KubexmMachine yet")
+	case s.cluster == nil:
+		setClaimed(s.machine, infrav1.WaitingForClusterReason, "the Cluster of its Machine is not there yet")
 		return ctrl.Result{}, nil
 	case !ptr.Deref(s.cluster.Status.Initialization.InfrastructureProvisioned, false):
 		setClaimed(s.machine, infrav1.WaitingForClusterReason, "the infrastructure of the Cluster is not provisioned yet")

@@ -16,6 +16,7 @@ import (
 func SetupWithManager(mgr ctrl.Manager) error {
 	return errors.Join(
 		cluster.Register(mgr, &infrav1.KubexmCluster{}),
+		clusterTemplate.Register(mgr, &infrav1.KubexmClusterTemplate{}),
 		host.Register(mgr, &infrav1.KubexmHost{}),
 		machine.Register(mgr, &infrav1.KubexmMachine{}),
 		machineTemplate.Register(mgr, &infrav1.KubexmMachineTemplate{}),

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/internal/admission"
@@ -23,10 +24,28 @@ var cluster = admission.Kind[*infrav1.KubexmCluster]{
 	ValidateUpdate: ValidateClusterUpdate,
 }
 
+// +kubebuilder:webhook:verbs=create;update,path=/validate-infrastructure-cluster-x-k8s-io-v1beta1-kubexmclustertemplate,mutating=false,failurePolicy=fail,groups=infrastructure.cluster.x-k8s.io,resources=kubexmclustertemplates,versions=v1beta1,name=validation.kubexmclustertemplate.infrastructure.cluster.x-k8s.io,sideEffects=None,admissionReviewVersions=v1
+
+var clusterTemplate = admission.Kind[*infrav1.KubexmClusterTemplate]{
+	GroupKind: infrav1.GroupVersion.WithKind("KubexmClusterTemplate").GroupKind(),
+	Spec:      func(t *infrav1.KubexmClusterTemplate) any { return t.Spec },
+	Validate:  ValidateClusterTemplate,
+	Template:  true,
+}
+
 // ValidateCluster checks a KubexmCluster by itself.
 func ValidateCluster(c *infrav1.KubexmCluster) field.ErrorList {
-	path := field.NewPath("spec", "controlPlaneEndpoint")
-	endpoint := c.Spec.ControlPlaneEndpoint
+	return validateEndpoint(c.Spec.ControlPlaneEndpoint, field.NewPath("spec", "controlPlaneEndpoint"))
+}
+
+// ValidateClusterTemplate checks a KubexmClusterTemplate.
+func ValidateClusterTemplate(t *infrav1.KubexmClusterTemplate) field.ErrorList {
+	path := field.NewPath("spec", "template")
+	errs := t.Spec.Template.ObjectMeta.Validate(path.Child("metadata"))
+	return append(errs, validateEndpoint(t.Spec.Template.Spec.ControlPlaneEndpoint, path.Child("spec", "controlPlaneEndpoint"))...)
+}
+
+func validateEndpoint(endpoint clusterv1.APIEndpoint, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	_, notIP := netip.ParseAddr(endpoint.Host)
 	if endpoint.Host != "" && notIP != nil && len(validation.IsDNS1123Subdomain(endpoint.Host)) > 0 {

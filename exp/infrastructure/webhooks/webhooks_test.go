@@ -175,6 +175,19 @@ func TestValidateMachine(t *testing.T) {
 	}
 }
 
+func TestValidateClusterTemplate(t *testing.T) {
+	template := &infrav1.KubexmClusterTemplate{}
+	if got := fields(ValidateClusterTemplate(template)); len(got) > 0 {
+		t.Errorf("of an empty template, refused %v", got)
+	}
+	template.Spec.Template.ObjectMeta.Labels = map[string]string{"not a label": ""}
+	template.Spec.Template.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: "Api_Prod", Port: 70000}
+	const path = "spec.template.spec.controlPlaneEndpoint."
+	if got, want := fields(ValidateClusterTemplate(template)), []string{"spec.template.metadata.labels", path + "host", path + "port"}; !slices.Equal(got, want) {
+		t.Errorf("refused %v, and not %v", got, want)
+	}
+}
+
 func TestValidateCluster(t *testing.T) {
 	type e = clusterv1.APIEndpoint
 	cluster := func(endpoint e) *infrav1.KubexmCluster {

@@ -237,6 +237,9 @@ func (s *session) exchange(ctx context.Context) error {
 	return nil
 }
 
+// Waited implements host.Session. Acts end with their connection here.
+func (s *session) Waited() bool { return false }
+
 // Stage implements host.Session.
 func (s *session) Stage(ctx context.Context, blobs []host.Blob) error {
 	if err := s.exchange(ctx); err != nil {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -234,9 +235,15 @@ func (s *session) Undo(ctx context.Context, scope host.Scope, report func(host.U
 	var failures []error
 	var kept []*entry
 	entries := m.entries
+	since := 0
+	if scope.Since != "" {
+		if since = slices.IndexFunc(entries, func(e *entry) bool { return e.run == scope.Since }); since < 0 {
+			since = len(entries)
+		}
+	}
 	for i := len(entries) - 1; i >= 0; i-- {
 		e := entries[i]
-		if !e.within(scope) {
+		if i < since || !e.within(scope) {
 			kept = append([]*entry{e}, kept...)
 			continue
 		}
@@ -260,7 +267,7 @@ func (s *session) Undo(ctx context.Context, scope host.Scope, report func(host.U
 	}
 	m.entries = kept
 	for node, j := range m.journal {
-		if all || scope.Node == node || scope.Run == j.Run && scope.Node == "" && scope.Task == "" {
+		if all || scope.Node == node || scope.Run == j.Run && scope.Node == "" && scope.Task == "" && scope.Since == "" {
 			delete(m.journal, node)
 		}
 	}

@@ -192,12 +192,15 @@ func testCancel(r *rig) {
 
 // testOrphan cuts the connection while an act runs: it goes on to its end, and the next writer waits for that.
 func testOrphan(r *rig) {
-	first := r.dial()
+	first, next := r.dial(), newRun()
 	s := r.begin(first, newRun())
 	gone := make(chan error, 1)
 	go func() {
+		// It goes on until the next writer waits for it, and for a while then.
+		const slow = `touch "$1"; while [ ! -e "$2" ]; do sleep 0.1; done
+until grep -q "$4" "$5"; do sleep 0.1; done; sleep 2; touch "$3"`
 		_, err := s.Do(r.ctx, host.Act{Node: "long", Digest: "d", Changes: []host.Change{
-			command("slow", "sh", "-c", `touch "$1"; while [ ! -e "$2" ]; do sleep 0.1; done; sleep 1; touch "$3"`, "sh", r.Dir+"/began", r.Dir+"/go", r.Dir+"/ended"),
+			command("slow", "sh", "-c", slow, "sh", r.Dir+"/began", r.Dir+"/go", r.Dir+"/ended", next.ID, host.StateDir+"/holder"),
 		}})
 		gone <- err
 	}()
@@ -214,9 +217,12 @@ func testOrphan(r *rig) {
 	}
 	r.sh(`touch "$1"`, r.Dir+"/go")
 	h = r.dial()
-	s = r.begin(h, newRun())
+	s = r.begin(h, next)
 	if got := content(r, h, "ended"); got != "" {
 		r.t.Errorf("the next writer came before the orphan had ended: %q", got)
+	}
+	if !s.Waited() {
+		r.t.Error("the next writer is not told that it has waited")
 	}
 	if _, ok := r.observe(h, host.Query{}).Journal["long"]; !ok {
 		r.t.Error("the orphan has not written the journal")

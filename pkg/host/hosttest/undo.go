@@ -4,6 +4,7 @@
 package hosttest
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -94,6 +95,37 @@ func testUndo(t *testing.T, fixture func(t *testing.T) Fixture) {
 		r.end(s)
 		if got := content(r, h, "f"); got != "original" {
 			t.Errorf("f is %q", got)
+		}
+		r.giveBack()
+	})
+
+	t.Run("ScopeSinceARun", func(t *testing.T) {
+		r := newRig(t, fixture(t))
+		h := r.dial()
+		r.Put(t, r.Dir+"/f", "original", 0o644)
+		runs := []host.Run{newRun(), newRun(), newRun()}
+		for i, run := range runs {
+			s := r.begin(h, run)
+			r.do(s, file(r, "n", "t", "f", fmt.Sprint(i)))
+			r.do(s, file(r, fmt.Sprint("n", i), "t", fmt.Sprint("f", i), "new"))
+			if err := s.End(r.ctx, true); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s := r.begin(h, newRun())
+		if keys := r.undo(s, host.Scope{Since: "another"}); len(keys) != 0 {
+			t.Errorf("the undo since a run that never was undid %q", keys)
+		}
+		want := []string{"file " + r.Dir + "/f2", "file " + r.Dir + "/f", "file " + r.Dir + "/f1", "file " + r.Dir + "/f"}
+		if keys := r.undo(s, host.Scope{Since: runs[1].ID}); !slices.Equal(keys, want) {
+			t.Errorf("undone %q, want %q", keys, want)
+		}
+		r.end(s)
+		if got := content(r, h, "f"); got != "0" {
+			t.Errorf("f is %q, not what the run before has made it", got)
+		}
+		if f := r.observe(h, host.Query{}); f.Journal["n0"].Run == "" || f.Journal["n1"].Run != "" {
+			t.Errorf("the journal is %v: what was undone is not done", f.Journal)
 		}
 		r.giveBack()
 	})

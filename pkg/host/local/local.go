@@ -13,6 +13,7 @@ import (
 	"os/user"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/internal/posix"
@@ -112,6 +113,9 @@ func (t *transport) Start(ctx context.Context, command string) (posix.Process, e
 	go p.reap()
 	return p, nil
 }
+
+// Latency implements posix.Transport.
+func (t *transport) Latency() time.Duration { return 0 }
 
 type pipe struct{ r, w *os.File }
 

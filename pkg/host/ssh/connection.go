@@ -32,9 +32,11 @@ type connection struct {
 	channels *semaphore.Weighted
 	ended    chan struct{} // closed when the connection is
 	alive    sync.WaitGroup
-	// silent says that the peer was given up for its silence.
-	mu     sync.Mutex
-	silent bool
+	// silent says that the peer was given up for its silence; latency is the shortest time that a channel took to open, which
+	// sshd does before it starts anything.
+	mu      sync.Mutex
+	silent  bool
+	latency time.Duration
 }
 
 func newConnection(name string, client *ssh.Client, through *connection, every time.Duration, times int) *connection {
@@ -121,6 +123,22 @@ func (c *connection) lost(err error) error {
 	return e
 }
 
+// answered notes how long the peer took to answer.
+func (c *connection) answered(after time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.latency == 0 || after < c.latency {
+		c.latency = after
+	}
+}
+
+// Latency implements posix.Transport.
+func (c *connection) Latency() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.latency
+}
+
 // Start implements posix.Transport. It does not wait for the host to take the command: a refusal shows as the end of the
 // process, and a round trip is saved.
 func (c *connection) Start(ctx context.Context, command string) (posix.Process, error) {
@@ -134,7 +152,9 @@ func (c *connection) Start(ctx context.Context, command string) (posix.Process, 
 	}
 	result := make(chan opened, 1)
 	go func() {
+		asked := time.Now()
 		channel, requests, err := c.client.OpenChannel("session", nil)
+		c.answered(time.Since(asked))
 		result <- opened{channel, requests, err}
 	}()
 	var o opened

@@ -98,6 +98,8 @@ func Maintenance(s Settings) step.Step {
 	return step.New(step.Meta{
 		Name: "etcd/maintenance", Description: "look after etcd's databases", Timeout: step.Duration(30 * time.Minute),
 		Disrupts: "pauses one etcd member after the other",
+		// Members free what is given up each in its own time: one may become loose after it was passed by.
+		Retry: step.Retry{Attempts: 3, Delay: step.Duration(5 * time.Second)},
 	}, step.Command{
 		Title: "defragment etcd's databases", Argv: s.script(cluster+maintain, "maintenance="+cluster+database+maintenance),
 		Done: step.Done{Check: s.script(cluster + database + maintenanceCheck)},

@@ -103,6 +103,11 @@ END
 	said=$(ctl "$endpoints" member promote "$id" 2>&1 >/dev/null) || return 1
 }
 
+# A static pod has the data and the ports, and would be started again beside the unit.
+[ "$form" = pod ] || [ ! -e "$manifest" ] ||
+	fail "etcd on $name is a static pod ($manifest), and the cluster's etcd is said to be a unit:" \
+		"say the etcd.type that the cluster was made with, kubeadm"
+
 if has_data && ! { listens && answers "$own"; } && is_removed; then set_aside; fi
 if ! has_data; then
 	stop_etcd # it may be trying again and again with an initial.env of old

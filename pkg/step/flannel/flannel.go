@@ -25,8 +25,11 @@ type Settings struct {
 	After, Done graph.Output[string]
 }
 
-// Namespace of the release.
-const Namespace = "kube-flannel"
+// Namespace of the release, and DaemonSet, of which a Pod on each Node carries packets.
+const (
+	Namespace = "kube-flannel"
+	DaemonSet = "kube-flannel-ds"
+)
 
 // Release installs the chart.
 func Release(s Settings) step.Step {

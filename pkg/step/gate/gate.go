@@ -38,9 +38,25 @@ func ExternalEtcd(endpoints []string, secret string, checked graph.Output[string
 	}, step.Etcd{Endpoints: endpoints, Secret: secret, Output: checked.Name})
 }
 
+// Network waits until the network carries the Node's packets: a Node is Ready as soon as there is a configuration for pods'
+// addresses. The DaemonSet is the network's.
+func Network(node, namespace, daemonSet string) step.Step {
+	return step.New(step.Meta{
+		Name: "gate/network-" + node, Description: "wait until the Node's network is up", Timeout: step.Duration(10 * time.Minute),
+	}, step.Await{For: "network", Name: namespace + "/" + daemonSet + "/" + node})
+}
+
 // NodeReady waits until the Node is Ready. After are outputs that must be there first.
 func NodeReady(name string, after ...string) step.Step {
 	return step.New(step.Meta{
 		Name: "gate/node-" + name, Description: "wait until the Node is Ready", Timeout: step.Duration(10 * time.Minute), Takes: after,
 	}, step.Await{For: "node", Name: name})
+}
+
+// NodeVersion waits until the Node is Ready and its kubelet is of this version; verified is made then. It comes after installed.
+func NodeVersion(name, version string, installed, verified graph.Output[string]) step.Step {
+	return step.New(step.Meta{
+		Name: "gate/version", Description: "wait until the Node is Ready with " + version, Timeout: step.Duration(5 * time.Minute),
+		Takes: []string{installed.Name},
+	}, step.Await{For: "version", Name: name + "/" + version, Output: verified.Name})
 }

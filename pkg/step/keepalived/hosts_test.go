@@ -30,9 +30,8 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
-	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/haproxy"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/keepalived"
-	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/nginx"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/loadbalancer"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/hosts"
 )
 
@@ -140,7 +139,7 @@ func TestBalancers(t *testing.T) {
 	t.Logf("without a proxy: the address moved after %s", time.Since(began).Round(100*time.Millisecond))
 	b.run(servers, 1)
 	b.waitFor("a working proxy", func() error {
-		_, err := holder.Exec(ctx, strings.Fields(haproxy.Check)...)
+		_, err := holder.Exec(ctx, strings.Fields(loadbalancer.HAProxy.Check())...)
 		return err
 	})
 	if now := b.holder(nil); now != other {
@@ -205,12 +204,12 @@ func (b *balancers) plan(servers []*hosts.Host) *plan.Plan {
 	for _, h := range b.pool.Hosts {
 		peers := []string{b.beside(h).Address}
 		p.Host(h.Name, plan.Module{Name: "m", Tasks: []plan.Task{{Name: "t", Steps: []step.Step{
-			haproxy.Packages(), nginx.Packages(), keepalived.Packages(),
-			haproxy.Config(haproxy.Settings{Port: haproxyPort, Backends: members, BackendPort: backendPort}),
-			nginx.Config(nginx.Settings{Port: nginxPort, Backends: members, BackendPort: backendPort}),
+			loadbalancer.HAProxy.Packages(), loadbalancer.Nginx.Packages(), keepalived.Packages(),
+			loadbalancer.HAProxy.Config(loadbalancer.Settings{Port: haproxyPort, Backends: members, BackendPort: backendPort}),
+			loadbalancer.Nginx.Config(loadbalancer.Settings{Port: nginxPort, Backends: members, BackendPort: backendPort}),
 			keepalived.Config(keepalived.Settings{
 				Name: h.Name, Interface: "eth0", Address: h.Address, VIP: b.vip, RouterID: 5, Peers: peers,
-				Priority: keepalived.Priority(h.Address, peers), Check: haproxy.Check,
+				Priority: keepalived.Priority(h.Address, peers), Check: loadbalancer.HAProxy.Check(),
 			}),
 		}}}})
 	}
@@ -283,7 +282,7 @@ systemd-run --quiet --unit=backend --setenv="$1=yes" "$0"`, backend, backendEnv)
 func (b *balancers) testPorts() {
 	b.Helper()
 	for _, h := range b.pool.Hosts {
-		for _, port := range []int{80, haproxy.HealthPort, nginx.HealthPort} {
+		for _, port := range []int{80, loadbalancer.HAProxy.HealthPort(), loadbalancer.Nginx.HealthPort()} {
 			if c, err := net.DialTimeout("tcp", at(h.Address, port), time.Second); err == nil {
 				c.Close()
 				b.Errorf("%s listens on port %d", h.Name, port)

@@ -4,18 +4,14 @@
 package keepalived_test
 
 import (
-	"flag"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/keepalived"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/steptest"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 var settings = keepalived.Settings{
 	Name: "lb1", Interface: "eth0", Address: "10.0.0.8", VIP: "10.0.0.7", RouterID: 7, Priority: 200,
@@ -23,23 +19,23 @@ var settings = keepalived.Settings{
 }
 
 func TestFiles(t *testing.T) {
-	golden(t, keepalived.Config(settings))
-	golden(t, keepalived.Packages())
+	steptest.Golden(t, "", keepalived.Config(settings))
+	steptest.Golden(t, "", keepalived.Packages())
 }
 
 // A host alone has nobody to talk to: an empty list of peers is an error in keepalived's configuration.
 func TestOneHost(t *testing.T) {
 	s := settings
 	s.Peers = nil
-	conf := files(keepalived.Config(s))[0]
+	conf := steptest.Files(keepalived.Config(s))[0]
 	conf.Path = "alone.conf"
-	golden(t, step.New(step.Meta{}, conf))
+	steptest.Golden(t, "", step.New(step.Meta{}, conf))
 }
 
 func TestConfigurationIsChecked(t *testing.T) {
 	s := keepalived.Config(settings)
 	checked := s.(step.Sequence).Parts[0].(step.Command)
-	if got, want := checked.Stdin.String(), files(s)[0].Content.String(); got != want {
+	if got, want := checked.Stdin.String(), steptest.Files(s)[0].Content.String(); got != want {
 		t.Errorf("checks\n%s\nand writes\n%s", got, want)
 	}
 }
@@ -55,36 +51,4 @@ func TestPriority(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-}
-
-// golden compares the files that s writes with those of the same names in testdata.
-func golden(t *testing.T, s step.Step) {
-	t.Helper()
-	for _, f := range files(s) {
-		name := filepath.Join("testdata", filepath.Base(f.Path))
-		got := f.Content.String()
-		if *update {
-			if err := os.WriteFile(name, []byte(got), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(string(want), got); diff != "" {
-			t.Errorf("%s (-want +got), go test -update writes it anew:\n%s", name, diff)
-		}
-	}
-}
-
-// files are those that s writes.
-func files(s step.Step) []step.File {
-	var all []step.File
-	for _, p := range s.(step.Sequence).Parts {
-		if f, ok := p.(step.File); ok {
-			all = append(all, f)
-		}
-	}
-	return all
 }

@@ -10,7 +10,10 @@ if ! [ -e "$ETCDCTL_CERT" ] ||
 	! timeout 6 etcdctl --endpoints="$own" --dial-timeout=2s --command-timeout=4s get kubexm >/dev/null 2>&1; then
 	exec /bin/sh -uc "$renewal" kubeadm
 fi
-error=$(timeout "$limit" etcdctl --endpoints="$own" --dial-timeout=5s lock --ttl=20 kubexm/etcd -- \
+# By all members, so that the lock outlives a restart of this host's.
+members=$(timeout 6 etcdctl --endpoints="$own" --dial-timeout=2s --command-timeout=4s member list 2>/dev/null |
+	awk -F ', ' '$2 == "started" && $5 != "" { printf "%s%s", sep, $5; sep = "," }') || members=
+error=$(timeout "$limit" etcdctl --endpoints="${members:-$own}" --dial-timeout=5s lock --ttl=20 kubexm/etcd -- \
 	/bin/sh -uc "$renewal" kubeadm 2>&1) && exit
 code=$?
 [ "$code" -ne 124 ] || error="others in the cluster restart parts of it, and this took more than $limit s with them"

@@ -4,30 +4,6 @@
 # Renews certificates of kubeadm and restarts, one after the other, the components that read them when they start. It may be cut
 # at any line and run again: a manifest that is older than its certificates says what is to be done still.
 
-fail() {
-	printf '%s\n' "$*" >&2
-	exit 1
-}
-
-# What the API server on this host says to the kubelet, which may know its own Node's pods. (admin.conf may be kept elsewhere.)
-api() { kubectl --kubeconfig "$dir/kubelet.conf" --server "https://$host:$port" --request-timeout 5s get --raw "$1" 2>/dev/null; }
-
-# Whether the component's pod is Ready, and is the one whose manifest has the mark $2.
-is_ready() {
-	pod=$(api "/api/v1/namespaces/kube-system/pods/$1-$name") || return
-	case $pod in *'"kubexm.io/certificates":"'"$2"'"'*) ;; *) return 1 ;; esac
-	printf '%s\n' "$pod" | tr '{}' '\n\n' | grep -q '"type":"Ready".*"status":"True"'
-}
-
-await() {
-	until=$(($(date +%s) + $1))
-	shift
-	until "$@"; do
-		[ "$(date +%s)" -lt "$until" ] || return 1
-		sleep 1
-	done
-}
-
 # Restart a component: the kubelet does that when its manifest says something else. There is always a manifest, old or new, so
 # a component is never left stopped. Its time remains that of before until the component is Ready.
 restart() {

@@ -104,7 +104,7 @@ func certificatesMeta(description string) step.Meta {
 
 func renewArgv(c Cluster, n Node, names ...string) []string {
 	return certificatesArgv(c, n, names, certificatesAlone,
-		"renewal="+certificates+certificatesRenew, "limit="+seconds(renewLimit), "patience="+seconds(patience))
+		"renewal="+ready+certificates+certificatesRenew, "limit="+seconds(renewLimit), "patience="+seconds(patience))
 }
 
 // certificatesArgv is the command that runs a script about certificates. What it must know is in its environment, so that nothing

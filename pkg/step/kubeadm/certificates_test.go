@@ -88,9 +88,9 @@ func (p *controlPlane) read(name string) string {
 	return string(content)
 }
 
-func (p *controlPlane) run(ctx context.Context, argv []string) (string, bool) {
+func (p *controlPlane) run(ctx context.Context, argv []string, env ...string) (string, bool) {
 	at := slices.Index(argv, "/bin/sh")
-	argv = slices.Concat(argv[:at], []string{"dir=" + p.dir, "ssl=" + p.path("ssl"), "patience=0"}, argv[at:])
+	argv = slices.Concat(argv[:at], []string{"dir=" + p.dir, "ssl=" + p.path("ssl"), "patience=0"}, env, argv[at:])
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	fake, _ := filepath.Abs("testdata/bin")
 	cmd.Env = append(os.Environ(), "PATH="+fake+":"+os.Getenv("PATH"))

@@ -33,6 +33,7 @@ type Node struct {
 	Kubelet    spec.Kubelet
 	Labels     map[string]string
 	Taints     []taint
+	Worker     bool
 	ResolvConf string
 	Swap       bool
 	// CgroupDriver is systemd or cgroupfs; CgroupVersion 1 or 2.
@@ -44,7 +45,7 @@ type Node struct {
 func NodeOf(t *spec.Target, resolvConf string) Node {
 	n := Node{
 		Name: t.Host.Name, Address: t.Host.NodeAddress(), ProviderID: t.Host.ProviderID, Addresses: t.Host.Addresses(),
-		Kubelet: t.Kubelet(), Labels: t.Node.NodeLabels, ResolvConf: resolvConf, Swap: t.System().Swap == spec.PolicyKeep,
+		Worker: t.Host.Role == spec.RoleWorker, Kubelet: t.Kubelet(), Labels: t.Node.NodeLabels, ResolvConf: resolvConf, Swap: t.System().Swap == spec.PolicyKeep,
 	}
 	if t.Host.Role == spec.RoleControlPlane {
 		n.Taints = append(n.Taints, taint{Key: "node-role.kubernetes.io/control-plane", Effect: "NoSchedule"})
@@ -55,8 +56,7 @@ func NodeOf(t *spec.Target, resolvConf string) Node {
 	return n
 }
 
-// The documents below are kubeadm.k8s.io/v1beta4, kubelet.config.k8s.io/v1beta1 and kubeproxy.config.k8s.io/v1alpha1, as far
-// as they are used here.
+// The documents below are kubeadm.k8s.io/v1beta4 and kubelet.config.k8s.io/v1beta1, as far as they are used here.
 type (
 	object map[string]any
 	arg    struct {
@@ -79,7 +79,7 @@ func initConfig(c Cluster, n Node) string {
 			// kubeadm insists on making a token. Nobody is told this one.
 			"bootstrapTokens": []object{{"ttl": "1m0s", "description": "made by kubeadm init and not used"}},
 		},
-		clusterConfiguration(c, n), kubeletConfiguration(c), proxyConfiguration(c),
+		clusterConfiguration(c, n), kubeletConfiguration(c),
 	)
 }
 
@@ -123,16 +123,20 @@ func clusterConfiguration(c Cluster, n Node) object {
 		"clusterName": c.Name, "kubernetesVersion": c.Version,
 		"certificateValidityPeriod": c.Spec.Certificates.Validity().String(),
 		"controlPlaneEndpoint":      c.Spec.ControlPlaneEndpoint.HostPort(),
-		"networking": object{
-			"podSubnet": strings.Join(c.Spec.Network.PodCIDRs, ","), "serviceSubnet": strings.Join(c.Spec.Network.ServiceCIDRs, ","),
-			"dnsDomain": c.Spec.DNS.ClusterDomain,
-		},
-		"etcd": etcd(c),
+		"networking":                networking(c),
+		"etcd":                      etcd(c),
 		"apiServer": object{
 			"certSANs": certSANs(c, n), "extraArgs": args(k.APIServer.ExtraArgs, gates...),
 		},
 		"controllerManager": object{"extraArgs": args(k.ControllerManager.ExtraArgs, controllers...)},
 		"scheduler":         object{"extraArgs": args(k.Scheduler.ExtraArgs, gates...)},
+	}
+}
+
+func networking(c Cluster) object {
+	return object{
+		"podSubnet": strings.Join(c.Spec.Network.PodCIDRs, ","), "serviceSubnet": strings.Join(c.Spec.Network.ServiceCIDRs, ","),
+		"dnsDomain": c.Spec.DNS.ClusterDomain,
 	}
 }
 
@@ -181,31 +185,14 @@ func kubeletConfiguration(c Cluster) object {
 }
 
 // kubeletPatch is what this host's kubelet has of its own. kubeadm lays it over what is shared.
-func kubeletPatch(n Node) string {
+func kubeletPatch(n Node) string { return documents(kubeletOwn(n)) }
+
+func kubeletOwn(n Node) object {
 	o := object{
 		"cgroupDriver": n.CgroupDriver, "maxPods": n.Kubelet.MaxPods, "podPidsLimit": n.Kubelet.PodPidsLimit, "failSwapOn": !n.Swap,
 	}
 	if n.CgroupVersion == 1 {
 		o["failCgroupV1"] = false
-	}
-	return documents(o)
-}
-
-func proxyConfiguration(c Cluster) object {
-	k := c.Spec.Kubernetes
-	o := object{
-		"apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration",
-		"mode": string(k.Proxy.Mode), "clusterCIDR": strings.Join(c.Spec.Network.PodCIDRs, ","),
-		// Left as they are: the host's plan sets these kernel parameters, so that a reset puts them back.
-		"conntrack": object{"maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s"},
-	}
-	all := k.Proxy.Masquerade == spec.MasqueradeAll
-	o["iptables"], o["nftables"] = object{"masqueradeAll": all}, object{"masqueradeAll": all}
-	if k.Proxy.Mode == spec.ProxyIPVS {
-		o["ipvs"] = object{"excludeCIDRs": k.Proxy.IPVS.ExcludeCIDRs, "strictARP": c.Spec.ControlPlaneEndpoint.Internal == spec.LoadBalancerKubeVIP}
-	}
-	if len(k.FeatureGates) > 0 {
-		o["featureGates"] = gateMap(k.FeatureGates)
 	}
 	return o
 }

@@ -78,10 +78,10 @@ var through = step.Done{Paths: []string{nodeConf}, Journaled: true}
 // controlPlaneName is the name of Init and JoinControlPlane alike: once it is through, nobody needs to know which it was.
 const controlPlaneName = "kubeadm/control-plane"
 
-// Init makes the host the first of the control plane, without the cluster's DNS server; done is made then.
+// Init makes the host the first of the control plane, without add-ons; done is made then.
 //
 // It may be cut and run again: kubeadm's phases take up what is there. Once it is through it is not run again: what kubeadm
-// has configured (the kubelet, the static pods, kube-proxy) is changed in a cluster that runs by other means, host by host.
+// has configured is changed in a cluster that runs by other means, host by host (StaticPods, KubeletConfig).
 func Init(c Cluster, n Node, done graph.Output[string]) step.Step {
 	return step.New(step.Meta{
 		Name: controlPlaneName, Description: "start the control plane", Timeout: step.Duration(6 * time.Minute),
@@ -92,8 +92,9 @@ func Init(c Cluster, n Node, done graph.Output[string]) step.Step {
 		step.Command{
 			Title: "kubeadm init",
 			// What it prints stands in errors, so it must not print tokens.
-			Argv: []string{bin, "init", "--config", initFile, "--skip-token-print", "--skip-phases", "preflight,addon/coredns,show-join-command"},
+			Argv: []string{bin, "init", "--config", initFile, "--skip-token-print", "--skip-phases", "preflight,addon,show-join-command"},
 		},
+		made(podsFile, podsConfig(c, n)), made(kubeletFile, kubeletDocuments(c, n)),
 	).Until(through)
 }
 
@@ -112,6 +113,7 @@ func JoinControlPlane(c Cluster, n Node, token, done graph.Output[string], after
 		)},
 		step.Command{Title: "kubeadm join", Argv: []string{"/bin/sh", "-c", joinControlPlane, "sh", joinFile}},
 		step.Absent{Path: bootstrapConf},
+		made(podsFile, podsConfig(c, n)), made(kubeletFile, kubeletDocuments(c, n)),
 	).Until(through)
 }
 
@@ -139,5 +141,6 @@ func Join(c Cluster, n Node, token, done graph.Output[string]) step.Step {
 			Done:  bootstrapped,
 		},
 		step.Absent{Path: bootstrapConf},
+		made(kubeletFile, kubeletDocuments(c, n)),
 	).Until(through)
 }

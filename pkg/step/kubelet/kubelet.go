@@ -50,10 +50,10 @@ func Resolv(nameservers []string) step.Step {
 		step.File{Path: ResolvConf, Mode: 0o644, Content: step.Literal(b.String())})
 }
 
-// Service keeps the kubelet running, and restarts it when its program or unit is newer than it. Its configuration is kubeadm's,
-// which restarts it itself.
-func Service(programs []step.Artifact) step.Step {
-	watches := []string{unit}
+// Service keeps the kubelet running, and restarts it when its program, its unit or one of the files that it reads is newer than
+// it.
+func Service(programs []step.Artifact, reads ...string) step.Step {
+	watches := append([]string{unit}, reads...)
 	for _, p := range programs {
 		if path.Base(p.Path) == "kubelet" {
 			watches = append(watches, path.Join(bin, "kubelet"))

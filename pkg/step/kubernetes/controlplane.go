@@ -39,19 +39,26 @@ func APIServer(c Cluster, n Node) step.Step {
 	}
 	return step.New(step.Meta{
 		Name: "kubernetes/apiserver", Description: "run kube-apiserver", Disrupts: "restarts kube-apiserver",
-	}, service(unit{
+	}, service(apiServerUnit(c, n), watches...)...)
+}
+
+// controlPlaneUnits are the units of a control plane host, those first that others need.
+func controlPlaneUnits(c Cluster, n Node) []unit {
+	return []unit{apiServerUnit(c, n), controllerManagerUnit(c), schedulerUnit(c)}
+}
+
+func apiServerUnit(c Cluster, n Node) unit {
+	return unit{
 		about: "kube-apiserver, the Kubernetes API", program: apiServer, after: "etcd.service", oomScore: controlPlaneOOMScore,
 		args: apiServerArgs(c, n),
-	}, watches...)...)
+	}
 }
 
 // Ready waits until this host's API server says that it is ready; done is made then. It is a step of its own: what a step looked
 // at before its act does not tell what a restart in that act leads to.
 func Ready(c Cluster, done graph.Output[string]) step.Step {
-	// Asked for itself, not through the endpoint, where another might answer.
-	local := "https://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(int(c.Spec.ControlPlaneEndpoint.Port)))
 	ready := []string{
-		bin + "/kubectl", "--kubeconfig", adminConf, "--server", local, "--request-timeout", "5s", "get", "--raw", "/readyz",
+		bin + "/kubectl", "--kubeconfig", adminConf, "--server", itself(c), "--request-timeout", "5s", "get", "--raw", "/readyz",
 	}
 	return step.New(step.Meta{
 		Name: "kubernetes/ready", Description: "wait until the API server is ready", Makes: []string{done.Name},
@@ -59,6 +66,11 @@ func Ready(c Cluster, done graph.Output[string]) step.Step {
 		Title: "wait until kube-apiserver is ready", Argv: append([]string{"/bin/sh", "-c", awaitReady, "sh", patience}, ready...),
 		Done: step.Done{Check: ready}, Timeout: step.Duration(4 * time.Minute),
 	})
+}
+
+// itself is the URL of this host's API server: through the endpoint, another might answer.
+func itself(c Cluster) string {
+	return "https://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(int(c.Spec.ControlPlaneEndpoint.Port)))
 }
 
 func apiServerArgs(c Cluster, n Node) []spec.Arg {
@@ -108,6 +120,12 @@ func apiServerArgs(c Cluster, n Node) []spec.Arg {
 
 // ControllerManager runs kube-controller-manager.
 func ControllerManager(c Cluster, _ Node) step.Step {
+	return step.New(step.Meta{
+		Name: "kubernetes/controller-manager", Description: "run kube-controller-manager", Disrupts: "restarts kube-controller-manager",
+	}, service(controllerManagerUnit(c), controllerManagerConf, caFile, saPrivateFile)...)
+}
+
+func controllerManagerUnit(c Cluster) unit {
 	k := c.Spec.Kubernetes
 	ours := []spec.Arg{
 		{Name: "allocate-node-cidrs", Value: "true"},
@@ -131,17 +149,21 @@ func ControllerManager(c Cluster, _ Node) step.Step {
 		{Name: "use-service-account-credentials", Value: "true"},
 	}
 	ours = append(ours, c.Spec.NodeMaskArgs()...)
-	return step.New(step.Meta{
-		Name: "kubernetes/controller-manager", Description: "run kube-controller-manager", Disrupts: "restarts kube-controller-manager",
-	}, service(unit{
+	return unit{
 		about: "kube-controller-manager, the Kubernetes controllers", program: controllerManager, after: apiServer + ".service",
 		oomScore: controlPlaneOOMScore, args: args(k.ControllerManager.ExtraArgs, append(ours, gateArgs(k.FeatureGates)...)),
-	}, controllerManagerConf, caFile, saPrivateFile)...)
+	}
 }
 
 // Scheduler runs kube-scheduler. It gets flags and not a configuration file: beside such a file it would silently ignore
 // several flags that users may have set (kube-api-qps). Those who need scheduling profiles set the flag config.
 func Scheduler(c Cluster, _ Node) step.Step {
+	return step.New(step.Meta{
+		Name: "kubernetes/scheduler", Description: "run kube-scheduler", Disrupts: "restarts kube-scheduler",
+	}, service(schedulerUnit(c), schedulerConf, caFile)...)
+}
+
+func schedulerUnit(c Cluster) unit {
 	k := c.Spec.Kubernetes
 	ours := []spec.Arg{
 		{Name: "authentication-kubeconfig", Value: schedulerConf},
@@ -152,10 +174,8 @@ func Scheduler(c Cluster, _ Node) step.Step {
 		{Name: "profiling", Value: "false"},
 		{Name: "tls-min-version", Value: tls12},
 	}
-	return step.New(step.Meta{
-		Name: "kubernetes/scheduler", Description: "run kube-scheduler", Disrupts: "restarts kube-scheduler",
-	}, service(unit{
+	return unit{
 		about: "kube-scheduler, the Kubernetes scheduler", program: scheduler, after: apiServer + ".service",
 		oomScore: controlPlaneOOMScore, args: args(k.Scheduler.ExtraArgs, append(ours, gateArgs(k.FeatureGates)...)),
-	}, schedulerConf, caFile)...)
+	}
 }

@@ -192,6 +192,7 @@ func (r *rig) steps(t *testing.T) []step.Step {
 			kubernetes.Authorities(),
 			kubernetes.Certificates(c, n),
 			kubernetes.Kubeconfigs(c, n),
+			kubernetes.Follow(c, n, "/run/upgrading"),
 			kubernetes.APIServer(c, n),
 			kubernetes.Ready(c, done),
 			kubernetes.ControllerManager(c, n),
@@ -222,8 +223,7 @@ func (r *rig) engine() *engine.Engine {
 	})
 }
 
-// run makes the host so, and returns the names of the steps that something differed for.
-func (r *rig) run(t *testing.T) []string {
+func (r *rig) plan(t *testing.T) *plan.Plan {
 	t.Helper()
 	b := plan.New("Test", "prod")
 	b.Host(r.host.Name, plan.Module{Name: "m", Tasks: []plan.Task{{Name: "t", Steps: r.steps(t)}}})
@@ -231,6 +231,13 @@ func (r *rig) run(t *testing.T) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return p
+}
+
+// run makes the host so, and returns the names of the steps that something differed for.
+func (r *rig) run(t *testing.T) []string {
+	t.Helper()
+	p := r.plan(t)
 	check, err := r.engine().Check(t.Context(), p)
 	if err != nil {
 		t.Fatal(err)
@@ -332,6 +339,9 @@ func TestClusterOnHost(t *testing.T) {
 	}
 	t.Run("certificates", r.testCertificates)
 	t.Run("flags", r.testFlags)
+	t.Run("turns", r.testTurns)
+	t.Run("put back", r.testPutBack)
+	r.sh(t, "rm -rf /var/log/kube* /dev/shm/kubectl")
 
 	if _, err := r.engine().Undo(t.Context(), engine.Undo{Hosts: []string{r.host.Name}}); err != nil {
 		t.Fatal(err)
@@ -405,7 +415,7 @@ func (r *rig) testCertificates(t *testing.T) {
 func (r *rig) testFlags(t *testing.T) {
 	const odd = `/var/log/kube "100%" $HOME\n;audit.log`
 	r.target.Cluster.Kubernetes.APIServer.ExtraArgs = []spec.Arg{{Name: "audit-log-path", Value: odd}}
-	if got := r.run(t); !slices.Equal(got, []string{"kubernetes/apiserver"}) {
+	if got := r.run(t); !slices.Equal(got, []string{"kubernetes/follow", "kubernetes/apiserver"}) {
 		t.Errorf("%q differ", got)
 	}
 	if got := r.sh(t, "kubectl get --raw /readyz"); got != "ok" {
@@ -420,5 +430,57 @@ func (r *rig) testFlags(t *testing.T) {
 	if again := r.run(t); len(again) > 0 {
 		t.Errorf("a second run changed %q", again)
 	}
-	r.sh(t, "rm -rf /var/log/kube* /dev/shm/kubectl")
+}
+
+const turn = `{"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "kubexm-control-plane", "namespace": "kube-system"},
+  "spec": {"holderIdentity": "another"}}`
+
+// While it is another host's turn, nothing is restarted here.
+func (r *rig) testTurns(t *testing.T) {
+	r.sh(t, "kubectl create -f - <<'END'\n"+turn+"\nEND")
+	before := r.starts(t)
+	r.target.Cluster.Kubernetes.Scheduler.ExtraArgs = []spec.Arg{{Name: "kube-api-qps", Value: "60"}}
+	ended := make(chan []string, 1)
+	go func() { ended <- r.run(t) }()
+	const refused = `sed -n 's/^apiserver_request_total{code="409".*resource="leases".*verb="POST".* //p'`
+	r.until(t, `[ "0$(kubectl get --raw /metrics | `+refused+`)" -ge 2 ]`) // it has asked for its turn twice
+	if now := r.starts(t); now != before {
+		t.Errorf("components were started at\n%s\nand now\n%s", before, now)
+	}
+	r.sh(t, "kubectl delete lease -n kube-system kubexm-control-plane")
+	if got := <-ended; !slices.Equal(got, []string{"kubernetes/follow", "kubernetes/scheduler"}) {
+		t.Errorf("%q differ", got)
+	}
+	r.sh(t, "! kubectl get lease -n kube-system kubexm-control-plane 2>/dev/null")
+	r.sh(t, "grep -q kube-api-qps=60 /proc/$(pidof kube-scheduler)/cmdline")
+}
+
+// What a component does not understand is taken back, from those too that were changed before it.
+func (r *rig) testPutBack(t *testing.T) {
+	const units = "cd /etc/systemd/system; sha256sum kube-apiserver.service kube-controller-manager.service kube-scheduler.service"
+	before := r.sh(t, units)
+	k := &r.target.Cluster.Kubernetes
+	good := *k.DeepCopy()
+	for component, set := range map[string]func(bad []spec.Arg){
+		"kube-apiserver": func(bad []spec.Arg) { k.APIServer.ExtraArgs = bad },
+		"kube-scheduler": func(bad []spec.Arg) {
+			k.APIServer.ExtraArgs = []spec.Arg{{Name: "v", Value: "1"}}
+			k.Scheduler.ExtraArgs = bad
+		},
+	} {
+		set([]spec.Arg{{Name: "no-such-flag", Value: "1"}})
+		_, err := r.engine().Run(t.Context(), r.plan(t))
+		if want := component + " does not come up"; err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), "no-such-flag") {
+			t.Errorf("it ended with %v, want %q and what it said", err, want)
+		}
+		if now := r.sh(t, units); now != before {
+			t.Errorf("the units are\n%s\nand were\n%s", now, before)
+		}
+		r.sh(t, "kubectl get --raw /readyz; systemctl is-active kube-apiserver kube-controller-manager kube-scheduler; ! ls /run/kubexm-control-plane")
+		*k = *good.DeepCopy()
+		if again := r.run(t); len(again) > 0 {
+			t.Errorf("a run as before changed %q", again)
+		}
+	}
 }

@@ -22,6 +22,8 @@ import (
 // configuration has ended by then.
 const settle = step.Duration(time.Second)
 
+const unitsDir = "/etc/systemd/system"
+
 // unit is a component as a systemd unit.
 type unit struct {
 	about, program string
@@ -34,13 +36,14 @@ type unit struct {
 
 // service writes the unit and runs it; it is restarted when its program, the unit or one of watches is newer than it.
 func service(u unit, watches ...string) []step.Step {
-	name := u.program + ".service"
-	file := path.Join("/etc/systemd/system", name)
 	return []step.Step{
-		step.File{Path: file, Mode: 0o644, Content: step.Literal(u.String())},
-		step.Service{Name: name, Watches: append([]string{path.Join(bin, u.program), file}, watches...), Settle: settle},
+		step.File{Path: u.file(), Mode: 0o644, Content: step.Literal(u.String())},
+		step.Service{Name: u.name(), Watches: append([]string{path.Join(bin, u.program), u.file()}, watches...), Settle: settle},
 	}
 }
+
+func (u unit) name() string { return u.program + ".service" }
+func (u unit) file() string { return path.Join(unitsDir, u.name()) }
 
 // String is the unit file.
 func (u unit) String() string {
@@ -61,6 +64,9 @@ ExecStart=%s`, u.about, strings.Join(slices.Compact([]string{"network-online.tar
 	b.WriteString("\nRestart=always\nRestartSec=5\nTimeoutStopSec=30\nLimitNOFILE=1048576\n")
 	if u.oomScore != 0 {
 		fmt.Fprintf(&b, "OOMScoreAdjust=%d\n", u.oomScore)
+	}
+	if u.program != kubelet { // which starts what pods ask for
+		b.WriteString("NoNewPrivileges=yes\nLockPersonality=yes\nRestrictRealtime=yes\nRestrictSUIDSGID=yes\n")
 	}
 	b.WriteString("\n[Install]\nWantedBy=multi-user.target\n")
 	return b.String()

@@ -6,8 +6,10 @@ package replay
 import (
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
+	"time"
 )
 
 // turn is what a host says until it is somebody else's turn.
@@ -56,11 +58,15 @@ var (
 	prefixOf = regexp.MustCompile(`(?:/\.?){48}`)
 	// A time of RFC 3339, or in seconds with nine decimals.
 	timeOf = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z|\d{10}\.\d{9}`)
+	// What runs are called by: see pkg/engine.
+	runOf = regexp.MustCompile(`\d{8}-\d{6}-[0-9a-f]{8}`)
+	// The time of day and that since the host was started, in seconds.
+	clockOf = regexp.MustCompile(`(?m)^(@\S+ - clock )(\d+\.\d{9}) (\d+\.\d\d)$`)
 	// Whether a stream is compressed depends on how fast the link was found to be.
 	unpackOf = regexp.MustCompile(`(?m)^t_unpack \w+$`)
 )
 
-const holeHost, holeMark, holePrefix, holeTime = "\x00host\x00", "\x00mark\x00", "\x00prefix\x00", "\x00time\x00"
+const holeHost, holeMark, holePrefix, holeTime, holeRun = "\x00host\x00", "\x00mark\x00", "\x00prefix\x00", "\x00time\x00", "\x00run\x00"
 
 // general takes the names out of a text.
 func (n names) general(text string) string {
@@ -74,7 +80,8 @@ func (n names) general(text string) string {
 
 // question is a script without what differs from one time to the next.
 func (n names) question(script string) string {
-	return unpackOf.ReplaceAllString(timeOf.ReplaceAllString(n.general(script), holeTime), "t_receive")
+	text := runOf.ReplaceAllString(timeOf.ReplaceAllString(n.general(script), holeTime), holeRun)
+	return unpackOf.ReplaceAllString(text, "t_receive")
 }
 
 // learn finds the names that a script brings: a mark for the process with its first, a prefix with any.
@@ -85,7 +92,14 @@ func (n *names) learn(script string, first bool) {
 	n.prefix = prefixOf.FindString(script)
 }
 
-// special puts the names back.
+// special puts the names back, and has the host's clocks go on since it was recorded.
 func (n names) special(text string) string {
-	return strings.NewReplacer(holeHost, n.host, holeMark, n.mark, holePrefix, n.prefix).Replace(text)
+	text = strings.NewReplacer(holeHost, n.host, holeMark, n.mark, holePrefix, n.prefix).Replace(text)
+	return clockOf.ReplaceAllStringFunc(text, func(line string) string {
+		said := clockOf.FindStringSubmatch(line)
+		then, _ := strconv.ParseFloat(said[2], 64) // numbers, by the expression
+		up, _ := strconv.ParseFloat(said[3], 64)
+		now := float64(time.Now().UnixMicro()) / 1e6
+		return fmt.Sprintf("%s%.9f %.2f", said[1], now, up+now-then)
+	})
 }

@@ -190,11 +190,14 @@ func end(channel ssh.Channel, t turn) error {
 	return err
 }
 
-// readScript reads a script, which follows its length on a line of its own.
+// readScript reads a script, which follows its length on a line of its own. Empty lines before that say that a slow client lives.
 func readScript(in *bufio.Reader) (string, error) {
-	line, err := in.ReadString('\n')
-	if err != nil {
-		return "", err
+	line := "\n"
+	var err error
+	for line == "\n" {
+		if line, err = in.ReadString('\n'); err != nil {
+			return "", err
+		}
 	}
 	length, err := strconv.Atoi(strings.TrimSpace(line))
 	if err != nil || length < 0 {

@@ -23,6 +23,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/inspect"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/state"
 	"github.com/mensylisir/cluster-api-provider-kubexm/exp/embedded"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/certificate"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/preflight"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
@@ -126,6 +127,8 @@ spec:
 		{[]string{"certs", "renew", "-f", bad}, exitUsage, "spec.hots"},
 		{[]string{"certs", "renew", "-f", good}, exitUsage, "nothing is known of cluster prod"},
 		{[]string{"run", "command", "--", "true"}, exitUsage, "there is no cluster"},
+		{[]string{"run", "plane"}, exitUsage, "there is no cluster"},
+		{[]string{"run", "plane", "prod"}, exitUsage, "there is no cluster prod"},
 		{[]string{"version", "--log-format", "xml"}, exitUsage, "none of text, json"},
 		{[]string{"bundle", "create", "--kubernetes-version", "v1.0.0"}, exitUsage, "v1.0.0"},
 		{[]string{"bundle", "verify", "/nonexistent"}, exitFailed, "no such file"},
@@ -216,7 +219,7 @@ spec:
 	for groups, want := range map[string]string{
 		`
   roleGroups: {master: [a1], worker: [a2, a3, b1, c1, c2]}
-`: "prod  v1.36.3  1 control plane · 5 workers · containerd · kubeadm etcd",
+`: "prod  v1.36.3  1 control plane · 5 workers · containerd · kubexm etcd",
 		`
   roleGroups: {master: ["a[1:3]"], worker: [b1], loadbalancer: [c1, c2]}
   controlPlaneEndpoint: {external: kubexm-kh, address: 172.16.0.100}
@@ -275,9 +278,9 @@ func TestFormats(t *testing.T) {
 		{Cluster: "prod", Name: "node2", Role: spec.RoleWorker, Address: "172.16.0.3", User: "ops", Status: "Unreachable", Message: "cannot connect to 172.16.0.3:22"},
 	}
 	certificates := []certs.Certificate{
-		{Cluster: "prod", Host: "node1", Path: "/etc/kubernetes/pki/ca.crt", Subject: "kubernetes", Authority: true, NotAfter: now.AddDate(10, 0, 0), DaysLeft: 3652, Status: certs.Good},
-		{Cluster: "prod", Host: "node1", Path: "/etc/kubernetes/admin.conf", Subject: "kubernetes-admin", NotAfter: now.Add(-time.Hour), DaysLeft: -1, Status: certs.Ended},
-		{Cluster: "prod", Host: "node1", Path: "/etc/kubexm/etcd/ssl/x.pem", Status: certs.Unreadable, Message: "not PEM, or cut off"},
+		{Cluster: "prod", Host: "node1", File: certificate.File{Path: "/etc/kubernetes/pki/ca.crt", Subject: "kubernetes", Authority: true, NotAfter: now.AddDate(10, 0, 0)}, DaysLeft: 3652, Status: certs.Good},
+		{Cluster: "prod", Host: "node1", File: certificate.File{Path: "/etc/kubernetes/admin.conf", Subject: "kubernetes-admin", NotAfter: now.Add(-time.Hour)}, DaysLeft: -1, Status: certs.Ended},
+		{Cluster: "prod", Host: "node1", File: certificate.File{Path: "/etc/kubexm/etcd/ssl/x.pem", Message: "not PEM, or cut off"}, Status: certs.Unreadable},
 	}
 	var text bytes.Buffer
 	for _, name := range []string{"", "wide", "json", "yaml"} {

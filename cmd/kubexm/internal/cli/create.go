@@ -42,7 +42,8 @@ func (a *app) createCluster() *cobra.Command {
 it starts a management plane on this machine (state in .kubexm/<cluster>), declares the cluster to it, and shows how its
 hosts become Nodes.
 
-Run again, it looks at all hosts and changes what is not as declared. Interrupted, it takes up where it stopped.`,
+Run again, it looks at all hosts and changes what is not as declared. Interrupted, it takes up where it stopped. Another
+version of Kubernetes is for "kubexm upgrade cluster".`,
 		Example: "  kubexm create cluster -f config.yaml --dry-run\n  kubexm create cluster -f config.yaml",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -72,6 +73,9 @@ func (a *app) create(ctx context.Context, o *createOptions) error {
 		return err
 	}
 	defer unlock()
+	if err := d.sameVersion(o.file); err != nil {
+		return err
+	}
 	if same, err := a.unchanged(ctx, d); err != nil || same {
 		return err
 	}
@@ -195,6 +199,16 @@ func (a *app) converge(ctx context.Context, d *declared, o *createOptions, reade
 	defer a.stop(ctx, p)
 	ctx, cancel := context.WithTimeoutCause(ctx, o.wait, errNotReady)
 	defer cancel()
+	known, err := d.dir.Inventory()
+	if err != nil {
+		return err
+	}
+	if err := requireHere(ctx, p.Client(), d.dir, known); err != nil {
+		return err
+	}
+	if err := again(ctx, p.Client(), d.Name); err != nil {
+		return err
+	}
 	all := objects.Of(d.Cluster, objects.Inputs{
 		Namespace: direct.Namespace, Endpoint: direct.Endpoint(d.Cluster), Authorities: trust.Authorities, Secrets: trust.Secrets,
 		HostKey: d.hosts.HostKey, PrivateKey: d.hosts.PrivateKey,
@@ -236,8 +250,20 @@ func (d *declared) finish(trust *direct.Trust) error {
 	return d.dir.WriteInventory(i)
 }
 
-// errNotReady is why waiting ends.
-var errNotReady = errors.New("it took longer than --wait-timeout")
+// Why waiting ends.
+var (
+	errNotReady  = errors.New("it took longer than --wait-timeout")
+	errExhausted = errors.New("a host was put back from the same change three times, and is not tried again before this is called again")
+)
+
+// again asks for hosts that are not tried any more.
+func again(ctx context.Context, c client.Client, name string) error {
+	s, err := follow.Read(ctx, c, client.ObjectKey{Namespace: direct.Namespace, Name: name})
+	if err != nil {
+		return err
+	}
+	return s.Again(ctx, c)
+}
 
 const (
 	// pollObjects is how often the plane, which is on this machine, is asked.
@@ -249,10 +275,13 @@ const (
 // awaitReady waits until all objects say that the cluster is ready, and a look at every host agrees.
 func (a *app) awaitReady(ctx context.Context, d *declared, p *embedded.Plane) (*follow.Snapshot, error) {
 	var waits []follow.Wait
+	began := time.Now()
 	for {
 		s, err := follow.Read(ctx, p.Client(), client.ObjectKey{Namespace: direct.Namespace, Name: d.Name})
 		if err == nil {
-			waits = s.Waits(d.nodes())
+			if waits = s.Waits(d.nodes()); s.Exhausted(began) {
+				return nil, notReady(d.Name, waits, errExhausted)
+			}
 		}
 		pause := pollObjects
 		if err == nil && len(waits) == 0 {
@@ -272,15 +301,15 @@ func (a *app) awaitReady(ctx context.Context, d *declared, p *embedded.Plane) (*
 			if !errors.Is(context.Cause(ctx), errNotReady) {
 				return nil, context.Cause(ctx)
 			}
-			return nil, notReady(d.Name, waits)
+			return nil, notReady(d.Name, waits, errNotReady)
 		case <-time.After(pause):
 		}
 	}
 }
 
 // notReady says what a cluster still waits for.
-func notReady(name string, waits []follow.Wait) error {
-	lines := []string{fmt.Sprintf("%s is not ready: %v", name, errNotReady)}
+func notReady(name string, waits []follow.Wait, why error) error {
+	lines := []string{fmt.Sprintf("%s is not ready: %v", name, why)}
 	for _, w := range waits {
 		lines = append(lines, fmt.Sprintf("  %s  %s\n    %s", w.On, w.Reason, strings.ReplaceAll(strings.TrimSpace(w.Message), "\n", "\n    ")))
 	}

@@ -35,7 +35,7 @@ type source struct {
 func (s *source) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVarP(&s.file, "file", "f", "", "the config file that declares the cluster")
-	flags.StringVar(&s.bundle, "bundle", "", "bundle with the artifacts: a directory, or a .tar, .tar.gz or .tar.zst (default: that of the config file, or what \"kubexm bundle create\" made)")
+	flags.StringVar(&s.bundle, "bundle", "", "bundle with the artifacts: a directory, or a .tar, .tar.gz or .tar.zst, or a directory with bundles of several versions (default: that of the config file, or what \"kubexm bundle create\" made)")
 	s.addKeyFlags(cmd)
 	_ = cmd.MarkFlagFilename("file", "yaml", "yml") // the flag is there
 }
@@ -60,6 +60,15 @@ type declared struct {
 
 // declare reads the config file, and opens what it names. Nothing is touched but this machine.
 func (a *app) declare(ctx context.Context, s *source) (*declared, error) {
+	c, err := a.load(s)
+	if err != nil {
+		return nil, err
+	}
+	return a.declareCluster(ctx, s, c)
+}
+
+// load reads the config file.
+func (a *app) load(s *source) (*config.Cluster, error) {
 	if s.file == "" {
 		return nil, usage("give the config file that declares the cluster: -f config.yaml")
 	}
@@ -70,7 +79,13 @@ func (a *app) declare(ctx context.Context, s *source) (*declared, error) {
 	if err != nil {
 		return nil, usageError{err}
 	}
+	return c, nil
+}
+
+// declareCluster opens what a config that was read names.
+func (a *app) declareCluster(ctx context.Context, s *source, c *config.Cluster) (*declared, error) {
 	d := &declared{Cluster: c, systems: map[string]host.System{}}
+	var err error
 	if d.dir, err = state.Of(a.stateRoot, c.Name); err != nil {
 		return nil, usageError{err}
 	}

@@ -149,6 +149,9 @@ func (a *app) deleteObjects(ctx context.Context, o *deleteOptions, dir state.Dir
 	defer a.stop(ctx, p)
 	ctx, cancel := context.WithTimeoutCause(ctx, o.wait, errNotReady)
 	defer cancel()
+	if err := requireHere(ctx, p.Client(), dir, known); err != nil {
+		return err
+	}
 	key := client.ObjectKey{Namespace: direct.Namespace, Name: dir.Cluster}
 	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 	if err := p.Client().Delete(ctx, cluster); client.IgnoreNotFound(err) != nil {

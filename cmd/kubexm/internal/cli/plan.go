@@ -31,6 +31,9 @@ With -o the plan is written to a file, with secrets as references. "kubexm apply
 			if err != nil || out == "" {
 				return err
 			}
+			if err := d.sameVersion(s.file); err != nil {
+				return err
+			}
 			if err := errors.Join(d.keepInventory(), writePlan(p, out)); err != nil {
 				return err
 			}

@@ -7,6 +7,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,11 +27,15 @@ func (d *declared) pools() map[string]string {
 }
 
 // retire prepares that hosts which the config file has no more, or has elsewhere, leave the cluster. The user is asked. It
-// returns what there was before.
+// returns what there was before. A cluster that was begun with another version is refused.
 func (a *app) retire(ctx context.Context, c client.Client, d *declared, yes bool) (*follow.Snapshot, error) {
 	s, err := follow.Read(ctx, c, client.ObjectKey{Namespace: direct.Namespace, Name: d.Name})
 	if err != nil {
 		return nil, err
+	}
+	if has := s.Versions(); len(has) > 0 && !slices.Equal(has, []string{d.KubernetesVersion}) {
+		return nil, usage("spec.kubernetes.version: %s is being made with %s: set it back, and upgrade the cluster when it is ready: kubexm upgrade cluster",
+			d.Name, strings.Join(has, " and "))
 	}
 	leaving := s.Leaving(d.pools())
 	var names, controlPlane []string

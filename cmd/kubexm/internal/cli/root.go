@@ -80,13 +80,14 @@ It keeps what it must know of a cluster in ./.kubexm/<cluster>.
 	}
 	root.AddCommand(
 		group("create", "Create what is declared", a.createCluster()),
+		group("upgrade", "Upgrade a cluster", a.upgradeCluster()),
 		group("delete", "Delete a cluster", a.deleteCluster()),
 		group("get", "List clusters, nodes or hosts", a.getClusters(), a.getNodes(), a.getHosts()),
 		group("describe", "Show one thing with all that is known of it", a.describeCluster()),
 		a.kubeconfig(), a.plan(), a.apply(),
 		group("bundle", "Make and check bundles of artifacts", a.bundleCreate(), a.bundleVerify(), a.bundleList()),
 		group("certs", "Check and renew certificates", a.certsCheck(), a.certsRenew()),
-		group("run", "Run something on hosts", a.runCommand()),
+		group("run", "Run a command on hosts, or a management plane", a.runCommand(), a.runPlane()),
 		group("reset", "Give hosts back as they were", a.resetHost()),
 		a.version(),
 	)

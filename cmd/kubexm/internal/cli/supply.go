@@ -42,11 +42,17 @@ func (a *app) defaultBundle(version string) string {
 	return filepath.Join(a.stateRoot, "bundles", version)
 }
 
-// openBundle opens a bundle for a version of Kubernetes; "" is any.
+// openBundle opens a bundle for a version of Kubernetes; "" is any. Where path is a directory with several bundles, it is the
+// one that has the version.
 func openBundle(ctx context.Context, path, version string) (*artifact.Bundle, error) {
 	store, err := artifact.OpenStore("")
 	if err != nil {
 		return nil, err
+	}
+	if version != "" {
+		if path, err = artifact.ForVersion(path, version); err != nil {
+			return nil, usage("spec.kubernetes.version: %w", err)
+		}
 	}
 	b, err := artifact.Open(ctx, path, store)
 	if err != nil {
@@ -90,4 +96,29 @@ func verify(ctx context.Context, b *artifact.Bundle) error {
 		return fmt.Errorf("%w\nRemedy: make the bundle again: kubexm bundle create --kubernetes-version %s --output %s", err, b.Manifest().KubernetesVersion, b.Dir())
 	}
 	return err
+}
+
+// replaceFile replaces what a file of the user's has, and keeps its mode. Where it is a link, what it leads to is replaced.
+func replaceFile(path string, content []byte) (err error) {
+	if path, err = filepath.EvalSymlinks(path); err != nil {
+		return err
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".kubexm-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
+	}()
+	_, err = f.Write(content)
+	if err = errors.Join(err, f.Chmod(info.Mode().Perm()), f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
 }

@@ -173,3 +173,19 @@ func TestRetire(t *testing.T) {
 		t.Errorf("%d hosts are left; those in use must stay until they are free", len(s.Hosts))
 	}
 }
+
+// TestElsewhere tells a cluster that was moved from one that was deleted, whose hosts stay.
+func TestElsewhere(t *testing.T) {
+	for name, c := range map[string]struct {
+		snapshot follow.Snapshot
+		want     bool
+	}{
+		"moved":         {want: true},
+		"deleted":       {snapshot: follow.Snapshot{Hosts: make([]infrav1.KubexmHost, 1)}},
+		"being deleted": {snapshot: follow.Snapshot{Cluster: &clusterv1.Cluster{}, Hosts: make([]infrav1.KubexmHost, 1)}},
+	} {
+		if got := c.snapshot.Elsewhere(); got != c.want {
+			t.Errorf("%s: %t, want %t", name, got, c.want)
+		}
+	}
+}

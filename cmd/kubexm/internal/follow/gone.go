@@ -27,6 +27,10 @@ func (s *Snapshot) Gone() bool {
 	return true
 }
 
+// Elsewhere reports whether nothing of a cluster is here, not even its hosts, which no deletion takes away: it was moved to
+// another management cluster.
+func (s *Snapshot) Elsewhere() bool { return s.Gone() && len(s.Hosts) == 0 }
+
 // Resets are the hosts that are not given back yet, and why.
 func (s *Snapshot) Resets() []Wait {
 	var waits []Wait

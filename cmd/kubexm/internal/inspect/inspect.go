@@ -8,6 +8,7 @@ package inspect
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -32,7 +33,8 @@ const apiTimeout = 5 * time.Second
 type Cluster struct {
 	Name              string `json:"name"`
 	KubernetesVersion string `json:"kubernetesVersion"`
-	// Status is Ready, NotReady, Unreachable or, of a cluster that was never ready, Incomplete. Message says why.
+	// Status is Ready, NotReady, Unreachable, Upgrading (an upgrade has begun and did not end) or, of a cluster that was never
+	// ready, Incomplete. Message says more.
 	Status  string `json:"status"`
 	Message string `json:"message,omitempty"`
 	Server  string `json:"server"`
@@ -61,6 +63,8 @@ type Node struct {
 	Runtime string `json:"runtime"`
 	// Since is when the Node joined.
 	Since time.Time `json:"since"`
+	// TakesPods is whether Pods that tolerate nothing can come to it.
+	TakesPods bool `json:"-"`
 }
 
 // Host is one of the hosts that were given to kubexm.
@@ -124,7 +128,10 @@ func ClusterOf(ctx context.Context, d state.Dir) (Cluster, error) {
 		}
 	}
 	c.Status = "NotReady"
-	if ready == len(nodes) && ready >= c.ControlPlanes+c.Workers {
+	switch {
+	case known.Upgrading != "":
+		c.Status, c.Message = "Upgrading", "on its way to "+known.Upgrading
+	case ready == len(nodes) && ready >= c.ControlPlanes+c.Workers:
 		c.Status = "Ready"
 	}
 	return c, nil
@@ -212,6 +219,9 @@ func nodeOf(cluster string, n *corev1.Node) Node {
 	if n.Spec.Unschedulable {
 		out.Status += ",SchedulingDisabled"
 	}
+	out.TakesPods = out.Status == "Ready" && !slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
+		return t.Effect != corev1.TaintEffectPreferNoSchedule
+	})
 	for _, a := range n.Status.Addresses {
 		if a.Type == corev1.NodeInternalIP {
 			out.Address = a.Address

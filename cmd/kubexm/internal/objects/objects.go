@@ -25,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
@@ -58,6 +59,8 @@ type Inputs struct {
 	// HostKey and PrivateKey are those of a host. A host without a private key has a password.
 	HostKey    func(host string) string
 	PrivateKey func(host string) secret.Value
+	// Replace has control plane Machines replaced where their version changes. Else their hosts follow where they are.
+	Replace bool
 }
 
 // Of are the objects for a config, in the order in which they are to be applied. The config is valid and has its defaults.
@@ -83,7 +86,13 @@ func (m *maker) meta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: m.Namespace, Name: name}
 }
 
-// ofCluster is the metadata of an object that belongs to the cluster, and moves with it.
+// moving has an object that nobody owns go along when clusterctl moves the cluster.
+func moving(meta metav1.ObjectMeta) metav1.ObjectMeta {
+	metav1.SetMetaDataLabel(&meta, clusterctlv1.ClusterctlMoveLabel, "")
+	return meta
+}
+
+// ofCluster is the metadata of an object that belongs to the cluster.
 func (m *maker) ofCluster(name string) metav1.ObjectMeta {
 	meta := m.meta(name)
 	meta.Labels = map[string]string{clusterv1.ClusterNameLabel: m.Name}
@@ -118,7 +127,7 @@ func (m *maker) secrets() []client.Object {
 			data[key] = value.Reveal()
 		}
 		all = append(all, &corev1.Secret{
-			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: m.ofCluster(name), Type: corev1.SecretTypeOpaque, Data: data,
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: moving(m.ofCluster(name)), Type: corev1.SecretTypeOpaque, Data: data,
 		})
 	}
 	return all
@@ -129,7 +138,7 @@ func credentialsOf(h *config.Host) string { return h.Name + "-ssh" }
 // credentials are how a host's user is known.
 func (m *maker) credentials(h *config.Host) client.Object {
 	s := &corev1.Secret{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: m.meta(credentialsOf(h)),
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: moving(m.meta(credentialsOf(h))),
 		Type: corev1.SecretTypeOpaque, Data: map[string][]byte{},
 	}
 	if key := m.PrivateKey(h.Name); !key.IsZero() {
@@ -201,6 +210,8 @@ func (m *maker) templateRef(pool string) clusterv1.ContractVersionedObjectRefere
 }
 
 func (m *maker) controlPlane() client.Object {
+	shared := *m.Spec.DeepCopy()
+	shared.Disruption = spec.Disruption{} // the command keeps to the windows, and who calls it has agreed
 	replicas := int32(0)
 	var labels map[string]string
 	for i := range m.Hosts {
@@ -213,14 +224,30 @@ func (m *maker) controlPlane() client.Object {
 		TypeMeta:   metav1.TypeMeta{APIVersion: controlplanev1.GroupVersion.String(), Kind: "KubexmControlPlane"},
 		ObjectMeta: m.meta(m.Name),
 		Spec: controlplanev1.KubexmControlPlaneSpec{
-			Replicas: ptr.To(replicas), Version: m.KubernetesVersion, Cluster: *m.Spec.DeepCopy(),
-			Node: spec.Node{NodeLabels: labels},
+			Replicas: ptr.To(replicas), Version: m.KubernetesVersion, Cluster: shared,
+			Node:    spec.Node{NodeLabels: labels},
+			Rollout: controlplanev1.Rollout{Strategy: m.strategy(replicas)},
 			MachineTemplate: controlplanev1.MachineTemplate{
 				Spec: controlplanev1.MachineTemplateSpec{InfrastructureRef: m.templateRef(controlPlanePool)},
 			},
 		},
 	}
 }
+
+// strategy keeps to the hosts that there are.
+func (m *maker) strategy(replicas int32) controlplanev1.RolloutStrategy {
+	if !m.Replace {
+		return controlplanev1.RolloutStrategy{Type: controlplanev1.InPlaceStrategy}
+	}
+	s := controlplanev1.RolloutStrategy{Type: controlplanev1.RollingUpdateStrategy}
+	if replicas >= fewestToDeleteFirst {
+		s.RollingUpdate.MaxSurge = ptr.To[int32](0)
+	}
+	return s
+}
+
+// fewestToDeleteFirst are the control plane hosts of which one may go before it comes back: two of three are a quorum still.
+const fewestToDeleteFirst = 3
 
 func (m *maker) configTemplate(p pool) client.Object {
 	return &bootstrapv1.KubexmConfigTemplate{
@@ -307,6 +334,30 @@ func poolOf(h *config.Host) string {
 
 // PoolOf is the pool that a host is in: the value of its PoolLabel.
 func PoolOf(h *config.Host) string { return poolOf(h) }
+
+// Pool is workers with the same labels, which are upgraded together.
+type Pool struct {
+	// Name is the value of the hosts' PoolLabel, and Deployment the name of the MachineDeployment.
+	Name, Deployment string
+	// Hosts are in the order of the file.
+	Hosts []string
+}
+
+// Pools are a config's, in the order of their first hosts.
+func Pools(c *config.Cluster) []Pool {
+	m := &maker{Cluster: c}
+	var all []Pool
+	for _, p := range pools(c) {
+		pool := Pool{Name: p.name, Deployment: m.scoped(p.name)}
+		for i := range c.Hosts {
+			if poolOf(&c.Hosts[i]) == p.name {
+				pool.Hosts = append(pool.Hosts, c.Hosts[i].Name)
+			}
+		}
+		all = append(all, pool)
+	}
+	return all
+}
 
 // IsControlPlane reports whether a pool is the control plane's.
 func IsControlPlane(pool string) bool { return pool == controlPlanePool }

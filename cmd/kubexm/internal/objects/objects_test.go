@@ -51,6 +51,7 @@ spec:
   roleGroups: {master: ["node[1:3]"], etcd: [etcd1], loadbalancer: [lb1]}
   controlPlaneEndpoint: {externalLoadBalancer: kubexm, lb_address: 172.16.0.100, domain: api.prod.example}
   kubernetes: {version: v1.36.3, type: kubexm}
+  disruption: {approval: Required, maintenanceWindows: [{start: "0 22 * * SAT", durationMinutes: 60}]} # for the command alone
 `
 
 // TestObjects keeps what configs mean in objects in files that a person can read.

@@ -6,7 +6,10 @@ package plane
 
 import (
 	"context"
+	"fmt"
+	"path/filepath"
 	"runtime"
+	"strings"
 
 	"github.com/go-logr/logr"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
@@ -18,6 +21,7 @@ import (
 	controlplanesetup "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/setup"
 	"github.com/mensylisir/cluster-api-provider-kubexm/exp/embedded"
 	infrasetup "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/setup"
+	"github.com/mensylisir/cluster-api-provider-kubexm/exp/inplace"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
@@ -27,8 +31,9 @@ import (
 type Options struct {
 	// Dir is the plane's directory; Namespace is that of the cluster's objects.
 	Dir, Namespace string
-	// Bundle has the plane's own programs, and all that goes to hosts.
+	// Bundle has the plane's own programs, and all that goes to hosts. More has what goes to hosts with other versions.
 	Bundle *artifact.Bundle
+	More   []*artifact.Bundle
 	// Reader is told everything that happens on hosts.
 	Reader event.Reader
 	// Holder names this process to whoever finds a host locked.
@@ -84,20 +89,32 @@ func (o Options) bootstrap(ctx context.Context, mgr ctrl.Manager) error {
 		return err
 	}
 	return bootstrapsetup.Reconcilers(ctx, mgr, bootstrapsetup.Options{
-		Artifacts: o.artifacts, Reader: o.Reader, Holder: o.Holder,
+		Artifacts: o.artifacts, Reader: o.Reader, Holder: o.Holder, Logs: filepath.Join(o.Dir, "host-logs"),
 	})
 }
 
-// artifacts are the bundle's, whatever the objects say: they are made from the config file that names this bundle.
-func (o Options) artifacts(context.Context, spec.Artifacts, string) (*artifact.Bundle, error) {
-	return o.Bundle, nil
+// artifacts are those of the bundle with the version, whatever the objects say: they are made from the config file that names
+// the bundles.
+func (o Options) artifacts(_ context.Context, _ spec.Artifacts, version string) (*artifact.Bundle, error) {
+	var has []string
+	for _, b := range append([]*artifact.Bundle{o.Bundle}, o.More...) {
+		if b.Manifest().KubernetesVersion == version {
+			return b, nil
+		}
+		has = append(has, b.Manifest().KubernetesVersion)
+	}
+	return nil, fmt.Errorf("there is no bundle for Kubernetes %s, but for %s: make it with: kubexm bundle create --kubernetes-version %s",
+		version, strings.Join(has, ", "), version)
 }
 
 func (o Options) controlPlane(ctx context.Context, mgr ctrl.Manager) error {
 	if err := controlplanesetup.Webhooks(mgr); err != nil {
 		return err
 	}
-	return controlplanesetup.Reconcilers(ctx, mgr, controlplanesetup.Options{})
+	if err := controlplanesetup.Reconcilers(ctx, mgr, controlplanesetup.Options{}); err != nil {
+		return err
+	}
+	return inplace.SetupWithManager(mgr, inplace.Options{})
 }
 
 func (o Options) infrastructure(_ context.Context, mgr ctrl.Manager) error {

@@ -19,6 +19,8 @@ const inventoryFile = "inventory.json"
 type Inventory struct {
 	Cluster           string `json:"cluster"`
 	KubernetesVersion string `json:"kubernetesVersion"`
+	// Upgrading is the version that an upgrade is on its way to, "" if none has begun that did not end.
+	Upgrading string `json:"upgrading,omitempty"`
 	// Server is the URL of the cluster's API server.
 	Server string `json:"server"`
 	// Bundle is the path of the bundle that the cluster is made from.

@@ -7,6 +7,7 @@
 //	KubexmMachine          one Machine's claim on a host of its namespace
 //	KubexmMachineTemplate  what MachineSets and the control plane make KubexmMachines from
 //	KubexmCluster          the cluster's endpoint and failure domains
+//	KubexmClusterTemplate  what a ClusterClass makes KubexmClusters from
 //
 // They follow the contract v1beta2 of Cluster API for infrastructure providers. Nothing here is reached over the network
 // by this provider: the bootstrap provider alone dials hosts. Conditions and their reasons are constants in conditions.go.

@@ -16,6 +16,7 @@ var GroupVersion = schema.GroupVersion{Group: "infrastructure.cluster.x-k8s.io",
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion,
 		&KubexmCluster{}, &KubexmClusterList{},
+		&KubexmClusterTemplate{}, &KubexmClusterTemplateList{},
 		&KubexmHost{}, &KubexmHostList{},
 		&KubexmMachine{}, &KubexmMachineList{},
 		&KubexmMachineTemplate{}, &KubexmMachineTemplateList{},

@@ -184,7 +184,7 @@ type HostFacts struct {
 // +kubebuilder:resource:path=kubexmhosts,shortName=kxh,scope=Namespaced,categories=cluster-api
 // +kubebuilder:storageversion
 // +kubebuilder:subresource:status
-// +kubebuilder:metadata:labels="cluster.x-k8s.io/v1beta2=v1beta1"
+// +kubebuilder:metadata:labels={"cluster.x-k8s.io/v1beta2=v1beta1","clusterctl.cluster.x-k8s.io/move="}
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63 && self.metadata.name != 'localhost'",message="metadata.name becomes the host's and its Node's name: use at most 63 characters, and not localhost"
 // +kubebuilder:printcolumn:name="Address",type="string",JSONPath=".spec.address",description="Where the host is reached"
 // +kubebuilder:printcolumn:name="Domain",type="string",JSONPath=".spec.failureDomain",description="The failure domain"

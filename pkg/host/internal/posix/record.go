@@ -38,6 +38,24 @@ func (e entry) within(s host.Scope) bool {
 	return (s.Run == "" || s.Run == e.run) && (s.Task == "" || s.Task == e.task) && (s.Node == "" || s.Node == e.node)
 }
 
+// within are the entries of the scope, the last first.
+func (l *logs) within(s host.Scope) []entry {
+	since := 0
+	if s.Since != "" {
+		since = slices.IndexFunc(l.entries, func(e entry) bool { return e.run == s.Since })
+	}
+	if since < 0 {
+		return nil
+	}
+	var chosen []entry
+	for _, e := range slices.Backward(l.entries[since:]) {
+		if e.within(s) {
+			chosen = append(chosen, e)
+		}
+	}
+	return chosen
+}
+
 // parseEntry reads the fields of a line after its "+".
 func parseEntry(fields []string) (entry, error) {
 	if len(fields) < 7 {

@@ -32,6 +32,8 @@ type session struct {
 	reload bool
 	// given says that everything was undone: the state directory is gone and with it the lock.
 	given bool
+	// waited says that an act of a connection that was cut ran still when we came.
+	waited bool
 	// broken is set once an answer was not read to its end: nothing more can be asked.
 	broken error
 }
@@ -98,6 +100,9 @@ func (s *session) beat() {
 	}
 }
 
+// Waited implements host.Session.
+func (s *session) Waited() bool { return s.waited }
+
 // write sends a whole frame or beat.
 func (s *session) write(frame string) error {
 	s.writing.Lock()
@@ -125,6 +130,7 @@ func (s *session) locked(ctx context.Context) error {
 		case "busy":
 			busy = strings.TrimSpace(string(f.body))
 		case "wait":
+			s.waited = true
 		case "locked":
 			return s.host.lockedBy(f.body)
 		case "nostate":

@@ -23,9 +23,8 @@ import (
 // link is what Stage has learned of the way to a host.
 type link struct {
 	mu sync.Mutex
-	// rate in bytes per second and the time of an exchange; 0 when not measured yet.
-	rate    float64
-	latency time.Duration
+	// rate in bytes per second; 0 when not measured yet.
+	rate float64
 }
 
 const (
@@ -36,8 +35,8 @@ const (
 	// slowZstd and slowGzip are the rates in bytes per second below which compression wins time: what one core of
 	// each compresses, less what the host needs besides.
 	slowZstd, slowGzip = 80 << 20, 20 << 20
-	// farAway is the time of an exchange from which one channel's window no longer fills the link.
-	farAway = 12 * time.Millisecond
+	// farAway is the latency from which one channel's window no longer fills the link.
+	farAway = 8 * time.Millisecond
 	// maxStripes bounds the channels of one transfer, so that others find some.
 	maxStripes = 4
 	// stretch is after how much the host begins to write to its disk what has arrived, in bytes.
@@ -68,7 +67,6 @@ func (s *session) Stage(ctx context.Context, blobs []host.Blob) error {
 	}
 	sc.WriteString("\n")
 	var missing []host.Blob
-	asked := time.Now()
 	_, err := s.ask(ctx, sc.String(), func(f frame) error {
 		b, ok := wanted[f.arg(1)]
 		if f.kind() != "missing" || !ok {
@@ -80,20 +78,10 @@ func (s *session) Stage(ctx context.Context, blobs []host.Blob) error {
 	if err != nil || len(missing) == 0 {
 		return err
 	}
-	s.host.link.exchanged(time.Since(asked))
 	if err := s.send(ctx, missing); err != nil {
 		return err
 	}
 	return s.accept(ctx, missing)
-}
-
-// exchanged notes how long an exchange took; the shortest is nearest to the link's own time.
-func (l *link) exchanged(d time.Duration) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.latency == 0 || d < l.latency {
-		l.latency = d
-	}
 }
 
 func (l *link) measured(rate float64) {
@@ -102,10 +90,11 @@ func (l *link) measured(rate float64) {
 	l.rate = rate
 }
 
-func (l *link) known() (rate float64, latency time.Duration) {
+// known is the rate, or 0.
+func (l *link) known() float64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.rate, l.latency
+	return l.rate
 }
 
 // part is some bytes of a blob.
@@ -133,7 +122,7 @@ func (s *session) send(ctx context.Context, blobs []host.Blob) error {
 	group, ctx := errgroup.WithContext(ctx)
 	// The first stream, open already, goes on with what stays plain.
 	var first *stream
-	rate, _ := s.host.link.known()
+	rate := s.host.link.known()
 	if rate == 0 && total > 2*probe {
 		var head []part
 		head, todo = split(todo, probe)
@@ -208,8 +197,7 @@ func (s *session) stripes(parts []part) [][]part {
 	if len(parts) == 0 {
 		return nil
 	}
-	_, latency := s.host.link.known()
-	n := int64(min(maxStripes, latency/farAway+1))
+	n := int64(min(maxStripes, s.host.transport.Latency()/farAway+1))
 	var total int64
 	for _, p := range parts {
 		total += p.length
@@ -250,6 +238,7 @@ func (s *session) open(ctx context.Context, tool string) (*stream, error) {
 	mark := newMark()
 	sc := newScript(mark, s.host.config.StateDir, coreLib, stageLib)
 	sc.line("k_say ready")
+	sc.line("t_widen") // while the first bytes are on their way
 	if tool == "" {
 		sc.line("t_receive")
 	} else {
@@ -298,14 +287,12 @@ func (st *stream) close(sendErr error) error {
 	if errors.As(sendErr, &broken) {
 		return &host.Error{Kind: host.KindCorrupt, Host: st.host.Name(), Change: "content " + broken.name, Message: "its source cannot be read as declared", Err: broken.err}
 	}
+	// What fails from here on is the host's to explain. It may also have been quicker: when it has read the end, its input
+	// cannot be closed any more, and all is well.
 	if sendErr == nil {
-		_, sendErr = io.WriteString(st.pack, "end\n")
-	}
-	if sendErr == nil {
-		sendErr = st.pack.Close()
-	}
-	if sendErr == nil {
-		sendErr = st.proc.CloseWrite()
+		if _, err := io.WriteString(st.pack, "end\n"); err == nil && st.pack.Close() == nil {
+			_ = st.proc.CloseWrite()
+		}
 	}
 	f, err := st.in.read()
 	switch {
@@ -315,7 +302,7 @@ func (st *stream) close(sendErr error) error {
 		return st.proc.failure(st.ctx, true)
 	case f.kind() != "end":
 		return st.host.unexpected(f)
-	case f.arg(1) != "0" || sendErr != nil:
+	case f.arg(1) != "0": // which is said of a stream that has come to its end
 		_, _ = st.proc.end() // for all of standard error
 		return st.host.commandError("", "the host cannot store what was sent", int(parseInt(f.arg(1))), st.proc.stderr.String())
 	}

@@ -6,12 +6,16 @@ package posix
 import (
 	"context"
 	"io"
+	"time"
 )
 
 // Transport starts processes on a host, as the user who logged in.
 type Transport interface {
 	// Start runs command by the user's login shell, without a terminal. The context bounds the start alone.
 	Start(ctx context.Context, command string) (Process, error)
+	// Latency is the shortest time that a message took there and its answer back, so far. It is the link's: the host has
+	// started nothing in between. 0 for this machine.
+	Latency() time.Duration
 }
 
 // Process runs on the far side. Both outputs must be read to their ends.

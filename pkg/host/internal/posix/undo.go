@@ -24,18 +24,14 @@ func (s *session) Undo(ctx context.Context, scope host.Scope, report func(host.U
 		report = func(host.Undone) {}
 	}
 	all := scope == host.Scope{}
-	var chosen []entry
-	for _, e := range slices.Backward(s.logs.entries) {
-		if e.within(scope) {
-			chosen = append(chosen, e)
-		}
-	}
+	chosen := s.logs.within(scope)
 	sc := &script{}
 	s.head(sc, host.Act{Node: "undo", Task: scope.Task})
 	for _, e := range chosen {
 		sc.call("u_entry", undoCall(e, all)...)
 	}
-	for _, node := range s.journaled(scope, all) {
+	taken := s.journaled(scope, chosen)
+	for _, node := range taken {
 		sc.line(`printf '\n~ %s ;\n'`, quote(field(node)), `>>"$S/journal"`)
 	}
 	r := &undoReader{session: s, all: all, byNumber: map[int]entry{}, report: report}
@@ -48,7 +44,7 @@ func (s *session) Undo(ctx context.Context, scope host.Scope, report func(host.U
 	if err := s.afterUndo(ctx, chosen, r); err != nil {
 		return err
 	}
-	for _, node := range s.journaled(scope, all) {
+	for _, node := range taken {
 		delete(s.logs.journal, node)
 	}
 	if err := errors.Join(r.failures...); err != nil || !all {
@@ -82,16 +78,17 @@ func undoCall(e entry, all bool) []string {
 	return append(call, e.data...)
 }
 
-// journaled lists the nodes whose journal lines the undo takes back: those of the scope's entries, or all.
-func (s *session) journaled(scope host.Scope, all bool) []string {
+// journaled lists the nodes whose journal lines the undo of the chosen entries takes back: those that wrote them, those of the
+// scope's run, or all.
+func (s *session) journaled(scope host.Scope, chosen []entry) []string {
 	nodes := map[string]bool{}
 	for node, j := range s.logs.journal {
-		if all || scope.Node == node || scope.Run == j.Run && scope.Task == "" && scope.Node == "" {
+		if scope == (host.Scope{}) || scope.Node == node || scope == (host.Scope{Run: j.Run}) {
 			nodes[node] = true
 		}
 	}
-	for _, e := range s.logs.entries {
-		if _, ok := s.logs.journal[e.node]; ok && e.within(scope) {
+	for _, e := range chosen {
+		if _, ok := s.logs.journal[e.node]; ok {
 			nodes[e.node] = true
 		}
 	}

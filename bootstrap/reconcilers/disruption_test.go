@@ -1,0 +1,133 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+
+	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
+)
+
+func TestAdmit(t *testing.T) {
+	saturday := time.Date(2026, 11, 21, 21, 0, 0, 0, time.UTC)
+	approval := &spec.Disruption{Approval: spec.ApprovalRequired}
+	window := &spec.Disruption{MaintenanceWindows: []spec.MaintenanceWindow{{Start: "0 22 * * SAT", DurationMinutes: 60}}}
+	restart := []act{{Node: "n1/a/b/kubelet/service", Digest: "d", Step: "kubelet/service", Disrupts: "restarts kubelet"}}
+	digest := (&weight{acts: restart}).digest()
+	seen := func(ago time.Duration, change ...func(*weight)) memory {
+		w := &weight{input: "a", at: saturday.Add(-ago), acts: restart}
+		for _, c := range change {
+			c(w)
+		}
+		return memory{weight: w}
+	}
+	for name, tc := range map[string]struct {
+		memory      memory
+		restriction restriction
+		at          time.Duration
+		want        decision
+		waits       bool
+	}{
+		"who has no policy does not wait":             {restriction: restriction{policy: &spec.Disruption{}, installed: true}, want: decision{act: run}},
+		"nor does a first installation that goes on":  {restriction: restriction{policy: approval, known: true}, want: decision{act: run}},
+		"of a host in use it is found out what it is": {restriction: restriction{policy: approval, installed: true}, want: decision{act: weighs}},
+		"and of one of which nothing is known":        {restriction: restriction{policy: approval}, want: decision{act: weighs}},
+		"that is new, it turns out":                   {memory: seen(0), restriction: restriction{policy: approval}, want: decision{act: run}},
+		"that is a Node, it turns out":                {memory: seen(0, func(w *weight) { w.inUse = true }), restriction: restriction{policy: approval}, want: decision{act: rest, after: 10 * time.Minute}, waits: true},
+		"what disrupts nothing does not wait":         {memory: seen(0, func(w *weight) { w.acts = nil }), restriction: restriction{policy: approval, installed: true}, want: decision{act: run}},
+		"what was looked at for another input is not": {memory: seen(0, func(w *weight) { w.input = "b" }), restriction: restriction{policy: approval, installed: true}, want: decision{act: weighs}},
+		"it waits for approval":                       {memory: seen(time.Minute), restriction: restriction{policy: approval, installed: true}, want: decision{act: rest, after: 9 * time.Minute}, waits: true},
+		"another approval is none":                    {memory: seen(time.Minute), restriction: restriction{policy: approval, approved: "0123456789abcdef", installed: true}, want: decision{act: rest, after: 9 * time.Minute}, waits: true},
+		"what is shown is kept up to date":            {memory: seen(10 * time.Minute), restriction: restriction{policy: approval, installed: true}, want: decision{act: weighs}, waits: true},
+		"what was agreed to is run":                   {memory: seen(time.Second), restriction: restriction{policy: approval, approved: digest, installed: true}, want: decision{act: run}},
+		"if it is that still":                         {memory: seen(time.Minute), restriction: restriction{policy: approval, approved: digest, installed: true}, want: decision{act: weighs}},
+		"it waits for the window, to the second":      {memory: seen(-54 * time.Minute), restriction: restriction{policy: window, installed: true}, at: 55 * time.Minute, want: decision{act: rest, after: 5 * time.Minute}, waits: true},
+		"in the window it is looked at once more":     {memory: seen(0), restriction: restriction{policy: window, installed: true}, at: time.Hour, want: decision{act: weighs}},
+		"and run":                        {memory: seen(-time.Hour), restriction: restriction{policy: window, installed: true}, at: time.Hour, want: decision{act: run}},
+		"not after its end":              {memory: seen(-2 * time.Hour), restriction: restriction{policy: window, installed: true}, at: 2 * time.Hour, want: decision{act: rest, after: 10 * time.Minute}, waits: true},
+		"but what has begun is finished": {memory: memory{begun: "a"}, restriction: restriction{policy: window, installed: true}, at: 2 * time.Hour, want: decision{act: run}},
+		"also when the process that began it has died": {memory: seen(0, func(w *weight) { w.underWay = true }), restriction: restriction{policy: window, installed: true}, want: decision{act: run}},
+		"something else has not begun":                 {memory: memory{begun: "b"}, restriction: restriction{policy: window, installed: true}, want: decision{act: weighs}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, wait := tc.memory.admit(tc.restriction, "a", saturday.Add(tc.at), 10*time.Minute)
+			if got != tc.want || (wait != nil) != tc.waits {
+				t.Errorf("got %+v, %v; want %+v, waits: %t", got, wait, tc.want, tc.waits)
+			}
+		})
+	}
+}
+
+// TestWeigh finds what a run would disrupt: of what differs, not what is only looked at, nor what keeps a host in step with the others.
+func TestWeigh(t *testing.T) {
+	b := plan.New("JoinWorker", "prod")
+	file := func(name, disrupts string) step.Step {
+		return step.New(step.Meta{Name: name, Disrupts: disrupts}, step.File{Path: "/etc/" + name, Content: step.Literal("a")})
+	}
+	b.Host("w1", plan.Module{Name: "m", Tasks: []plan.Task{{Name: "t", Steps: []step.Step{
+		step.New(step.Meta{Name: "upgrade/begin", Disrupts: "drains the Node"}, step.Changeover{InUse: "/node", Dir: "/under"}),
+		file("same/service", "restarts same"), file("kubelet/service", "restarts kubelet"), file("node/labels", ""), file("haproxy/pod", "restarts haproxy"),
+	}}}})
+	p, err := b.Plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := &outcome{input: "i", plan: p}
+	for _, name := range []string{"upgrade/begin", "kubelet/service", "node/labels", "haproxy/pod"} {
+		out.report.Checks = append(out.report.Checks, plan.Check{Node: "w1/m/t/" + name})
+	}
+	for _, under := range []bool{false, true} {
+		out.report.Hosts = []engine.HostReport{{Host: "w1", Facts: &host.Facts{Paths: map[string]host.Path{"/node": {Exists: true}, "/under": {Exists: under}}}}}
+		w := weigh(out, time.Time{})
+		if !w.inUse || w.underWay != under {
+			t.Errorf("in use %t, under way %t", w.inUse, w.underWay)
+		}
+		if len(w.acts) != 2 || w.acts[0].Disrupts != "drains the Node" || w.acts[1].Step != "kubelet/service" {
+			t.Errorf("it would disrupt by %+v", w.acts)
+		}
+	}
+	w := weigh(out, time.Time{})
+	before := w.digest()
+	w.acts[1].Digest = "other"
+	if w.digest() == before {
+		t.Error("the same step with other content has the same digest")
+	}
+}
+
+// TestRestriction: a host's own policy counts before the cluster's, and what mends waits for nothing.
+func TestRestriction(t *testing.T) {
+	s := &scope{config: &bootstrapv1.KubexmConfig{}, controlPlane: &controlplanev1.KubexmControlPlane{}, machine: &clusterv1.Machine{}}
+	s.controlPlane.Spec.Cluster.Disruption.Approval = spec.ApprovalRequired
+	if !s.restriction().policy.Restricts() {
+		t.Error("the cluster's policy is not kept to")
+	}
+	s.config.Spec.Disruption.Approval = spec.ApprovalNone
+	if s.restriction().policy.Restricts() {
+		t.Error("the host's own policy is not kept to")
+	}
+	s.config.Spec.Disruption.Approval = spec.ApprovalRequired
+	for _, mends := range []string{clusterv1.MachineOwnerRemediatedCondition, clusterv1.MachineExternallyRemediatedCondition} {
+		s.machine = &clusterv1.Machine{}
+		for _, kind := range []string{clusterv1.MachineHealthCheckSucceededCondition, mends} {
+			if !s.restriction().policy.Restricts() {
+				t.Errorf("a Machine that nobody mends does not wait, before %s", kind)
+			}
+			conditions.Set(s.machine, metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: "Unhealthy"})
+		}
+		if s.restriction().policy.Restricts() {
+			t.Errorf("what mends an unhealthy Machine waits, although %s is False", mends)
+		}
+	}
+}

@@ -1,0 +1,103 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/direct"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/follow"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/plane"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
+)
+
+func (a *app) runPlane() *cobra.Command {
+	bundle := ""
+	cmd := &cobra.Command{
+		Use:   "plane [CLUSTER]",
+		Short: "Run a cluster's management plane until interrupted, for kubectl and clusterctl",
+		Long: `Runs the management plane that has the objects of a cluster (of the only one if none is named), and shows where its
+kubeconfig is. While it runs, hosts are kept as declared, kubectl shows the objects, and clusterctl move takes them to another
+management cluster, or brings them back. No other command works on the cluster in that time.`,
+		Example: `  kubexm run plane prod
+  clusterctl move --kubeconfig .kubexm/prod/plane/kubeconfig --to-kubeconfig management.kubeconfig --namespace default`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name, err := a.onlyCluster(strings.Join(args, ""))
+			if err != nil {
+				return err
+			}
+			return a.keepPlane(cmd.Context(), name, bundle)
+		},
+	}
+	cmd.Flags().StringVar(&bundle, "bundle", "", "the bundle that the cluster is made from (default the one that it was made from last)")
+	cmd.ValidArgsFunction = a.completeClusters
+	return cmd
+}
+
+// keepPlane runs a cluster's management plane until it is told to end.
+func (a *app) keepPlane(ctx context.Context, name, path string) error {
+	dir, known, err := a.known(name)
+	if err != nil {
+		return err
+	}
+	switch {
+	case !managed(dir):
+		return usage("cluster %s has no management plane: kubexm create cluster makes one", name)
+	case known.Upgrading != "":
+		return usage("cluster %s is on its way to %s: finish that first: kubexm upgrade cluster", name, known.Upgrading)
+	}
+	bundle, err := openBundle(ctx, cmp.Or(path, known.Bundle), known.KubernetesVersion)
+	if errors.Is(err, os.ErrNotExist) {
+		return usage("%w\nRemedy: the management plane's programs are in the bundle: give its place with --bundle", err)
+	}
+	if err != nil {
+		return err
+	}
+	unlock, err := dir.Lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return a.showing(inventory{known}.about, func(reader event.Reader) (string, error) {
+		p, err := plane.Start(ctx, plane.Options{
+			Dir: dir.Plane(), Namespace: direct.Namespace, Bundle: bundle, Reader: reader, Holder: direct.Holder(),
+		})
+		if err != nil {
+			return "", err
+		}
+		defer a.stop(ctx, p)
+		a.note(fmt.Sprintf("The management plane of %s runs until it is interrupted.   export KUBECONFIG=%s", name, filepath.Join(dir.Plane(), "kubeconfig")))
+		select {
+		case <-p.Done():
+			return "", p.Err()
+		case <-ctx.Done(): // as it was asked to
+			return fmt.Sprintf("The management plane of %s has ended.", name), nil
+		}
+	})
+}
+
+// requireHere refuses to go on with a cluster that was moved to another management cluster. Who has not been ready yet may have
+// no objects for other reasons.
+func requireHere(ctx context.Context, c client.Client, dir state.Dir, known *state.Inventory) error {
+	if known == nil || known.ReadyTime.IsZero() {
+		return nil
+	}
+	s, err := follow.Read(ctx, c, client.ObjectKey{Namespace: direct.Namespace, Name: dir.Cluster})
+	if err != nil || !s.Elsewhere() {
+		return err
+	}
+	return usage("cluster %s is not in its management plane: another management cluster has it and its hosts now (clusterctl move). "+
+		"Go on there, or move it back while this runs: kubexm run plane %s", dir.Cluster, dir.Cluster)
+}

@@ -1,0 +1,219 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/direct"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/inspect"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/objects"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/preflight"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+)
+
+// turn is one host's in an upgrade.
+type turn struct {
+	Turn string
+	Host string
+	Role string
+	From string
+	To   string
+	How  string
+}
+
+// showUpgrade looks at the cluster and at its hosts, stops at what is not fit, and shows in which order hosts are upgraded; for
+// --plan with all that is changed on each.
+func (a *app) showUpgrade(ctx context.Context, u *upgrade) error {
+	nodes, err := inspect.Nodes(ctx, u.dir)
+	switch {
+	case err != nil && u.begun():
+		a.note(fmt.Sprintf("   Warning: the cluster's API does not answer: %v", err))
+	case err != nil:
+		return fmt.Errorf("the cluster's API must answer before it is upgraded: %w", err)
+	}
+	facts, failure := a.examine(ctx, u.declared, u.tools())
+	if failure != nil {
+		return failure
+	}
+	u.systems = direct.Systems(facts)
+	if problems := nodeProblems(nodes, u.targets, u.known.KubernetesVersion, u.KubernetesVersion); !u.begun() && len(problems) > 0 {
+		return &unfit{problems: problems}
+	}
+	if err == nil {
+		a.noteDeprecated(ctx, u)
+	}
+	out := a.Err
+	if u.plan {
+		out = a.Out
+	}
+	if a.quiet && !u.plan {
+		out = io.Discard
+	}
+	turns := turns(u, nodes)
+	if err := list(out, newFormat(), turns, turnTable()); err != nil || !u.plan {
+		return err
+	}
+	return a.showChanges(ctx, u)
+}
+
+// showChanges shows what is changed on each host.
+func (a *app) showChanges(ctx context.Context, u *upgrade) error {
+	p, err := direct.Plan(u.targets, u.systems, u.bundle)
+	if err != nil {
+		return err
+	}
+	tools := u.tools()
+	if tools.Trust, err = u.trust(false); err != nil {
+		return err
+	}
+	report, err := tools.Engine().Check(ctx, p)
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintln(a.Out); err != nil {
+		return err
+	}
+	return p.Render(a.Out, report.Checks)
+}
+
+// nodeProblems are Nodes that an upgrade must not begin with.
+func nodeProblems(nodes []inspect.Node, targets []spec.Target, from, to string) []preflight.Problem {
+	var problems []preflight.Problem
+	for _, t := range targets {
+		if !t.Host.Role.IsNode() {
+			continue
+		}
+		refuse := func(cause, remedy string) {
+			problems = append(problems, preflight.Problem{Host: t.Host.Name, Check: "node", Severity: preflight.Error, Cause: cause, Remedy: remedy})
+		}
+		at := slices.IndexFunc(nodes, func(n inspect.Node) bool { return n.Name == t.Host.Name })
+		switch {
+		case at < 0:
+			refuse("it is no Node of the cluster", fmt.Sprintf("bring it in first, with spec.kubernetes.version: %s: kubexm create cluster", from))
+		case nodes[at].Version != from && nodes[at].Version != to:
+			refuse(fmt.Sprintf("its kubelet has %s, neither %s nor %s", nodes[at].Version, from, to), "see who has changed it")
+		case !strings.HasPrefix(nodes[at].Status, "Ready"):
+			refuse("its Node is "+nodes[at].Status+": "+nodes[at].Message, "make it Ready first")
+		}
+	}
+	return problems
+}
+
+// noteDeprecated warns of what is asked for and the new version does not serve any more.
+func (a *app) noteDeprecated(ctx context.Context, u *upgrade) {
+	found, err := inspect.DeprecatedAPIs(ctx, u.dir)
+	if err != nil {
+		a.note(fmt.Sprintf("   Warning: it is not known whether APIs are in use that %s does not serve: %v", u.KubernetesVersion, err))
+		return
+	}
+	for _, d := range found {
+		if d.GoneIn(u.KubernetesVersion) {
+			a.note(fmt.Sprintf("   Warning: somebody asks for %s, which is not served any more from v%s on", d, d.RemovedIn))
+		}
+	}
+}
+
+// turns are the hosts in the order in which they are upgraded. Those that have the version are in it no more.
+func turns(u *upgrade, nodes []inspect.Node) []turn {
+	o := &order{upgrade: u, nodes: map[string]inspect.Node{}}
+	for _, n := range nodes {
+		o.nodes[n.Name] = n
+	}
+	if !u.workersOnly {
+		for _, t := range u.targets {
+			if !t.Host.Role.IsNode() {
+				o.add(t.Host.Name, "")
+			}
+		}
+		for _, name := range o.controlPlanes() {
+			o.add(name, "")
+		}
+	}
+	if u.controlPlaneOnly {
+		return o.turns
+	}
+	for _, p := range objects.Pools(u.Cluster) {
+		names := slices.Sorted(slices.Values(p.Hosts))
+		if at := slices.Index(names, u.canary); at >= 0 {
+			names = slices.Insert(slices.Delete(names, at, at+1), 0, u.canary)
+		}
+		for i, name := range names {
+			switch {
+			case name == u.canary:
+				o.add(name, ", before the others of its pool")
+			case u.concurrency > 1 && i > 0:
+				o.add(name, fmt.Sprintf("; up to %d at once", u.concurrency))
+			default:
+				o.add(name, "")
+			}
+		}
+	}
+	return o.turns
+}
+
+// order makes turns.
+type order struct {
+	*upgrade
+	nodes map[string]inspect.Node
+	turns []turn
+	count int
+}
+
+// add gives a host the next turn, if it does not have the version.
+func (o *order) add(name, more string) {
+	t := turn{Turn: "-", Host: name, Role: o.about(name), From: o.known.KubernetesVersion, To: o.KubernetesVersion, How: "follows with the control plane"}
+	if n, seen := o.nodes[name]; seen {
+		t.From = n.Version
+	}
+	if t.From == t.To {
+		return
+	}
+	if slices.ContainsFunc(o.targets, func(t spec.Target) bool { return t.Host.Name == name && t.Host.Role.IsNode() }) {
+		o.count++
+		t.Turn, t.How = strconv.Itoa(o.count), o.how(name)+more
+	}
+	o.turns = append(o.turns, t)
+}
+
+// how is what becomes of a Node.
+func (o *order) how(name string) string {
+	if o.replace() {
+		return "drained, given back, joins again"
+	}
+	for other, n := range o.nodes {
+		if other != name && n.TakesPods {
+			return "drained, upgraded where it is"
+		}
+	}
+	return "upgraded where it is beneath its Pods, as no other Node takes them"
+}
+
+// controlPlanes are the control plane's hosts, those that joined first before the others.
+func (o *order) controlPlanes() []string {
+	var names []string
+	for _, t := range o.targets {
+		if t.Host.Role == spec.RoleControlPlane {
+			names = append(names, t.Host.Name)
+		}
+	}
+	slices.SortStableFunc(names, func(a, b string) int { return o.nodes[a].Since.Compare(o.nodes[b].Since) })
+	return names
+}
+
+func turnTable() table[turn] {
+	return table[turn]{
+		{name: "TURN", value: func(t turn) string { return t.Turn }},
+		{name: "HOST", value: func(t turn) string { return t.Host }},
+		{name: "ROLE", value: func(t turn) string { return t.Role }},
+		{name: "FROM", value: func(t turn) string { return t.From }},
+		{name: "TO", value: func(t turn) string { return t.To }},
+		{name: "HOW", value: func(t turn) string { return t.How }},
+	}
+}

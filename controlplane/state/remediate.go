@@ -1,0 +1,291 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package state
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+
+	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
+)
+
+// defaultMinHealthy is after what time an unhealthy Machine has nothing to do any more with the one that it replaced.
+const defaultMinHealthy = time.Hour
+
+// Record is what is kept of a Machine that is replaced because it is unhealthy: on the control plane until its successor
+// exists, and then on that. It is JSON, in annotations that Cluster API's own control plane has, too.
+type Record struct {
+	// Machine is the name of the Machine that is replaced.
+	Machine string `json:"machine"`
+	// Timestamp is when that began.
+	Timestamp metav1.Time `json:"timestamp"`
+	// RetryCount is how many Machines before it were replaced, each soon after it was made.
+	RetryCount int32 `json:"retryCount"`
+}
+
+// ParseRecord reads a record from an annotation's value, nil if it is none.
+func ParseRecord(value string) *Record {
+	r := &Record{}
+	if err := json.Unmarshal([]byte(value), r); err != nil || r.Machine == "" {
+		return nil
+	}
+	return r
+}
+
+// Annotation is the record as the value of an annotation.
+func (r *Record) Annotation() (string, error) {
+	raw, err := json.Marshal(r)
+	return string(raw), err
+}
+
+// InProgress is the record of the Machine whose successor does not exist yet, nil if there is none.
+func (c *ControlPlane) InProgress() *Record {
+	r := ParseRecord(c.Object.Annotations[controlplanev1.RemediationInProgressAnnotation])
+	if r == nil {
+		return nil
+	}
+	own := c.Own()
+	made := slices.ContainsFunc(own, func(m clusterv1.Machine) bool {
+		of := ParseRecord(m.Annotations[controlplanev1.RemediationForAnnotation])
+		return of != nil && of.Machine == r.Machine && of.Timestamp.Equal(&r.Timestamp)
+	})
+	i := slices.IndexFunc(own, func(m clusterv1.Machine) bool { return m.Name == r.Machine })
+	switch {
+	case made:
+		return nil
+	case i >= 0 && own[i].DeletionTimestamp.IsZero() && !IsToBeRemediated(&own[i]):
+		return nil // it got well before it was deleted
+	case i < 0 && len(own) >= c.Replicas():
+		return nil // it needs no successor any more
+	}
+	return r
+}
+
+// LastRemediation is the newest of all records, nil if there is none.
+func (c *ControlPlane) LastRemediation() *Record {
+	last := c.InProgress()
+	for _, m := range c.Own() {
+		if r := ParseRecord(m.Annotations[controlplanev1.RemediationForAnnotation]); r != nil && (last == nil || r.Timestamp.After(last.Timestamp.Time)) {
+			last = r
+		}
+	}
+	return last
+}
+
+// IsToBeRemediated reports whether a MachineHealthCheck has found a Machine unhealthy, and leaves it to its owner.
+func IsToBeRemediated(m *clusterv1.Machine) bool {
+	return conditions.IsFalse(m, clusterv1.MachineHealthCheckSucceededCondition) && conditions.IsFalse(m, clusterv1.MachineOwnerRemediatedCondition)
+}
+
+// Remediation is what becomes of the unhealthy Machine whose turn it is. The zero value is that all are well.
+type Remediation struct {
+	Machine *clusterv1.Machine
+	// Reboot says to reboot its host. If it is false, the Machine is replaced.
+	Reboot bool
+	// Record is kept when it is replaced.
+	Record Record
+	// Refused is why neither is done now, and Reason that of its condition; "" if one is.
+	Refused, Reason string
+}
+
+// Remediate decides on it. A Machine is replaced where it did not help to converge its host again (see ToConverge) and to reboot it,
+// where the control plane and etcd live on without it, and not more often than spec.remediation allows.
+func (c *ControlPlane) Remediate() Remediation {
+	m := c.mostBroken()
+	if m == nil || !m.DeletionTimestamp.IsZero() {
+		return Remediation{}
+	}
+	r := Remediation{Machine: m}
+	if begun := c.InProgress(); begun != nil {
+		if begun.Machine == m.Name { // all of this was decided, and the process ended before it was deleted
+			r.Record = *begun
+			return r
+		}
+		return r.deferred(fmt.Sprintf("the Machine %s is being replaced", begun.Machine))
+	}
+	if why := cmp.Or(c.mending(m), c.awaitsTopology()); why != "" {
+		return r.deferred(why)
+	}
+	switch ask, why := c.reboot(m); {
+	case ask:
+		r.Reboot = true
+		return r
+	case why != "":
+		return r.deferred(why)
+	}
+	r = c.retry(r)
+	if r.Refused != "" || !c.Initialized() {
+		return r
+	}
+	return c.safely(r)
+}
+
+// ToConverge are the unhealthy Machines whose hosts are to be brought to what they must be once more: what has stopped is started
+// by that, and what was changed is put right. It is asked for once for each trouble; one that comes back soon is the same.
+func (c *ControlPlane) ToConverge() []clusterv1.Machine {
+	return slices.DeleteFunc(c.Own(), func(m clusterv1.Machine) bool {
+		if !c.mendable(&m) || c.convergeTimeout() == 0 {
+			return true
+		}
+		return c.isForThis(&m, c.ConfigOf(&m).Asked(bootstrapv1.ConvergeAnnotation))
+	})
+}
+
+// isForThis reports whether what was asked for then was asked for because of what ails the Machine now. A trouble that comes back
+// soon is the same.
+func (c *ControlPlane) isForThis(m *clusterv1.Machine, asked time.Time) bool {
+	since := conditions.GetLastTransitionTime(m, clusterv1.MachineHealthCheckSucceededCondition)
+	again := seconds(c.Object.Spec.Remediation.MinHealthyPeriodSeconds, defaultMinHealthy)
+	return !asked.IsZero() && (since == nil || !asked.Before(since.Time) || c.Now.Sub(asked) < again)
+}
+
+// mending is why an unhealthy Machine is not replaced yet: its host has been asked to converge again, and has time for that. It is
+// "" if that did not help, or cannot.
+func (c *ControlPlane) mending(m *clusterv1.Machine) string {
+	if !c.mendable(m) || c.convergeTimeout() == 0 {
+		return ""
+	}
+	timeout, asked := c.convergeTimeout(), c.ConfigOf(m).Asked(bootstrapv1.ConvergeAnnotation)
+	if !asked.IsZero() && c.Now.Sub(asked) >= timeout {
+		return ""
+	}
+	return fmt.Sprintf("its host is brought to what it must be once more, and has %s for that (spec.remediation.convergeTimeoutSeconds)", timeout)
+}
+
+// mendable reports whether a Machine is unhealthy and has a host that was a part of the control plane, so that converging or
+// rebooting it may help: others are on their way there anyway. One that somebody wants replaced is not.
+func (c *ControlPlane) mendable(m *clusterv1.Machine) bool {
+	_, asked := m.Annotations[clusterv1.RemediateMachineAnnotation]
+	return IsToBeRemediated(m) && m.DeletionTimestamp.IsZero() && !asked && m.Status.NodeRef.IsDefined() && c.ConfigOf(m) != nil
+}
+
+func (c *ControlPlane) convergeTimeout() time.Duration {
+	return seconds(c.Object.Spec.Remediation.ConvergeTimeoutSeconds, bootstrapv1.ConvergeTimeout)
+}
+
+func (r Remediation) deferred(why string) Remediation {
+	r.Refused, r.Reason = why, controlplanev1.RemediationDeferredReason
+	return r
+}
+
+func (r Remediation) impossible(why string) Remediation {
+	r.Refused, r.Reason = why, controlplanev1.CannotBeRemediatedReason
+	return r
+}
+
+// retry sees to it that a Machine that replaced an unhealthy one is not replaced for ever for the same reason.
+func (c *ControlPlane) retry(r Remediation) Remediation {
+	r.Record = Record{Machine: r.Machine.Name, Timestamp: metav1.NewTime(c.Now.UTC().Truncate(time.Second))}
+	last := ParseRecord(r.Machine.Annotations[controlplanev1.RemediationForAnnotation])
+	limits := c.Object.Spec.Remediation
+	if last == nil || c.Now.Sub(last.Timestamp.Time) >= seconds(limits.MinHealthyPeriodSeconds, defaultMinHealthy) {
+		return r
+	}
+	if period := seconds(limits.RetryPeriodSeconds, 0); c.Now.Sub(last.Timestamp.Time) < period {
+		return r.deferred(fmt.Sprintf("it replaced the unhealthy Machine %s less than %s ago (spec.remediation.retryPeriodSeconds)", last.Machine, period))
+	}
+	if most := limits.MaxRetry; most != nil && last.RetryCount >= *most {
+		return r.impossible(fmt.Sprintf("it replaced the unhealthy Machine %s, and no more than %d retries are allowed (spec.remediation.maxRetry)", last.Machine, *most))
+	}
+	r.Record.RetryCount = last.RetryCount + 1
+	return r
+}
+
+// safely sees to it that the cluster lives on without the Machine.
+func (c *ControlPlane) safely(r Remediation) Remediation {
+	own := c.Own()
+	if len(own) == 1 {
+		return r.impossible("it is the only control plane Machine, and without it there is no cluster")
+	}
+	for i := range own {
+		switch m := &own[i]; {
+		case !m.DeletionTimestamp.IsZero():
+			return r.deferred(fmt.Sprintf("the Machine %s is being deleted", m.Name))
+		case !m.Status.NodeRef.IsDefined() && !conditions.IsFalse(m, clusterv1.MachineHealthCheckSucceededCondition):
+			return r.deferred(c.HasNoNode(m))
+		}
+	}
+	if why := c.unseen(); why != "" {
+		return r.deferred(why)
+	}
+	others := slices.DeleteFunc(own, func(m clusterv1.Machine) bool { return m.Name == r.Machine.Name })
+	if why := c.dies(others, 0); why != "" {
+		return r.impossible("without it " + why)
+	}
+	return r
+}
+
+// dies is why a control plane of these Machines, and so many new ones that may fail, would not work, "" if it would: one of them
+// must be well, and where they have etcd's members, a majority of these.
+func (c *ControlPlane) dies(machines []clusterv1.Machine, joining int) string {
+	var ill []string
+	for i := range machines {
+		if why := c.unwell(&machines[i]); why != "" {
+			ill = append(ill, why)
+		}
+	}
+	well, all := len(machines)-len(ill), len(machines)+joining
+	switch {
+	case well == 0:
+		return "no control plane Machine would be well: " + ill[0]
+	case !c.Stacked(), len(machines) == 1 && len(ill) == 0: // from one member to three there is no other way than by two
+		return ""
+	case well < all/2+1:
+		return fmt.Sprintf("%d of %d members of etcd would be well: %s", well, all, ill[0])
+	}
+	return ""
+}
+
+// mostBroken is the Machine that is replaced first: one that somebody wants replaced, then one without a Node, then one whose
+// components are not well, the oldest first.
+func (c *ControlPlane) mostBroken() *clusterv1.Machine {
+	broken := slices.DeleteFunc(c.Own(), func(m clusterv1.Machine) bool { return !IsToBeRemediated(&m) })
+	if len(broken) == 0 {
+		return nil
+	}
+	rank := func(m clusterv1.Machine) int {
+		_, asked := m.Annotations[clusterv1.RemediateMachineAnnotation]
+		switch {
+		case asked:
+			return 0
+		case !m.Status.NodeRef.IsDefined():
+			return 1
+		case c.ailing(&m):
+			return 2
+		}
+		return 3
+	}
+	slices.SortStableFunc(broken, func(a, b clusterv1.Machine) int { return cmp.Compare(rank(a), rank(b)) })
+	return &broken[0]
+}
+
+// defaultResetTimeout is how long the host of an unhealthy Machine is tried to be reset.
+const defaultResetTimeout = 10 * time.Minute
+
+// GivesUpHost reports whether a Machine that is deleted because it is unhealthy has waited for its host long enough: it is broken,
+// perhaps, and its successor must not wait for it.
+func (c *ControlPlane) GivesUpHost(m *clusterv1.Machine) bool {
+	timeout := seconds(c.Object.Spec.Remediation.HostResetTimeoutSeconds, defaultResetTimeout)
+	since := m.DeletionTimestamp
+	if d := m.Status.Deletion; d != nil && !d.WaitForPreTerminateHookStartTime.IsZero() {
+		since = &d.WaitForPreTerminateHookStartTime
+	}
+	return timeout > 0 && awaitsHooks(m) && IsToBeRemediated(m) && c.Now.Sub(since.Time) >= timeout
+}
+
+func seconds(n *int32, otherwise time.Duration) time.Duration {
+	if n == nil {
+		return otherwise
+	}
+	return time.Duration(ptr.Deref(n, 0)) * time.Second
+}

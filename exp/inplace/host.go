@@ -1,0 +1,117 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package inplace
+
+import (
+	"cmp"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+
+	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+)
+
+// state is how far a host is.
+type state int
+
+const (
+	// mayBegin: it is well, and has another version.
+	mayBegin state = iota
+	// isUnfit: it is not well, and has another version.
+	isUnfit
+	// isUpgrading: it was told to have the version.
+	isUpgrading
+	// hasFailed: it was told so, and did not come to have it; it is tried again.
+	hasFailed
+	// isDone: it has the version, and is well.
+	isDone
+)
+
+// host is a Machine and what is known of its host.
+type host struct {
+	machine *clusterv1.Machine
+	config  *bootstrapv1.KubexmConfig // nil if the Machine has none
+	// name is the Node's, else the host's, else the Machine's.
+	name  string
+	state state
+	// why says more of the state, "" if there is nothing to say.
+	why string
+}
+
+func newHost(m *clusterv1.Machine, c *bootstrapv1.KubexmConfig, version string) *host {
+	h := &host{machine: m, config: c, name: cmp.Or(m.Status.NodeRef.Name, m.Name)}
+	if c != nil {
+		h.name = cmp.Or(m.Status.NodeRef.Name, c.Status.Host.Name, m.Name)
+	}
+	well := conditions.IsTrue(m, clusterv1.MachineAvailableCondition) && c != nil && conditions.IsTrue(c, bootstrapv1.ReadyCondition)
+	failing := c != nil && ptr.Deref(c.Status.LastRun.Failures, 0) > 0
+	asked := m.Spec.Version == version
+	switch {
+	case asked && failing:
+		h.state = hasFailed
+	case asked && well && c.Behind(version) == "":
+		h.state = isDone
+	case asked:
+		h.state = isUpgrading
+	case failing || !well:
+		h.state = isUnfit
+	}
+	if h.state != mayBegin && h.state != isDone {
+		h.why = h.problem()
+	}
+	return h
+}
+
+// problem is what stands between a host and being well, "" if nothing does.
+func (h *host) problem() string {
+	if h.config == nil {
+		return "its Machine has no KubexmConfig"
+	}
+	for _, kind := range []string{
+		bootstrapv1.HostReachableCondition, bootstrapv1.PreflightPassedCondition, bootstrapv1.HostConvergedCondition,
+		bootstrapv1.NodeJoinedCondition, bootstrapv1.DisruptionAllowedCondition,
+	} {
+		if c := conditions.Get(h.config, kind); c != nil && c.Status == metav1.ConditionFalse {
+			return cmp.Or(c.Message, c.Reason)
+		}
+	}
+	if c := conditions.Get(h.machine, clusterv1.MachineAvailableCondition); c != nil && c.Status != metav1.ConditionTrue {
+		return cmp.Or(c.Message, c.Reason)
+	}
+	return ""
+}
+
+func (h *host) isCalled(name string) bool {
+	return name == h.name || name == h.machine.Name || h.config != nil && name == h.config.Status.Host.Name
+}
+
+// hosts are some of them, in order.
+type hosts []*host
+
+func (all hosts) of(s state) hosts {
+	return slices.DeleteFunc(slices.Clone(all), func(h *host) bool { return h.state != s })
+}
+
+func (all hosts) count(s state) int { return len(all.of(s)) }
+
+// words is a line for each.
+func (all hosts) words() []string {
+	lines := make([]string, 0, len(all))
+	for _, h := range all {
+		line := h.name
+		switch {
+		case h.state == mayBegin:
+			line += " begins"
+		case h.why != "":
+			line += ": " + h.why
+		case h.state == isUpgrading:
+			line += " is on its way"
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}

@@ -1,0 +1,78 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package inplace
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apimachinery/pkg/util/version"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+)
+
+// refuses is why what is asked for is not possible, and what to do, "" if it is possible.
+func (r *Rollout) refuses(version string) string {
+	annotation := field.NewPath("metadata", "annotations").Key(VersionAnnotation)
+	if errs := spec.ValidateVersion(version, annotation); len(errs) > 0 {
+		return errs.ToAggregate().Error()
+	}
+	md := r.Deployment
+	if _, owned := md.Labels[clusterv1.ClusterTopologyOwnedLabel]; owned {
+		return fmt.Sprintf("%s: the MachineDeployment follows a ClusterClass, which would take its version back: change the Cluster's spec.topology.version", annotation)
+	}
+	if kind := md.Spec.Template.Spec.Bootstrap.ConfigRef.GroupKind(); kind != bootstrapv1.GroupVersion.WithKind("KubexmConfigTemplate").GroupKind() {
+		return fmt.Sprintf("%s: only hosts with KubexmConfigs follow in place: change spec.template.spec.version", annotation)
+	}
+	if errs := ValidateVersion(md.Spec.Template.Spec.Version, r.Machines, version, annotation); len(errs) > 0 {
+		return errs.ToAggregate().Error()
+	}
+	if name := md.Annotations[CanaryAnnotation]; name != "" && len(r.Machines) > 0 {
+		all := r.hosts(version)
+		if r.canary(all) == nil {
+			var names []string
+			for _, h := range all {
+				names = append(names, h.name)
+			}
+			return fmt.Sprintf("metadata.annotations[%s]: there is no host %s: give one of %s", CanaryAnnotation, name, strings.Join(names, ", "))
+		}
+	}
+	return ""
+}
+
+// ValidateVersion refuses a version to which the hosts of Machines that were made of a template cannot follow: whatever it is that
+// the template says, and that each of them has.
+func ValidateVersion(template string, machines []clusterv1.Machine, version string, path *field.Path) field.ErrorList {
+	if errs := spec.ValidateVersion(version, path); len(errs) > 0 {
+		return errs
+	}
+	has := []string{template}
+	for i := range machines {
+		has = append(has, machines[i].Spec.Version)
+	}
+	slices.Sort(has)
+	for _, from := range slices.Compact(has) {
+		if len(spec.ValidateVersion(from, nil)) > 0 {
+			continue // without a version of its own, it follows the control plane's
+		}
+		if errs := spec.ValidateUpgrade(from, version, path); len(errs) > 0 {
+			return errs
+		}
+	}
+	return nil
+}
+
+// older reports whether version a comes before b. What is no version is not older than anything.
+func older(a, b string) bool {
+	first, err := version.ParseSemantic(a)
+	if err != nil {
+		return false
+	}
+	second, err := version.ParseSemantic(b)
+	return err == nil && first.LessThan(second)
+}

@@ -1,0 +1,71 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"sigs.k8s.io/kustomize/api/filters/imagetag"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/api/types"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+	"sigs.k8s.io/kustomize/kyaml/resid"
+)
+
+// defaultRepository is that of the image in config/base, whose tag is no release's.
+const defaultRepository = "ghcr.io/mensylisir/cluster-api-provider-kubexm/manager"
+
+// infrastructure is the label of the provider whose repository clusterctl reads templates from.
+const infrastructure = "infrastructure-kubexm"
+
+// directories below config/ have a provider each.
+var directories = []string{"bootstrap", "controlplane", "infrastructure"}
+
+// provider is one of ours, as its clusterctl-settings.json says for clusterctl's own tools too.
+type provider struct {
+	// dir has its kustomization.
+	dir string
+	// Label is clusterctl's name for provider and kind, such as bootstrap-kubexm.
+	Label  string `json:"name"`
+	Config struct {
+		ComponentsFile string `json:"componentsFile"`
+		// Type is a kind of provider, such as BootstrapProvider.
+		Type string `json:"type"`
+	} `json:"config"`
+}
+
+func readProviders(root string) ([]provider, error) {
+	all := make([]provider, 0, len(directories))
+	for _, name := range directories {
+		p := provider{dir: filepath.Join(root, "config", name)}
+		path := filepath.Join(p.dir, "clusterctl-settings.json")
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		if err := json.Unmarshal(data, &p); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+// components is one YAML file with everything that the provider is in a cluster.
+func (p *provider) components(o *options) ([]byte, error) {
+	all, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), p.dir)
+	if err != nil {
+		return nil, fmt.Errorf("kustomize build %s: %w", p.dir, err)
+	}
+	if err := all.ApplyFilter(imagetag.Filter{
+		ImageTag: types.Image{Name: defaultRepository, NewName: o.repository, NewTag: o.version},
+		FsSlice:  types.FsSlice{{Gvk: resid.Gvk{Kind: "Deployment"}, Path: "spec/template/spec/containers[]/image"}},
+	}); err != nil {
+		return nil, fmt.Errorf("image of %s: %w", p.Label, err)
+	}
+	return all.AsYaml()
+}

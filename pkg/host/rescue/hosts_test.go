@@ -1,0 +1,99 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build hosts
+
+package rescue_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	cryptossh "golang.org/x/crypto/ssh"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/rescue"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/ssh"
+	"github.com/mensylisir/cluster-api-provider-kubexm/test/hosts"
+)
+
+func TestRealHost(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	pool, err := hosts.Start(ctx, hosts.Options{Name: fmt.Sprintf("rescue-%d", os.Getpid()), Count: 1, Log: t.Logf})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := pool.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	machine := pool.Hosts[0]
+	dial := func(ctx context.Context) (host.Host, error) {
+		h, err := ssh.Dial(ctx, ssh.Config{
+			Name: machine.Name, Address: machine.Address, User: machine.User, Auth: ssh.Auth{Signers: []cryptossh.Signer{machine.Signer}},
+			HostKey: ssh.HostKey{Pinned: []string{cryptossh.FingerprintSHA256(machine.HostKey)}},
+		})
+		if err != nil {
+			return nil, err
+		}
+		return h, nil
+	}
+	if _, err := machine.Exec(ctx, "sh", "-euc", `mkdir -p /var/log/pods/kube-system_etcd-x_1/etcd
+		echo 'the last words of etcd' >/var/log/pods/kube-system_etcd-x_1/etcd/0.log
+		systemd-run --unit kubelet-x echo 'the last words of the kubelet'
+		systemd-run --unit etcd-x false
+		touch /run/gone-after-boot`); err != nil {
+		t.Fatal(err)
+	}
+
+	said := ""
+	reboot := rescue.Reboot{Host: machine.Name, Dial: dial, Asked: time.Now(), Before: func(ctx context.Context, h host.Host) {
+		content, err := rescue.Logs(ctx, h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in, err := gzip.NewReader(bytes.NewReader(content))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		said = string(text)
+	}}
+	for range 2 { // the second finds it done
+		began := time.Now()
+		if err := reboot.Do(ctx); err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%.1f s", time.Since(began).Seconds())
+	}
+	for _, want := range []string{"==> host <==", "the last words of etcd", "==> journal of etcd-x.service <==", "==> journal of the kernel <=="} {
+		if !strings.Contains(said, want) {
+			t.Errorf("the logs have no %q:\n%s", want, said)
+		}
+	}
+	if _, err := machine.Exec(ctx, "test", "!", "-e", "/run/gone-after-boot"); err != nil {
+		t.Errorf("the host has not booted: %v", err)
+	}
+	if err := machine.WaitReady(ctx); err != nil {
+		t.Error(err)
+	}
+	// What is killed stays off, as after a power cut.
+	if err := machine.Kill(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := machine.Exec(ctx, "true"); err == nil {
+		t.Error("a host that was killed runs")
+	}
+}

@@ -1,0 +1,141 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rescue_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/fake"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/rescue"
+)
+
+// box is a host that reboots when it is told to, in its own way.
+type box struct {
+	// booted is when it did last; away is until when it does not answer.
+	booted, away time.Time
+	// takes is how long it is away when it reboots, for ever if negative.
+	takes time.Duration
+	// deaf is whether it does not reboot unless it is forced; refuses, whether it says so.
+	deaf, refuses bool
+	// unreachable is whether it never answers; odd, what it says of its uptime instead.
+	unreachable bool
+	odd         string
+	told        []string
+	machine     *fake.Machine
+}
+
+func newBox(change func(*box)) *box {
+	b := &box{booted: time.Now().Add(-24 * time.Hour), takes: time.Minute, machine: fake.New("m1")}
+	b.machine.OnCommand = b.command
+	change(b)
+	return b
+}
+
+func (b *box) command(_ *fake.Machine, c host.Command) host.Result {
+	if c.Title == "uptime" {
+		if b.odd != "" {
+			return host.Result{Stdout: []byte(b.odd)}
+		}
+		return host.Result{Stdout: fmt.Appendln(nil, time.Since(b.booted).Milliseconds()/10)}
+	}
+	b.told = append(b.told, strings.Join(c.Argv, " "))
+	forced := slices.Contains(c.Argv, "--force")
+	switch {
+	case b.refuses && !forced:
+		return host.Result{ExitCode: 1, Stderr: []byte("Failed to connect to bus")}
+	case b.deaf && !forced:
+	default:
+		b.booted = time.Now().Add(b.takes)
+		b.away = b.booted
+		if b.takes < 0 {
+			b.away = time.Now().AddDate(1, 0, 0)
+		}
+	}
+	return host.Result{}
+}
+
+func (b *box) dial(context.Context) (host.Host, error) {
+	if b.unreachable || time.Now().Before(b.away) {
+		return nil, &host.Error{Kind: host.KindUnreachable, Host: "m1", Message: "cannot connect"}
+	}
+	return b.machine.Connect(), nil
+}
+
+func TestReboot(t *testing.T) {
+	const plain, forced = "systemctl reboot", "systemctl reboot --force"
+	for name, test := range map[string]struct {
+		change func(*box)
+		told   []string
+		// within is how long it may take at least and at most; before, how often what comes before is done.
+		least, most time.Duration
+		before      int
+		problem     string
+	}{
+		"it reboots":                         {func(*box) {}, []string{plain}, time.Minute, 65 * time.Second, 1, ""},
+		"it has booted since":                {func(b *box) { b.booted = time.Now().Add(-time.Second) }, nil, 0, 0, 0, ""},
+		"it does not listen":                 {func(b *box) { b.deaf = true }, []string{plain, forced}, 3 * time.Minute, 200 * time.Second, 1, ""},
+		"it refuses":                         {func(b *box) { b.refuses = true }, []string{plain, forced}, time.Minute, 70 * time.Second, 1, ""},
+		"its first minute is over before":    {func(b *box) { b.away = time.Now().Add(time.Minute) }, []string{plain}, 2 * time.Minute, 130 * time.Second, 1, ""},
+		"it does not come back":              {func(b *box) { b.takes = -1 }, []string{plain}, 10 * time.Minute, 10 * time.Minute, 1, "told to reboot, and has not come back: host m1: cannot connect"},
+		"it cannot be reached":               {func(b *box) { b.unreachable = true }, nil, 10 * time.Minute, 10 * time.Minute, 0, "could not be told to reboot: host m1: cannot connect"},
+		"it does not say how long it is up":  {func(b *box) { b.odd = "sh: not found" }, nil, 10 * time.Minute, 10 * time.Minute, 0, `could not be told to reboot: host m1: how long the host has been up is not to be found out: "sh: not found"`},
+		"its clock is not that of who asked": {func(b *box) { b.takes = 5 * time.Second }, []string{plain}, 5 * time.Second, 10 * time.Second, 1, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBox(test.change)
+				asked, before := time.Now().Add(-2*time.Second), 0
+				if strings.Contains(name, "clock") {
+					asked = time.Now().Add(time.Hour)
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+				defer cancel()
+				began := time.Now()
+				err := (&rescue.Reboot{Host: "m1", Dial: b.dial, Asked: asked, Before: func(context.Context, host.Host) { before++ }}).Do(ctx)
+				if took := time.Since(began); took < test.least || took > test.most {
+					t.Errorf("it took %s, want %s to %s", took, test.least, test.most)
+				}
+				if !slices.Equal(b.told, test.told) || before != test.before {
+					t.Errorf("it was told %q after %d, want %q after %d", b.told, before, test.told, test.before)
+				}
+				if (err == nil) != (test.problem == "") || err != nil && !strings.Contains(err.Error(), test.problem) {
+					t.Errorf("error %v, want %q", err, test.problem)
+				}
+			})
+		})
+	}
+}
+
+func TestRebootEndsWithItsContext(t *testing.T) {
+	stopped := errors.New("the manager stops")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	b := newBox(func(b *box) { b.deaf = true })
+	reboot := rescue.Reboot{Host: "m1", Dial: b.dial, Asked: time.Now(), Before: func(context.Context, host.Host) { cancel(stopped) }}
+	if err := reboot.Do(ctx); !errors.Is(err, stopped) {
+		t.Errorf("error %v, want %v", err, stopped)
+	}
+}
+
+func TestLogs(t *testing.T) {
+	m := fake.New("m1")
+	h := m.Connect()
+	m.OnCommand = func(*fake.Machine, host.Command) host.Result {
+		return host.Result{ExitCode: 127, Stderr: []byte("gzip: not found")}
+	}
+	if _, err := rescue.Logs(t.Context(), h); err == nil || !strings.Contains(err.Error(), "host m1: its logs cannot be read") {
+		t.Errorf("error %v", err)
+	}
+	m.OnCommand = func(*fake.Machine, host.Command) host.Result { return host.Result{Stdout: []byte("logs")} }
+	if content, err := rescue.Logs(t.Context(), h); string(content) != "logs" || err != nil {
+		t.Errorf("%q, %v", content, err)
+	}
+}

@@ -1,0 +1,58 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build envtest
+
+// Package templates has tests alone, of the files below it: a real API server takes each of them as it is.
+package templates
+
+import (
+	"maps"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+func TestTemplates(t *testing.T) {
+	own := map[string]map[string]string{
+		"cluster/cluster.yaml":      {},
+		"cluster/cluster-ha.yaml":   {"CONTROL_PLANE_MACHINE_COUNT": "3", "CONTROL_PLANE_ENDPOINT_HOST": "172.16.0.100"},
+		"cluster/clusterclass.yaml": {},
+		"cluster/credentials.yaml":  {"SSH_PRIVATE_KEY_BASE64": "c2VjcmV0"},
+		"cluster/host.yaml": {
+			"HOST_NAME": "worker1", "HOST_ADDRESS": "172.16.0.21", "HOST_ROLE": "worker", "SSH_USER": "ops",
+			"HOST_KEY": "SHA256:uNiVztksCsDhcc0u9e8BrWfPrQmMlQWbZ+Yb9Jgkl3c",
+		},
+		"cluster/cluster-topology.yaml": nil, // see TestClusterClass: it is nothing without its class
+		"management/bundles.yaml":       {"BUNDLES_NODE": "worker1"},
+	}
+	for _, dir := range []string{"cluster", "management"} {
+		found, err := filepath.Glob(dir + "/*.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range found {
+			if _, known := own[path]; !known {
+				t.Errorf("%s is not tested", path)
+			}
+		}
+	}
+	for path, more := range own {
+		if more == nil {
+			continue
+		}
+		t.Run(path, func(t *testing.T) {
+			given := values("prod")
+			given["NAMESPACE"] = metav1.NamespaceDefault // where there is no class
+			maps.Copy(given, more)
+			if strings.HasPrefix(path, "management/") {
+				create(t, read(t, path, given)) // the Namespace must be there for what is in it
+				return
+			}
+			create(t, read(t, path, given), client.DryRunAll)
+		})
+	}
+}

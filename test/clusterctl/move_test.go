@@ -1,0 +1,119 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build clusterctl
+
+package clusterctl
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/test/hosts"
+)
+
+// moved takes a cluster from the management cluster to the plane of the command, and back; and the management cluster itself, which
+// the command has made, into itself, and back. Status is left behind by clusterctl each time, and found again on the hosts.
+func moved(l *lab) {
+	home := l.kubeconfig
+	itself := cluster{namespace: "default", name: l.management.Name, controlPlanes: 1, workers: 1, version: release}
+	plane, stop := l.runPlane()
+	l.copyProviders(plane)
+	l.move(prod, l.claimed(), plane)
+	l.move(prod, l.claimed(), home)
+	l.connect(plane)
+	l.expectReady(itself)
+	l.move(itself, l.management.Hosts, home)
+	stop()
+
+	out, err := l.management.Run(l.t.Context(), "delete", "cluster", itself.name, "--yes")
+	l.Expect(err).To(HaveOccurred(), out)
+	l.Expect(out).To(ContainSubstring("another management cluster has it"))
+
+	_, stop = l.runPlane()
+	l.move(itself, l.management.Hosts, plane)
+	stop()
+	out, err = l.management.Run(l.t.Context(), l.management.CreateArgs()...)
+	l.Expect(err).NotTo(HaveOccurred())
+	l.Expect(out).To(ContainSubstring("0 changes"))
+	l.connect(home)
+}
+
+// move moves a cluster, and wants its hosts not to be touched by that.
+func (l *lab) move(c cluster, on []*hosts.Host, to string) {
+	l.t.Helper()
+	before := l.marks(on...)
+	l.clusterctl(nil, "move", "--namespace", c.namespace, "--to-kubeconfig", to)
+	l.connect(to)
+	l.expectReady(c)
+	l.Expect(l.marks(on...)).To(Equal(before))
+}
+
+// runPlane runs the plane from which the management cluster was made, until stop is called, and returns its kubeconfig.
+func (l *lab) runPlane() (kubeconfig string, stop func()) {
+	l.t.Helper()
+	said, err := os.Create(filepath.Join(l.dir, "plane.out"))
+	l.Expect(err).NotTo(HaveOccurred())
+	l.t.Cleanup(func() { _ = said.Close() })
+	ctx, cancel := context.WithCancel(l.t.Context())
+	cmd := exec.CommandContext(ctx, l.management.Program, "run", "plane", l.management.Name)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.Dir, cmd.Stdout, cmd.Stderr = l.management.Dir, said, said
+	l.Expect(cmd.Start()).To(Succeed())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = cmd.Wait() // how it ended is asked below
+	}()
+	l.t.Cleanup(func() { cancel(); <-ended })
+	content := func() string {
+		text, err := os.ReadFile(said.Name())
+		l.Expect(err).NotTo(HaveOccurred())
+		return string(bytes.TrimSpace(text))
+	}
+	l.Eventually(func(g Gomega) {
+		g.Expect(ended).NotTo(BeClosed(), content)
+		g.Expect(content()).To(ContainSubstring("export KUBECONFIG="))
+	}).Should(Succeed())
+	_, kubeconfig, _ = strings.Cut(content(), "export KUBECONFIG=")
+	kubeconfig, _, _ = strings.Cut(kubeconfig, "\n")
+	return filepath.Join(l.management.Dir, kubeconfig), func() {
+		l.t.Helper()
+		cancel()
+		<-ended
+		l.Expect(cmd.ProcessState.ExitCode()).To(BeZero(), content)
+	}
+}
+
+// copyProviders writes to another management cluster that the same providers are installed there, as clusterctl init would:
+// clusterctl moves nothing to where they are not.
+func (l *lab) copyProviders(kubeconfig string) {
+	l.t.Helper()
+	ctx := l.t.Context()
+	definition := &apiextensionsv1.CustomResourceDefinition{}
+	l.Expect(l.api.Get(ctx, client.ObjectKey{Name: "providers." + clusterctlv1.GroupVersion.Group}, definition)).To(Succeed())
+	all := &clusterctlv1.ProviderList{}
+	l.Expect(l.api.List(ctx, all)).To(Succeed())
+
+	other := l.in(l.t)
+	other.connect(kubeconfig)
+	definition.ObjectMeta = metav1.ObjectMeta{Name: definition.Name, Labels: definition.Labels}
+	other.Expect(other.api.Create(ctx, definition)).To(Succeed())
+	for i := range all.Items {
+		p := &all.Items[i]
+		p.ObjectMeta = metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name, Labels: p.Labels}
+		other.Expect(other.api.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.Namespace}})).To(Succeed())
+		other.Eventually(func() error { return other.api.Create(ctx, p.DeepCopy()) }).Should(Succeed()) // once it is served
+	}
+}

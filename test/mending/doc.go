@@ -1,0 +1,21 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package mending breaks hosts of a control plane of three, on real hosts with a spare one, and leaves them to the reconcilers and a
+// MachineHealthCheck. Each time all must become healthy by itself, by the cheapest means that can help:
+//
+//	converge   the kubelet is stopped and disabled
+//	reboot     something is mounted over the kubelet, which no file that is written puts right
+//	drift      a unit or a static Pod's manifest is spoiled, a certificate is deleted, etcd is masked
+//	replace    the host that has the cluster's address is switched off and never comes back: the spare one takes its place, and it goes
+//	           into quarantine
+//
+// What was done, as events tell it, and how long it took is logged.
+//
+// The management cluster is the embedded plane with the reconcilers of all providers.
+//
+// Environment:
+//
+//	MENDING_SUBNET  the hosts' network; by default one that is free
+//	KUBEXM_BUNDLE   the bundle, by default build/bundle
+package mending

@@ -1,0 +1,254 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build ha
+
+package upgrade
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	gossh "golang.org/x/crypto/ssh"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/ssh"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/kube"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pipeline"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
+	"github.com/mensylisir/cluster-api-provider-kubexm/test/hosts"
+)
+
+const clusterName = "upgrade"
+
+// cluster is one of a control plane host and a worker, or more, each of which may be of another version.
+type cluster struct {
+	t           *testing.T
+	pool        *hosts.Pool
+	shared      spec.Cluster
+	authorities pki.Authorities
+	api         *kube.Cluster
+	client      *kubernetes.Clientset
+	before      map[string]hosts.Snapshot
+}
+
+// openBundle opens the bundle of a variable, or the one that make builds.
+func openBundle(t *testing.T, variable, name, target string) *artifact.Bundle {
+	t.Helper()
+	b, err := artifact.Open(t.Context(), cmp.Or(os.Getenv(variable), filepath.Join("..", "..", "build", name)), nil)
+	if err != nil {
+		t.Fatalf("%v (make %s builds it)", err, target)
+	}
+	return b
+}
+
+// start makes so many hosts, on which there is no cluster yet.
+func start(t *testing.T, name string, count int, shared spec.Cluster) *cluster {
+	t.Helper()
+	c := &cluster{t: t, shared: shared, before: map[string]hosts.Snapshot{}}
+	if err := hosts.Remove(t.Context(), name); err != nil { // what an earlier run that was killed has left
+		t.Fatal(err)
+	}
+	var err error
+	if c.pool, err = hosts.Start(t.Context(), hosts.Options{Name: name, Count: count, Log: t.Logf}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.pool.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, h := range c.pool.Hosts {
+		if c.before[h.Name], err = h.Snapshot(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.shared.ControlPlaneEndpoint.Address = c.controlPlane().Address
+	if c.authorities, err = pki.NewAuthorities(pki.CARequest{}); err != nil {
+		t.Fatal(err)
+	}
+	c.connect()
+	return c
+}
+
+func (c *cluster) controlPlane() *hosts.Host { return c.pool.Hosts[0] }
+func (c *cluster) worker() *hosts.Host       { return c.pool.Hosts[1] }
+
+func (c *cluster) connect() {
+	c.t.Helper()
+	ca := c.authorities.Cluster
+	admin, err := ca.Sign(pki.LeafRequest{CommonName: "kubernetes-admin", Organizations: []string{"system:masters"}, Usages: []pki.Usage{pki.Client}})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	kubeconfig, err := pki.Kubeconfig(pki.KubeconfigRequest{
+		Cluster: clusterName, User: "admin", Server: "https://" + c.controlPlane().Address + ":6443", CA: ca.Cert, Client: admin,
+	})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if c.api, err = kube.FromKubeconfig(kubeconfig); err != nil {
+		c.t.Fatal(err)
+	}
+	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig.Reveal())
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	config.QPS = -1
+	if c.client, err = kubernetes.NewForConfig(config); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// engine works with a bundle, and logs what happens.
+func (c *cluster) engine(b *artifact.Bundle, reads ...event.Reader) *engine.Engine {
+	log := event.ReaderFunc(func(e event.Event) {
+		switch e.Type {
+		case event.Skipped, event.Progress:
+		default:
+			c.t.Logf("%-14s %s %s", e.Type, e.Node, e.Message)
+		}
+	})
+	o := engine.Options{
+		Dial: c.dial, Holder: clusterName, Reader: event.Readers(append(reads, log)...),
+		Cluster: func(context.Context) (step.Cluster, error) { return c.api, nil },
+		Secrets: func(ref step.SecretRef) ([]byte, error) {
+			pair, found := c.authorities.Get(ref.Name)
+			switch {
+			case found && ref.Key == "tls.crt":
+				return pair.Cert, nil
+			case found && ref.Key == "tls.key":
+				return pair.Key.Reveal(), nil
+			}
+			return nil, fmt.Errorf("there is no secret %s", ref)
+		},
+	}
+	if b != nil {
+		o.Artifacts = step.FromBundle(b)
+	}
+	return engine.New(o)
+}
+
+func (c *cluster) dial(ctx context.Context, name string) (host.Host, error) {
+	for _, h := range c.pool.Hosts {
+		if h.Name == name {
+			dialled, err := ssh.Dial(ctx, ssh.Config{
+				Name: h.Name, Address: h.Address, Port: int32(h.Port), User: hosts.Ops, SudoPassword: secret.Value{},
+				Auth: ssh.Auth{Signers: []gossh.Signer{h.Signer}}, HostKey: ssh.HostKey{Pinned: []string{gossh.FingerprintSHA256(h.HostKey)}},
+			})
+			if err != nil {
+				return nil, err // not a nil *ssh.Host in an interface
+			}
+			return dialled, nil
+		}
+	}
+	return nil, fmt.Errorf("there is no host %s", name)
+}
+
+// node is what a host must be with a bundle, after change.
+func (c *cluster) node(h *hosts.Host, role spec.Role, b *artifact.Bundle, change ...func(*spec.Target)) pipeline.Node {
+	c.t.Helper()
+	facts, err := c.engine(b).Look(c.t.Context(), []string{h.Name}, func(string) host.Query { return host.Query{} })
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	n := pipeline.Node{System: facts[h.Name].System, Target: spec.Target{
+		ClusterName: clusterName, KubernetesVersion: b.Version(artifact.Kubernetes), Cluster: *c.shared.DeepCopy(),
+		Host: spec.Host{Name: h.Name, Role: role, Address: h.Address},
+	}}
+	for _, f := range change {
+		f(&n.Target)
+	}
+	n.Target.Default()
+	return n
+}
+
+// plans of the two hosts by themselves, as a controller makes them.
+func (c *cluster) controlPlanePlan(b *artifact.Bundle, change ...func(*spec.Target)) *plan.Plan {
+	c.t.Helper()
+	p, err := pipeline.CreateControlPlane(c.node(c.controlPlane(), spec.RoleControlPlane, b, change...), b)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return p
+}
+
+func (c *cluster) workerPlan(b *artifact.Bundle) *plan.Plan {
+	c.t.Helper()
+	p, err := pipeline.JoinWorker(c.node(c.worker(), spec.RoleWorker, b), b)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return p
+}
+
+// converge makes a host so.
+func (c *cluster) converge(p *plan.Plan, b *artifact.Bundle) {
+	c.t.Helper()
+	if _, err := c.engine(b).Run(c.t.Context(), p); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// converged wants a host to be as planned, which one exchange tells.
+func (c *cluster) converged(p *plan.Plan, b *artifact.Bundle) {
+	c.t.Helper()
+	r, err := c.engine(b).Run(c.t.Context(), p)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if !r.Converged() || r.Hosts[0].Exchanges != 1 {
+		c.t.Errorf("%d of %d steps as planned after %d exchanges, want all after 1", r.Total().Skipped, r.Total().Total, r.Hosts[0].Exchanges)
+	}
+}
+
+// stopped makes a host so, but is stopped as soon as a step of this name has been made.
+func (c *cluster) stopped(p *plan.Plan, b *artifact.Bundle, at string) {
+	c.t.Helper()
+	ctx, stop := context.WithCancelCause(c.t.Context())
+	defer stop(nil)
+	errStop := errors.New("stopped by the test")
+	_, err := c.engine(b, event.ReaderFunc(func(e event.Event) {
+		if e.Type == event.Changed && e.Step == at {
+			stop(errStop)
+		}
+	})).Run(ctx, p)
+	if !errors.Is(err, errStop) {
+		c.t.Fatalf("the run was to be stopped after %s: %v", at, err)
+	}
+}
+
+// giveBack resets the hosts and wants them to be as they were before the cluster.
+func (c *cluster) giveBack() {
+	c.t.Helper()
+	var names []string
+	for _, h := range c.pool.Hosts {
+		names = append(names, h.Name)
+	}
+	if _, err := c.engine(nil).Undo(c.t.Context(), engine.Undo{Intent: "DeleteCluster", Cluster: clusterName, Hosts: names}); err != nil {
+		c.t.Fatal(err)
+	}
+	for _, h := range c.pool.Hosts {
+		after, err := h.Snapshot(c.t.Context())
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		for _, difference := range hosts.Diff(c.before[h.Name], after) {
+			c.t.Errorf("%s is not as it was before: %s", h.Name, difference)
+		}
+	}
+}
