@@ -4,13 +4,17 @@
 package reconcilers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/cluster-api/util"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/hostrun"
@@ -39,7 +43,11 @@ func (r *Config) reboots(ctx context.Context, s *scope) (bool, ctrl.Result, erro
 			"the annotation %s has %q: want a time, such as %s", bootstrapv1.RebootAnnotation, short(value), time.Now().UTC().Format(time.RFC3339))
 		return true, ctrl.Result{}, nil
 	}
-	until := asked.Add(s.rebootTimeout())
+	timeout, err := r.rebootTimeout(ctx, s)
+	if err != nil {
+		return false, ctrl.Result{}, err
+	}
+	until := asked.Add(timeout)
 	last := s.config.Status.LastReboot.RequestTime
 	if last.Time.Equal(asked) || r.recall(s.config.UID).rebooted.Equal(asked) || time.Now().After(until) {
 		return true, ctrl.Result{}, nil
@@ -60,14 +68,23 @@ func (r *Config) reboots(ctx context.Context, s *scope) (bool, ctrl.Result, erro
 	return false, ctrl.Result{}, nil
 }
 
-// rebootTimeout is how long a reboot is tried. That of a control plane's hosts is declared.
-func (s *scope) rebootTimeout() time.Duration {
-	if s.controlPlane != nil {
-		if timeout := s.controlPlane.Spec.Remediation.RebootTimeout(); timeout > 0 {
-			return timeout
+// rebootTimeout is how long a reboot is tried: as whoever has Machines of its kind mended declares it, who may have been asked by hand
+// where it has no hosts rebooted by itself.
+func (r *Config) rebootTimeout(ctx context.Context, s *scope) (time.Duration, error) {
+	declared := time.Duration(0)
+	switch {
+	case s.machine == nil: // a host that is no Machine's
+	case !util.IsControlPlaneMachine(s.machine):
+		remediation := &bootstrapv1.KubexmRemediation{} // a MachineHealthCheck gives it the Machine's name
+		if err := r.Client.Get(ctx, client.ObjectKeyFromObject(s.machine), remediation); err == nil {
+			declared = remediation.Spec.RebootTimeout()
+		} else if !apierrors.IsNotFound(err) {
+			return 0, err
 		}
+	case s.controlPlane != nil:
+		declared = s.controlPlane.Spec.Remediation.RebootTimeout()
 	}
-	return bootstrapv1.RebootTimeout
+	return cmp.Or(declared, bootstrapv1.RebootTimeout), nil
 }
 
 // rebootJob is all that a reboot needs.

@@ -15,6 +15,7 @@ import (
 	. "github.com/onsi/gomega"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -102,6 +103,15 @@ func TestReboot(t *testing.T) {
 	f.ask(asked)
 	f.Eventually(f.rebooted, patience, 50*time.Millisecond).WithArguments(asked).Should(Equal(bootstrapv1.RunFailed))
 	f.Expect(f.notes("RebootFailed")).To(ContainElement(ContainSubstring("could not be told to reboot")))
+
+	t.Log("in the time that what mends the Machine declares")
+	_, worker := f.worker(f)
+	f.create(&bootstrapv1.KubexmRemediation{
+		ObjectMeta: metav1.ObjectMeta{Name: worker.Name}, Spec: bootstrapv1.KubexmRemediationSpec{RebootTimeoutSeconds: ptr.To[int32](60)},
+	})
+	asked = time.Now().Add(3*time.Second - time.Minute).UTC().Format(time.RFC3339)
+	f.ask(asked)
+	f.Eventually(f.rebooted, patience, 50*time.Millisecond).WithArguments(asked).Should(Equal(bootstrapv1.RunFailed))
 	f.setDown(address, "")
 	f.Eventually(f.readyConfigs, patience, 50*time.Millisecond).Should(Equal(2))
 

@@ -5,6 +5,7 @@ package embedded
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/netip"
 	"net/url"
@@ -19,8 +20,11 @@ import (
 )
 
 // apiServerEnv bounds the API server's memory: half of what it takes otherwise, for a sixth more CPU time while it
-// starts. The limit is a soft one: a plane with thousands of objects outgrows it, with the collector at work more often.
-var apiServerEnv = []string{"GOGC=50", "GOMEMLIMIT=192MiB"}
+// starts. The limit is a soft one, but near it the collector is all that works, so it grows with the objects of hosts.
+func apiServerEnv(hosts int) []string {
+	const few, each = 50, 1 // up to so many hosts the limit is enough; MiB for each more, several times what its objects are
+	return []string{"GOGC=50", fmt.Sprintf("GOMEMLIMIT=%dMiB", 192+each*max(0, hosts-few))}
+}
 
 // servedAPIs are the built-in APIs that are served. Of those that reconcilers and users of a plane do not need, the API
 // server itself reads Roles, Services' address ranges and EndpointSlices, and is not ready without them.
@@ -68,7 +72,7 @@ func startAPIServer(ctx context.Context, o Options, port uint16) (*child.Process
 		served = append(served, api+"=true")
 	}
 	return child.Start(ctx, child.Spec{
-		Name: "kube-apiserver", Path: o.APIServer, Dir: o.Dir, Env: apiServerEnv,
+		Name: "kube-apiserver", Path: o.APIServer, Dir: o.Dir, Env: apiServerEnv(o.Hosts),
 		Args: []string{
 			"--etcd-servers=unix://" + etcdSocket,
 			"--bind-address=" + loopback.String(),

@@ -29,6 +29,9 @@ type Options struct {
 	// them, what an object owns would outlive it.
 	Etcd, APIServer, ControllerManager string
 
+	// Hosts is about how many hosts its clusters are to have: the API server's memory is bounded accordingly. 0 is a few dozen.
+	Hosts int
+
 	// Namespace is created if it is not there. Empty: none.
 	Namespace string
 

@@ -9,9 +9,11 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -36,8 +38,11 @@ func hold(root string) {
 			if err := os.WriteFile(filepath.Join(ws.out, "half"), []byte("half"), 0o644); err != nil {
 				return err
 			}
+			never := make(chan os.Signal, 1) // which the runtime does not call a deadlock, and end, as it would a select without cases
+			signal.Notify(never, syscall.SIGUSR1)
 			os.Stdout.WriteString("begun\n")
-			select {}
+			<-never
+			return errors.New("asked to end")
 		})
 	}
 	os.Stdout.WriteString(err.Error() + "\n")

@@ -56,7 +56,7 @@ func (l *lab) withFleet(ctx context.Context, originals []string, size int, use f
 	if s.dir, err = os.MkdirTemp(l.dir, "fleet-"); err != nil {
 		return err
 	}
-	plane := fleet.Plane{Dir: filepath.Join(s.dir, "plane")}
+	plane := fleet.Plane{Dir: filepath.Join(s.dir, "plane"), Hosts: size}
 	for _, p := range []struct {
 		component, name string
 		path            *string
@@ -69,9 +69,6 @@ func (l *lab) withFleet(ctx context.Context, originals []string, size int, use f
 			return err
 		}
 		*p.path = found.Path
-	}
-	if plane.APIServer, err = unbounded(s.dir, plane.APIServer); err != nil {
-		return err
 	}
 	ended, err := startPlane(ctx, plane)
 	if err != nil {
@@ -98,14 +95,6 @@ func (l *lab) withFleet(ctx context.Context, originals []string, size int, use f
 	}
 	defer func() { err = errors.Join(err, s.stopManager()) }()
 	return use(s)
-}
-
-// unbounded is a program that takes as much memory as it wants, in the place of one that is told to do with little. An embedded plane
-// tells its API server so, as it is for a few dozen hosts: with a thousand it would hardly come to anything but collecting garbage.
-func unbounded(dir, program string) (path string, err error) {
-	path = filepath.Join(dir, filepath.Base(program))
-	script := fmt.Sprintf("#!/bin/sh\nunset GOGC GOMEMLIMIT\nexec '%s' \"$@\"\n", program)
-	return path, os.WriteFile(path, []byte(script), 0o700)
 }
 
 // startPlane returns when the plane is ready, with what ends it.

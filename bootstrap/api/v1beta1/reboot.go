@@ -11,10 +11,10 @@ import (
 
 // RebootAnnotation on a KubexmConfig has its host rebooted, unless it has booted since, and brought to what it must be then. Its value
 // is when that was asked for, such as 2026-11-21T12:00:00Z. It is tried until spec.remediation.rebootTimeoutSeconds of the
-// KubexmControlPlane have passed since then.
+// KubexmControlPlane have passed since then, or for a worker spec.rebootTimeoutSeconds of its KubexmRemediation.
 const RebootAnnotation = "bootstrap.cluster.x-k8s.io/reboot"
 
-// RebootTimeout is how long a reboot is tried where a KubexmControlPlane says nothing, or has no hosts rebooted by itself.
+// RebootTimeout is how long a reboot is tried where neither of them says anything, or hosts are not rebooted unless it is asked for.
 const RebootTimeout = 10 * time.Minute
 
 // RebootingReason of HostConverged means that the host is being rebooted.

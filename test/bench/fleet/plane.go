@@ -27,6 +27,8 @@ const namespace = "fleet"
 type Plane struct {
 	// Dir is where it keeps its state and logs. Etcd, APIServer and ControllerManager are programs.
 	Dir, Etcd, APIServer, ControllerManager string
+	// Hosts is how many it is for.
+	Hosts int
 }
 
 func addToScheme(scheme *runtime.Scheme) error {
@@ -49,7 +51,7 @@ func ServePlane(ctx context.Context, in io.Reader, out io.Writer) (err error) {
 		return err
 	}
 	plane, err := embedded.Start(ctx, embedded.Options{
-		Dir: p.Dir, Namespace: namespace, Etcd: p.Etcd, APIServer: p.APIServer, ControllerManager: p.ControllerManager,
+		Dir: p.Dir, Namespace: namespace, Hosts: p.Hosts, Etcd: p.Etcd, APIServer: p.APIServer, ControllerManager: p.ControllerManager,
 		AddToScheme: []func(*runtime.Scheme) error{addToScheme},
 		CRDs:        definitions, MutatingWebhooks: hooks.Mutating, ValidatingWebhooks: hooks.Validating,
 		Setup: []func(context.Context, ctrl.Manager) error{func(_ context.Context, mgr ctrl.Manager) error {

@@ -191,7 +191,7 @@ func (a *app) converge(ctx context.Context, d *declared, o *createOptions, reade
 		}
 	}
 	p, err := plane.Start(ctx, plane.Options{
-		Dir: d.dir.Plane(), Namespace: direct.Namespace, Bundle: d.bundle, Reader: reader, Holder: direct.Holder(),
+		Dir: d.dir.Plane(), Namespace: direct.Namespace, Hosts: len(d.Hosts), Bundle: d.bundle, Reader: reader, Holder: direct.Holder(),
 	})
 	if err != nil {
 		return err

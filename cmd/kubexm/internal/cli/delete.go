@@ -141,7 +141,7 @@ func (a *app) deleteObjects(ctx context.Context, o *deleteOptions, dir state.Dir
 		return err
 	}
 	p, err := plane.Start(ctx, plane.Options{
-		Dir: dir.Plane(), Namespace: direct.Namespace, Bundle: bundle, Reader: reader, Holder: direct.Holder(),
+		Dir: dir.Plane(), Namespace: direct.Namespace, Hosts: len(known.Hosts), Bundle: bundle, Reader: reader, Holder: direct.Holder(),
 	})
 	if err != nil {
 		return err

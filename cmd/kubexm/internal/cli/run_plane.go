@@ -72,7 +72,7 @@ func (a *app) keepPlane(ctx context.Context, name, path string) error {
 	defer unlock()
 	return a.showing(inventory{known}.about, func(reader event.Reader) (string, error) {
 		p, err := plane.Start(ctx, plane.Options{
-			Dir: dir.Plane(), Namespace: direct.Namespace, Bundle: bundle, Reader: reader, Holder: direct.Holder(),
+			Dir: dir.Plane(), Namespace: direct.Namespace, Hosts: len(known.Hosts), Bundle: bundle, Reader: reader, Holder: direct.Holder(),
 		})
 		if err != nil {
 			return "", err

@@ -31,7 +31,7 @@ func (a *app) runUpgrade(ctx context.Context, u *upgrade, reader event.Reader) e
 	}
 	// The plane's own programs are the previous version's until all is done: what newer ones have stored, older ones need not read.
 	p, err := plane.Start(ctx, plane.Options{
-		Dir: u.dir.Plane(), Namespace: direct.Namespace, Bundle: u.previous, More: []*artifact.Bundle{u.bundle},
+		Dir: u.dir.Plane(), Namespace: direct.Namespace, Hosts: len(u.known.Hosts), Bundle: u.previous, More: []*artifact.Bundle{u.bundle},
 		Reader: reader, Holder: direct.Holder(),
 	})
 	if err != nil {

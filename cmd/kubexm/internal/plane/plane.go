@@ -31,6 +31,8 @@ import (
 type Options struct {
 	// Dir is the plane's directory; Namespace is that of the cluster's objects.
 	Dir, Namespace string
+	// Hosts is how many hosts the cluster has.
+	Hosts int
 	// Bundle has the plane's own programs, and all that goes to hosts. More has what goes to hosts with other versions.
 	Bundle *artifact.Bundle
 	More   []*artifact.Bundle
@@ -52,7 +54,7 @@ func Start(ctx context.Context, o Options) (*embedded.Plane, error) {
 
 func (o Options) settings() (embedded.Options, error) {
 	e := embedded.Options{
-		Dir: o.Dir, Namespace: o.Namespace, Log: o.Log,
+		Dir: o.Dir, Namespace: o.Namespace, Hosts: o.Hosts, Log: o.Log,
 		AddToScheme: []func(*apiruntime.Scheme) error{
 			bootstrapsetup.AddToScheme, controlplanesetup.AddToScheme, infrasetup.AddToScheme,
 		},
