@@ -6,7 +6,6 @@
 package crd_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -14,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	. "github.com/onsi/gomega"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,12 +20,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
-	"sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/yaml"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
@@ -42,50 +39,19 @@ import (
 // api is a client of the one API server of this package's tests, which has all definitions and webhooks.
 var api client.Client
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-func run(m *testing.M) int {
-	ctrl.SetLogger(logr.Discard())
-	ctx, stop := context.WithCancel(context.Background())
-	defer stop()
-	environment, err := testapi.Start(ctx)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer func() { _ = environment.Stop() }()
-
+func TestMain(m *testing.M) {
 	scheme := runtime.NewScheme()
-	err = errors.Join(clientgoscheme.AddToScheme(scheme), clusterv1.AddToScheme(scheme),
-		bootstrapv1.AddToScheme(scheme), controlplanev1.AddToScheme(scheme), infrav1.AddToScheme(scheme))
-	hooks := environment.WebhookInstallOptions
-	var mgr ctrl.Manager
-	if err == nil {
-		mgr, err = ctrl.NewManager(environment.Config, ctrl.Options{
-			Scheme:  scheme,
-			Metrics: server.Options{BindAddress: "0"},
-			WebhookServer: webhook.NewServer(webhook.Options{
-				Host: hooks.LocalServingHost, Port: hooks.LocalServingPort, CertDir: hooks.LocalServingCertDir,
-			}),
-		})
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), clusterv1.AddToScheme(scheme),
+		bootstrapv1.AddToScheme(scheme), controlplanev1.AddToScheme(scheme), infrav1.AddToScheme(scheme)); err != nil {
+		panic(err)
 	}
-	if err == nil {
-		err = errors.Join(bootstrapwebhooks.SetupWithManager(mgr), controlplanewebhooks.SetupWithManager(mgr), infrawebhooks.SetupWithManager(mgr))
-	}
-	if err == nil {
-		api, err = client.New(environment.Config, client.Options{Scheme: scheme})
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
-	defer func() {
-		stop()
-		<-ended
-	}()
-	return m.Run()
+	os.Exit(testapi.Package{
+		Scheme: scheme,
+		Setup: func(mgr ctrl.Manager) error {
+			return errors.Join(bootstrapwebhooks.SetupWithManager(mgr), controlplanewebhooks.SetupWithManager(mgr), infrawebhooks.SetupWithManager(mgr))
+		},
+		Use: func(c client.Client, _ *rest.Config) { api = c },
+	}.Run(m))
 }
 
 // create applies an object that is written as YAML. The webhook server may be on its way still.

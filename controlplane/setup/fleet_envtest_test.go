@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,7 +30,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
-	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	bootstrap "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/setup"
@@ -66,48 +64,18 @@ var (
 	scheme = runtime.NewScheme()
 )
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-// run serves the webhooks of all providers; reconcilers are each test's own.
-func run(m *testing.M) int {
-	ctrl.SetLogger(logr.Discard())
-	ctx, stop := context.WithCancel(context.Background())
-	defer stop()
-	environment, err := testapi.Start(ctx)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+// TestMain serves the webhooks of all providers; reconcilers are each test's own.
+func TestMain(m *testing.M) {
+	if err := errors.Join(setup.AddToScheme(scheme), infrastructure.AddToScheme(scheme), bootstrap.AddToScheme(scheme)); err != nil {
+		panic(err)
 	}
-	defer func() { _ = environment.Stop() }()
-	access = environment.Config
-	hooks := environment.WebhookInstallOptions
-	err = errors.Join(setup.AddToScheme(scheme), infrastructure.AddToScheme(scheme), bootstrap.AddToScheme(scheme))
-	var mgr ctrl.Manager
-	if err == nil {
-		mgr, err = ctrl.NewManager(access, ctrl.Options{
-			Scheme: scheme, Metrics: server.Options{BindAddress: "0"},
-			WebhookServer: webhook.NewServer(webhook.Options{
-				Host: hooks.LocalServingHost, Port: hooks.LocalServingPort, CertDir: hooks.LocalServingCertDir,
-			}),
-		})
-	}
-	if err == nil {
-		err = errors.Join(infrastructure.Webhooks(mgr), bootstrap.Webhooks(mgr), setup.Webhooks(mgr))
-	}
-	if err == nil {
-		api, err = client.New(access, client.Options{Scheme: scheme})
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
-	defer func() {
-		stop()
-		<-ended
-	}()
-	return m.Run()
+	os.Exit(testapi.Package{
+		Scheme: scheme,
+		Setup: func(mgr ctrl.Manager) error {
+			return errors.Join(infrastructure.Webhooks(mgr), bootstrap.Webhooks(mgr), setup.Webhooks(mgr))
+		},
+		Use: func(c client.Client, config *rest.Config) { api, access = c, config },
+	}.Run(m))
 }
 
 // fleet is a control plane with its reconciler, and everybody else: Cluster API, the infrastructure with its hosts, and the

@@ -6,13 +6,12 @@
 package setup_test
 
 import (
-	"context"
+	"errors"
 	"fmt"
 	"os"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,13 +19,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
-	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/setup"
@@ -43,50 +41,18 @@ const (
 // api is a client of the one API server of this package's tests.
 var api client.Client
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-func run(m *testing.M) int {
-	ctrl.SetLogger(logr.Discard())
-	ctx, stop := context.WithCancel(context.Background())
-	defer stop()
-	environment, err := testapi.Start(ctx)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer func() { _ = environment.Stop() }()
-
+func TestMain(m *testing.M) {
 	scheme := runtime.NewScheme()
-	_ = clientgoscheme.AddToScheme(scheme)
-	_ = setup.AddToScheme(scheme)
-	hooks := environment.WebhookInstallOptions
-	mgr, err := ctrl.NewManager(environment.Config, ctrl.Options{
-		Scheme:  scheme,
-		Metrics: server.Options{BindAddress: "0"},
-		WebhookServer: webhook.NewServer(webhook.Options{
-			Host: hooks.LocalServingHost, Port: hooks.LocalServingPort, CertDir: hooks.LocalServingCertDir,
-		}),
-	})
-	if err == nil {
-		err = setup.Reconcilers(mgr, setup.Options{})
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), setup.AddToScheme(scheme)); err != nil {
+		panic(err)
 	}
-	if err == nil {
-		err = setup.Webhooks(mgr)
-	}
-	if err == nil {
-		api, err = client.New(environment.Config, client.Options{Scheme: scheme})
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
-	defer func() {
-		stop()
-		<-ended
-	}()
-	return m.Run()
+	os.Exit(testapi.Package{
+		Scheme: scheme,
+		Setup: func(mgr ctrl.Manager) error {
+			return errors.Join(setup.Reconcilers(mgr, setup.Options{}), setup.Webhooks(mgr))
+		},
+		Use: func(c client.Client, _ *rest.Config) { api = c },
+	}.Run(m))
 }
 
 // pool is a namespace with a Cluster and hosts.
