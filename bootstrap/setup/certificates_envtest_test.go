@@ -37,6 +37,7 @@ func (f *fleet) expiries() []string {
 // TestCertificates: all that a host has are in the status; a look that sees the same writes nothing, and one that sees another shows
 // it, and Cluster API is told of the control plane's.
 func TestCertificates(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	f := newFleet(t, 2)
 	defer f.explain()
 	ca, err := pki.NewCA(pki.CARequest{CommonName: "kubernetes", Key: pki.ECDSAP256})

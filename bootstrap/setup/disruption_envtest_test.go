@@ -23,6 +23,7 @@ const blink = 3 * time.Second
 
 // TestDisruption: what disrupts a host in use waits for somebody who agrees, and for a maintenance window; nothing else does.
 func TestDisruption(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	f := newFleet(t, 2)
 	defer f.explain()
 	f.clock.SetTime(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))

@@ -276,6 +276,7 @@ func (f *fleet) scale(workers int32) {
 }
 
 func TestLifecycle(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	f := newFleet(t, 4)
 	defer f.explain()
 	f.declare()
@@ -363,6 +364,7 @@ func (f *fleet) worker(g Gomega) (*bootstrapv1.KubexmConfig, *clusterv1.Machine)
 }
 
 func TestHostsThatFail(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	f := newFleet(t, 3)
 	defer f.explain()
 	for address := range f.machines {

@@ -83,6 +83,7 @@ func (w *way) cut() {
 // it is when the host was the one with the API server that the kubeconfig led to. Else the next Machine on the host would have a
 // Node that is cordoned.
 func TestNodeGoesWithItsHost(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	f := newFleet(t, 2)
 	defer f.explain()
 	direct, err := os.ReadFile(filepath.Join(f.dir, "kubeconfig"))

@@ -56,6 +56,7 @@ func (f *fleet) notes(reason string) []string {
 }
 
 func TestReboot(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	f := newFleet(t, 2)
 	defer f.explain()
 	var booted, reboots atomic.Int64

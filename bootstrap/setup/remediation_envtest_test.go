@@ -135,6 +135,7 @@ func (f *fleet) explainMachines() {
 
 // TestRemediation has Cluster API's own reconcilers find a worker unhealthy, and replace it when nothing else helps.
 func TestRemediation(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	f := newFleet(t, 3)
 	defer f.explain()
 	defer f.explainMachines()
