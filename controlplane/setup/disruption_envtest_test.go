@@ -26,6 +26,7 @@ func (f *fleet) waits() string {
 
 // TestDisruption: the replacement of Machines waits for somebody who agrees, and for a maintenance window.
 func TestDisruption(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	f := newFleet(t, 4)
 	f.stop()
 	f.clock = clocktesting.NewFakePassiveClock(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))

@@ -25,6 +25,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/config"
@@ -127,6 +128,7 @@ func (f *fleet) start() {
 	f.t.Helper()
 	mgr, err := ctrl.NewManager(access, ctrl.Options{
 		Scheme: scheme, Metrics: server.Options{BindAddress: "0"},
+		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{f.namespace: {}}}, // other tests run beside this
 		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
 		// It is cut, in the midst of what it does, and does not end: nobody waits for what is cut.
 		GracefulShutdownTimeout: ptr.To[time.Duration](0),

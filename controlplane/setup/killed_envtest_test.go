@@ -49,6 +49,7 @@ func (f *fleet) expectNothingLeft() {
 // TestKilled kills the reconciler in the midst of all that it does: a control plane that is made, rolled out both ways, in place,
 // and mended gets there, with no more Machines away at once than without that.
 func TestKilled(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	for name, test := range map[string]struct {
 		hosts       int
 		strategy    controlplanev1.RolloutStrategyType

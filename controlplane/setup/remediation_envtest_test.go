@@ -77,6 +77,7 @@ func (f *fleet) replaced(name string) func(g Gomega) {
 }
 
 func TestRemediation(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	f := newFleet(t, 5)
 	f.declare(1, controlplanev1.RollingUpdateStrategy)
 	f.Eventually(f.done(older), patience, interval).Should(Succeed())

@@ -45,6 +45,7 @@ func (f *fleet) says(kind string) string {
 }
 
 func TestRollingUpdate(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	for name, test := range map[string]struct {
 		hosts    int
 		maxSurge int32
@@ -75,6 +76,7 @@ func TestRollingUpdate(t *testing.T) {
 }
 
 func TestInPlace(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	f := newFleet(t, 3)
 	f.declare(1, controlplanev1.InPlaceStrategy)
 	f.Eventually(f.done(older), patience, interval).Should(Succeed())
@@ -111,6 +113,7 @@ func TestInPlace(t *testing.T) {
 
 // TestWhileTheAPIServerIsAway has nothing changed that nobody can look at, and goes on when it answers.
 func TestWhileTheAPIServerIsAway(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	f := newFleet(t, 4)
 	f.declare(1, controlplanev1.RollingUpdateStrategy)
 	f.Eventually(f.done(older), patience, interval).Should(Succeed())
@@ -126,6 +129,7 @@ func TestWhileTheAPIServerIsAway(t *testing.T) {
 }
 
 func TestNoHostToSpare(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	f := newFleet(t, 3)
 	f.declare(1, controlplanev1.RollingUpdateStrategy)
 	f.Eventually(f.done(older), patience, interval).Should(Succeed())
@@ -143,6 +147,7 @@ func TestNoHostToSpare(t *testing.T) {
 }
 
 func TestMachinesThatAreReplaced(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	f := newFleet(t, 4)
 	f.declare(1, controlplanev1.InPlaceStrategy)
 	f.Eventually(f.done(older), patience, interval).Should(Succeed())
