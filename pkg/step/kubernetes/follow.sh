@@ -119,7 +119,9 @@ for component in "$@"; do
 	systemctl is-active --quiet "$component.service" || continue
 	changed="$changed $component"
 	comes_up "$component" && continue
-	said=$(journalctl -u "$component" -n 3 -o cat --no-pager | cut -c 1-300)
+	# Its own words, if it had any: of what ends at once and is started again, systemd says more than it does.
+	said=$(journalctl -q "_SYSTEMD_UNIT=$component.service" -n 3 -o cat --no-pager | cut -c 1-300)
+	said=${said:-$(journalctl -u "$component" -n 3 -o cat --no-pager | cut -c 1-300)}
 	put_back "$@"
 	fail "$component does not come up with what it is to be told now, so what was there before was put back; the last that it said: $said"
 done
