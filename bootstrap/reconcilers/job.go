@@ -143,7 +143,7 @@ func (j *job) examine(ctx context.Context, e *engine.Engine, out *outcome) {
 		return
 	}
 	seen := facts[name]
-	out.system = &seen.System
+	out.system = systemOf(seen)
 	// A host that was changed by us is past this: its ports are taken by what we have started. Where the run stands there
 	// is in its journal.
 	if !j.preflight || len(seen.Journal) > 0 || seen.UndoEntries > 0 {
@@ -234,7 +234,14 @@ func systemIn(r engine.Report) *host.System {
 	if len(r.Hosts) == 0 || r.Hosts[0].Facts == nil {
 		return nil
 	}
-	return &r.Hosts[0].Facts.System
+	return systemOf(r.Hosts[0].Facts)
+}
+
+// systemOf is a copy: it is remembered for as long as the host is ours, and a pointer into the facts would keep all that was seen of
+// the host, the content of files with it.
+func systemOf(f *host.Facts) *host.System {
+	system := f.System
+	return &system
 }
 
 // factsDigest is the digest of what plans are made from and people would want to see a change of.
