@@ -33,7 +33,15 @@ type Writes struct {
 	// Of the goroutine that writes, until done.
 	acknowledged []string
 	failed       int
-	away         time.Duration
+	away         Gap
+}
+
+// Gap is a time in which no write was acknowledged.
+type Gap struct {
+	Since  time.Time
+	Length time.Duration
+	// Because is what the last request in it failed with, nil if none did.
+	Because error
 }
 
 // Outcome is what became of writes.
@@ -43,12 +51,16 @@ type Outcome struct {
 	// Lost are the names of those that were acknowledged and are not there.
 	Lost []string
 	// Away is the longest time between two acknowledged writes.
-	Away time.Duration
+	Away Gap
 }
 
 func (o Outcome) String() string {
-	return fmt.Sprintf("%d writes acknowledged, %d lost, %d requests failed, longest time between two writes %.1f s",
-		o.Acknowledged, len(o.Lost), o.Failed, o.Away.Seconds())
+	said := fmt.Sprintf("%d writes acknowledged, %d lost, %d requests failed, longest time between two writes %.1f s, since %s",
+		o.Acknowledged, len(o.Lost), o.Failed, o.Away.Length.Seconds(), o.Away.Since.UTC().Format(time.TimeOnly))
+	if o.Away.Because != nil {
+		said += ": " + o.Away.Because.Error()
+	}
+	return said
 }
 
 // Write begins to write.
@@ -64,7 +76,7 @@ func Write(ctx context.Context, client kubernetes.Interface) (*Writes, error) {
 }
 
 func (w *Writes) run(ctx context.Context) {
-	last := time.Now()
+	gap := Gap{Since: time.Now()}
 	tick := time.NewTicker(writeEvery)
 	defer tick.Stop()
 	for i := 0; ; i++ {
@@ -77,9 +89,13 @@ func (w *Writes) run(ctx context.Context) {
 		switch err := w.write(ctx, name); {
 		case err == nil:
 			w.acknowledged = append(w.acknowledged, name)
-			w.away, last = max(w.away, time.Since(last)), time.Now()
+			if gap.Length = time.Since(gap.Since); gap.Length > w.away.Length {
+				w.away = gap
+			}
+			gap = Gap{Since: time.Now()}
 		case !errors.Is(err, context.Canceled):
 			w.failed++
+			gap.Because = err
 		}
 	}
 }
