@@ -6,6 +6,7 @@ package reconcilers
 import (
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
@@ -41,6 +42,8 @@ type memory struct {
 	keptLogs      bool
 	// rebooted is when the reboot that ended last was asked for.
 	rebooted time.Time
+	// withdrawn is when the host's API server was ended, or that was given up.
+	withdrawn metav1.Time
 }
 
 // learn takes in what a run or a look came to. A look that finds the host changed is for the caller to note.

@@ -83,14 +83,21 @@ func (r *Config) lets(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// giveBack resets the host of a Machine that is being deleted. It begins when Cluster API says that nothing but the hook is
-// waited for: the Node is drained by then.
+// giveBack resets the host of a Machine that is being deleted. It begins when Cluster API says that nothing but hooks is waited for:
+// the Node is drained by then. While others hold the Machine, an API server is ended whose etcd is about to go.
 func (r *Config) giveBack(ctx context.Context, s *scope) (ctrl.Result, error) {
+	drained, last := s.held() && awaitsHook(s.machine), !othersHold(s.machine.Annotations)
+	if drained && !last && s.job != nil && s.job.What == withdrawing {
+		return r.withdrawn(s), nil
+	}
 	if result, stops := r.stops(s); stops {
 		return result, nil
 	}
-	if !s.held() || !awaitsHook(s.machine) || othersHold(s.machine.Annotations) {
+	switch {
+	case !drained:
 		return ctrl.Result{}, nil // we are told when the Machine changes
+	case !last:
+		return ctrl.Result{}, r.withdraws(ctx, s)
 	}
 	return r.cleans(ctx, s)
 }

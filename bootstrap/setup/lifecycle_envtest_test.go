@@ -193,8 +193,8 @@ func (f *fleet) create(objects ...client.Object) {
 	}
 }
 
-// declare creates a cluster of one control plane Machine and one worker.
-func (f *fleet) declare() {
+// declare creates a cluster of one control plane Machine and one worker, unless the functions say otherwise.
+func (f *fleet) declare(change ...func(*controlplanev1.KubexmControlPlane)) {
 	f.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "ssh"}, Data: map[string][]byte{"password": []byte("secret")}})
 	for address, m := range f.machines {
 		f.create(&infrav1.KubexmHost{
@@ -206,13 +206,17 @@ func (f *fleet) declare() {
 	}
 	template := clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: "KubexmMachineTemplate", Name: "any"}
 	labels := map[string]string{clusterv1.ClusterNameLabel: "prod", "pool": "a"}
+	cp := &controlplanev1.KubexmControlPlane{ObjectMeta: metav1.ObjectMeta{Name: "prod"}, Spec: controlplanev1.KubexmControlPlaneSpec{
+		Version:         version,
+		MachineTemplate: controlplanev1.MachineTemplate{Spec: controlplanev1.MachineTemplateSpec{InfrastructureRef: template}},
+	}}
+	for _, c := range change {
+		c(cp)
+	}
 	f.create(
 		&infrav1.KubexmMachineTemplate{ObjectMeta: metav1.ObjectMeta{Name: "any"}},
 		&infrav1.KubexmCluster{ObjectMeta: metav1.ObjectMeta{Name: "prod"}},
-		&controlplanev1.KubexmControlPlane{ObjectMeta: metav1.ObjectMeta{Name: "prod"}, Spec: controlplanev1.KubexmControlPlaneSpec{
-			Version:         version,
-			MachineTemplate: controlplanev1.MachineTemplate{Spec: controlplanev1.MachineTemplateSpec{InfrastructureRef: template}},
-		}},
+		cp,
 		&bootstrapv1.KubexmConfigTemplate{ObjectMeta: metav1.ObjectMeta{Name: "workers"}},
 		&clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "prod"}, Spec: clusterv1.ClusterSpec{
 			InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: "KubexmCluster", Name: "prod"},

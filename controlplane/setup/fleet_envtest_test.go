@@ -362,7 +362,7 @@ func (f *fleet) bringUp(m *clusterv1.Machine) {
 	})
 }
 
-// bringDown drains a Machine, has the others remove its etcd member, and then, when nobody holds it any more, lets it go.
+// bringDown drains a Machine, ends its API server, has the others remove its etcd member, and then, when nobody holds it any more, lets it go.
 func (f *fleet) bringDown(m *clusterv1.Machine, all []clusterv1.Machine) {
 	f.t.Helper()
 	f.change(m, func() {
@@ -371,6 +371,10 @@ func (f *fleet) bringDown(m *clusterv1.Machine, all []clusterv1.Machine) {
 		})
 	})
 	c := f.config(m)
+	if c.Status.KubernetesVersion != "" && c.Status.WithdrawnTime.IsZero() {
+		f.Expect(f.controlPlane().Status.Leaving).NotTo(ContainElement(HaveField("Name", c.Status.Host.Name)), "its API server was not ended yet")
+		f.change(c, func() { c.Status.WithdrawnTime = metav1.Now() })
+	}
 	for i := range all {
 		if other := f.config(&all[i]); all[i].DeletionTimestamp.IsZero() && c.Status.Host.Name != "" && slices.ContainsFunc(f.controlPlane().Status.Leaving, func(l spec.Member) bool {
 			return l.Name == c.Status.Host.Name

@@ -104,7 +104,8 @@ func (c *ControlPlane) InventoryConfig(ref bootstrapv1.HostReference) *bootstrap
 type etcdHost struct {
 	config  *bootstrapv1.KubexmConfig
 	staying bool
-	// leaving is whether nothing but the member keeps it: the Node of a Machine is drained first.
+	// leaving is whether nothing but the member keeps it: the Node of a Machine is drained first, and then its API server ends, which
+	// could answer nobody without its etcd.
 	leaving bool
 }
 
@@ -117,7 +118,7 @@ func (c *ControlPlane) etcdHosts() []etcdHost {
 	if c.Stacked() {
 		for _, m := range c.Own() {
 			if config := c.ConfigOf(&m); config != nil && config.Status.Host.Name != "" {
-				all = append(all, etcdHost{config, m.DeletionTimestamp.IsZero(), awaitsHooks(&m)})
+				all = append(all, etcdHost{config, m.DeletionTimestamp.IsZero(), awaitsHooks(&m) && !serves(config)})
 			}
 		}
 		return all
@@ -129,6 +130,11 @@ func (c *ControlPlane) etcdHosts() []etcdHost {
 		}
 	}
 	return all
+}
+
+// serves reports whether a host may have an API server that answers. One that was never brought to a version has none to miss.
+func serves(config *bootstrapv1.KubexmConfig) bool {
+	return config.Status.KubernetesVersion != "" && config.Status.WithdrawnTime.IsZero()
 }
 
 // Leaving are the hosts whose etcd members are to be removed, while others stay.

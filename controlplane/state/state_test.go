@@ -160,6 +160,10 @@ func TestLeave(t *testing.T) {
 		c.Status.Left = left
 		return c
 	}
+	serving := config("b")
+	serving.Status.KubernetesVersion = "v1.36.3"
+	withdrawn := serving
+	withdrawn.Status.WithdrawnTime = born
 	for name, tc := range map[string]struct {
 		machines []clusterv1.Machine
 		configs  []bootstrapv1.KubexmConfig
@@ -168,8 +172,10 @@ func TestLeave(t *testing.T) {
 		may      bool
 	}{
 		"it is drained first":        {machines: []clusterv1.Machine{machine("a", joined), draining}, configs: []bootstrapv1.KubexmConfig{config("a"), config("b")}},
-		"then its member goes":       {machines: []clusterv1.Machine{machine("a", joined), drained}, configs: []bootstrapv1.KubexmConfig{config("a"), config("b")}, leaving: []string{"host-b"}},
-		"then the host":              {machines: []clusterv1.Machine{machine("a", joined), drained}, configs: []bootstrapv1.KubexmConfig{config("a", "host-b"), config("b")}, leaving: []string{"host-b"}, may: true},
+		"then its API server ends":   {machines: []clusterv1.Machine{machine("a", joined), drained}, configs: []bootstrapv1.KubexmConfig{config("a"), serving}},
+		"unless it never had one":    {machines: []clusterv1.Machine{machine("a", joined), drained}, configs: []bootstrapv1.KubexmConfig{config("a"), config("b")}, leaving: []string{"host-b"}},
+		"then its member goes":       {machines: []clusterv1.Machine{machine("a", joined), drained}, configs: []bootstrapv1.KubexmConfig{config("a"), withdrawn}, leaving: []string{"host-b"}},
+		"then the host":              {machines: []clusterv1.Machine{machine("a", joined), drained}, configs: []bootstrapv1.KubexmConfig{config("a", "host-b"), withdrawn}, leaving: []string{"host-b"}, may: true},
 		"nobody stays to miss it":    {machines: []clusterv1.Machine{drained}, configs: []bootstrapv1.KubexmConfig{config("b")}, may: true},
 		"it never had a host":        {machines: []clusterv1.Machine{machine("a", joined), drained}, configs: []bootstrapv1.KubexmConfig{config("a"), {ObjectMeta: metav1.ObjectMeta{Name: "b"}}}, may: true},
 		"all of the cluster is gone": {machines: []clusterv1.Machine{machine("a", joined), drained}, configs: []bootstrapv1.KubexmConfig{config("a"), config("b")}, change: func(c *controlplanev1.KubexmControlPlane) { c.DeletionTimestamp = &born }, may: true},

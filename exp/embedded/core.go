@@ -57,8 +57,9 @@ func newScheme(add []func(*runtime.Scheme) error) (*runtime.Scheme, error) {
 }
 
 // addCore adds what the core manager (core/main.go of Cluster API) runs with its default feature gates, but the
-// reconcilers for kinds that are not installed. The feature gate RuntimeSDK is off: its client is not exported.
-func addCore(ctx context.Context, mgr ctrl.Manager) error {
+// reconcilers for kinds that are not installed. The feature gate RuntimeSDK is off: its client is not exported. after ends when the
+// manager has.
+func addCore(ctx, after context.Context, mgr ctrl.Manager) error {
 	if err := index.AddDefaultIndexes(ctx, mgr); err != nil {
 		return fmt.Errorf("indexes: %w", err)
 	}
@@ -67,7 +68,7 @@ func addCore(ctx context.Context, mgr ctrl.Manager) error {
 		return fmt.Errorf("client for Secrets: %w", err)
 	}
 	options := controller.Options{MaxConcurrentReconciles: concurrency}
-	clusters, err := clustercache.SetupWithManager(ctx, mgr, clustercache.Options{
+	cached, err := clustercache.SetupWithManager(ctx, mgr, clustercache.Options{
 		SecretClient: secrets,
 		Cache:        coresetup.ClusterCacheCacheOptions(),
 		Client:       coresetup.ClusterCacheClientOptions(coreName, clusterCacheQPS, clusterCacheBurst),
@@ -75,6 +76,7 @@ func addCore(ctx context.Context, mgr ctrl.Manager) error {
 	if err != nil {
 		return fmt.Errorf("cluster cache: %w", err)
 	}
+	clusters := lastingSources{ClusterCache: cached, life: after}
 
 	for _, reconciler := range []struct {
 		kind  string

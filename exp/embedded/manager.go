@@ -57,6 +57,7 @@ func startManager(ctx context.Context, o Options, c *rest.Config, scheme *runtim
 	// The manager ends its parts in an order of its own, reconcilers before the webhooks that they call, when life ends.
 	base := ctrl.LoggerInto(context.WithoutCancel(ctx), log)
 	life, cancel := context.WithCancel(base)
+	after, ended := context.WithCancel(base)
 	// A name of informers may be used once in a process; metrics alone show it.
 	informers := coreName + "-" + string(uuid.NewUUID())
 	mgr, err := ctrl.NewManager(c, ctrl.Options{
@@ -76,7 +77,7 @@ func startManager(ctx context.Context, o Options, c *rest.Config, scheme *runtim
 		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
 	})
 	if err == nil {
-		err = addCore(life, mgr)
+		err = addCore(life, after, mgr)
 	}
 	for i, setup := range o.Setup {
 		if err != nil {
@@ -94,12 +95,14 @@ func startManager(ctx context.Context, o Options, c *rest.Config, scheme *runtim
 	}
 	if err != nil {
 		cancel()
+		ended()
 		return nil, err
 	}
 
 	m := &manager{cancel: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(m.done)
+		defer ended()
 		if m.err = mgr.Start(life); m.err == nil && life.Err() == nil {
 			m.err = errors.New("it ended by itself")
 		}

@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	goruntime "runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -108,7 +109,8 @@ func start(t testing.TB, o embedded.Options) *embedded.Plane {
 func stop(t testing.TB, p *embedded.Plane) {
 	t.Helper()
 	if err := p.Stop(context.Background()); err != nil {
-		t.Error(err)
+		stacks := make([]byte, 1<<20)
+		t.Errorf("%v\n%s", err, stacks[:goruntime.Stack(stacks, true)]) // who has not ended
 	}
 }
 

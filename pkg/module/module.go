@@ -160,6 +160,11 @@ func NodeReady(in task.Inputs) plan.Module {
 
 func isBinary(in task.Inputs) bool { return in.Target.Cluster.Kubernetes.Type == spec.KubernetesKubexm }
 
+// Withdrawal ends the host's API server, whose etcd member is about to go.
+func Withdrawal(in task.Inputs) plan.Module {
+	return plan.Module{Name: "kubernetes", Tasks: []plan.Task{task.Withdraw(in)}}
+}
+
 // Certificates makes certificates with these names anew, as was asked for.
 func Certificates(in task.Inputs, names []string, asked time.Time, after ...string) plan.Module {
 	return plan.Module{Name: "certificates", Tasks: []plan.Task{task.RenewCertificates(in, names, asked, after...)}}

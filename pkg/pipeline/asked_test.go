@@ -102,7 +102,7 @@ func TestHooksOfEveryTask(t *testing.T) {
 		}
 	}
 	hooked, waited := map[string]bool{}, 0
-	kinds(t, func(target *spec.Target) { target.Cluster.Hooks = hooks }, func(kind string, p *plan.Plan) {
+	look := func(kind string, p *plan.Plan) {
 		roundTrip(t, p)
 		g := p.Graph()
 		byTask := map[string][]int{} // host/task → nodes in their order
@@ -134,7 +134,16 @@ func TestHooksOfEveryTask(t *testing.T) {
 				}
 			}
 		}
-	})
+	}
+	hook := func(target *spec.Target) { target.Cluster.Hooks = hooks }
+	kinds(t, hook, look)
+	for _, way := range ways {
+		p, err := pipeline.WithdrawAPIServer(node("cp1", "192.168.0.11", spec.RoleControlPlane, machine, by(way), hook).Target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		look("a host that leaves", p)
+	}
 	for _, h := range hooks {
 		if !hooked[h.Task] {
 			t.Errorf("no kind of cluster has the task %s", h.Task)
@@ -199,6 +208,11 @@ func TestTasksAreKnown(t *testing.T) {
 			}
 			look(p)
 		}
+		p, err := pipeline.WithdrawAPIServer(node("cp1", "192.168.0.11", spec.RoleControlPlane, machine, by(way)).Target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		look(p)
 	}
 	var have, want []string
 	for at, steps := range found {

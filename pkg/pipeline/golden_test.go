@@ -187,6 +187,27 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// by is a target's way to run Kubernetes.
+func by(way spec.KubernetesType) func(*spec.Target) {
+	return func(t *spec.Target) { t.Cluster.Kubernetes.Type = way }
+}
+
+func TestWithdrawAPIServer(t *testing.T) {
+	var text strings.Builder
+	for _, way := range ways {
+		target := node("cp1", "192.168.0.11", spec.RoleControlPlane, machine, by(way)).Target
+		p, err := pipeline.WithdrawAPIServer(target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Text(&text); err != nil {
+			t.Fatal(err)
+		}
+		roundTrip(t, p)
+	}
+	golden(t, "withdraw.golden", text.String())
+}
+
 // The targets of the goldens are ones that a user may have.
 func TestGoldenTargetsAreValid(t *testing.T) {
 	for _, change := range []func(*spec.Target){func(*spec.Target) {}, custom, dualStack, dualStackBinary} {

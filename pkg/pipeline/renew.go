@@ -77,7 +77,7 @@ func renewing(targets []spec.Target) []task.Inputs {
 	for _, role := range []spec.Role{spec.RoleEtcd, spec.RoleControlPlane, spec.RoleWorker} {
 		for _, t := range targets {
 			if t.Host.Role == role {
-				all = append(all, task.NewRenewal(t))
+				all = append(all, task.NewInstalled(t))
 			}
 		}
 	}

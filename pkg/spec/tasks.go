@@ -81,6 +81,7 @@ func Tasks() []Task {
 		{"user", OnHosts, []string{"system/files", "system/pre-commands"}},
 		{"user-after", OnHosts, []string{"system/post-commands"}},
 		{"verify", OnController, []string{"gate/version"}},
+		{"withdraw", OnHosts, []string{"kubeadm/withdraw", "kubernetes/withdraw"}},
 	}
 }
 

@@ -27,8 +27,8 @@ type Certificate struct {
 	Restarts string
 }
 
-// NewRenewal is what certificates are renewed from: that needs no artifacts, so no bundle either.
-func NewRenewal(t spec.Target) Inputs {
+// NewInstalled are the inputs for a host that has its artifacts: they need no bundle.
+func NewInstalled(t spec.Target) Inputs {
 	t.Default()
 	return Inputs{Target: t}
 }

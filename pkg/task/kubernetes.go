@@ -13,6 +13,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/gate"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/kubeadm"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/kubelet"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/kubernetes"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/node"
 )
 
@@ -86,6 +87,15 @@ func (in Inputs) kubeadmNode() kubeadm.Node {
 }
 
 func tag(ref string) string { return ref[strings.LastIndex(ref, ":")+1:] }
+
+// Withdraw ends the host's API server.
+func Withdraw(in Inputs) plan.Task {
+	end := kubeadm.Withdraw(in.kubeadmCluster(), in.kubeadmNode())
+	if in.isBinary() {
+		end = kubernetes.Withdraw()
+	}
+	return plan.Task{Name: "withdraw", Steps: []step.Step{end}}
+}
 
 // API is the gate that opens when the API server answers. In a plan with the first control plane host it comes after that.
 func API(in Inputs) plan.Task {

@@ -134,6 +134,13 @@ func (c *cluster) create() string {
 	return c.kubexm(c.CreateArgs()...)
 }
 
+// in is the cluster for a part of the test.
+func (c *cluster) in(t *testing.T) *cluster {
+	part := *c
+	part.t = t
+	return &part
+}
+
 // staysAsItIs wants nothing to be changed when the same is asked again.
 func (c *cluster) staysAsItIs() {
 	c.t.Helper()

@@ -43,13 +43,20 @@ func TestKinds(t *testing.T) {
 	} {
 		t.Run(kind.name, func(t *testing.T) {
 			c := start(t, "hak", kind.hosts, kind.spec)
-			c.create()
-			c.works()
-			c.renews()
-			c.renewsByItself()
-			c.works()
-			c.staysAsItIs()
-			c.givesBack()
+			for _, part := range []struct {
+				name string
+				do   func(*cluster)
+			}{
+				{"made", func(c *cluster) { c.create(); c.works() }},
+				{"renewed", (*cluster).renews},
+				{"renewed by itself", func(c *cluster) { c.renewsByItself(); c.works() }},
+				{"as it is", (*cluster).staysAsItIs},
+				{"given back", (*cluster).givesBack},
+			} {
+				if !t.Run(part.name, func(t *testing.T) { part.do(c.in(t)) }) {
+					t.FailNow() // what comes next would not tell anything
+				}
+			}
 		})
 	}
 }

@@ -153,6 +153,11 @@ type KubexmConfigStatus struct {
 	// +kubebuilder:validation:items:MaxLength=63
 	Left []string `json:"left,omitempty"`
 
+	// withdrawnTime is when the host's API server was ended because the host's etcd member is about to go, or when that was
+	// given up.
+	// +optional
+	WithdrawnTime metav1.Time `json:"withdrawnTime,omitempty,omitzero"`
+
 	// certificates are all on the host, whoever made them, by their files, each with its end, as they were when the host was last
 	// looked at. Of more than fit here, these are the first to end.
 	// +optional

@@ -213,6 +213,7 @@ func (in *KubexmConfigStatus) DeepCopyInto(out *KubexmConfigStatus) {
 		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}
+	in.WithdrawnTime.DeepCopyInto(&out.WithdrawnTime)
 	if in.Certificates != nil {
 		in, out := &in.Certificates, &out.Certificates
 		*out = make([]CertificateStatus, len(*in))

@@ -23,7 +23,7 @@ import (
 
 const sudoPassword = "Tr0ub4dor&3 'x\""
 
-// pool has two hosts: the one under test and one to jump over.
+// pool has three hosts: the one under test, one to jump over, and one more for an account of its own.
 var pool *hosts.Pool
 
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
@@ -34,7 +34,7 @@ func testMain(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "hosttest-ssh") // for OpenSSH, which wants files
 	if err == nil {
 		defer os.RemoveAll(dir)
-		pool, err = hosts.Start(ctx, hosts.Options{Name: fmt.Sprintf("hosttest-ssh-%d", os.Getpid()), Count: 2, SudoPassword: sudoPassword, Dir: dir})
+		pool, err = hosts.Start(ctx, hosts.Options{Name: fmt.Sprintf("hosttest-ssh-%d", os.Getpid()), Count: 3, SudoPassword: sudoPassword, Dir: dir})
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -49,8 +49,11 @@ func testMain(m *testing.M) int {
 }
 
 // config is how user reaches the first host of the pool.
-func config(user string) Config {
-	h := pool.Hosts[0]
+func config(user string) Config { return configOf(0, user) }
+
+// configOf is how user reaches the host of the pool.
+func configOf(i int, user string) Config {
+	h := pool.Hosts[i]
 	return Config{
 		Name: h.Name, Address: h.Address, Port: int32(h.Port), User: user,
 		Auth: Auth{Signers: []ssh.Signer{h.Signer}}, HostKey: HostKey{Pinned: []string{ssh.FingerprintSHA256(h.HostKey)}},
@@ -68,15 +71,16 @@ func connect(t *testing.T, c Config) *Host {
 }
 
 func TestConformance(t *testing.T) {
-	for _, account := range []struct {
+	for i, account := range []struct {
 		user, password string
 		cuts           bool
 	}{{hosts.Ops, "", true}, {hosts.Root, "", false}, {hosts.SudoPW, sudoPassword, false}} {
 		t.Run(account.user, func(t *testing.T) {
-			helper := connect(t, config(hosts.Root))
+			t.Parallel() // each has a host of its own
+			helper := connect(t, configOf(i, hosts.Root))
 			hosttest.Run(t, func(t *testing.T) hosttest.Fixture {
 				var cut atomic.Int64
-				c := config(account.user)
+				c := configOf(i, account.user)
 				c.SudoPassword = secret.New(account.password)
 				c.cut = func() int { return int(cut.Load()) }
 				const dir = "/srv/hosttest"

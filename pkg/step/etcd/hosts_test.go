@@ -214,6 +214,7 @@ func (m *machines) wantVoters(want int) {
 }
 
 func TestOnHosts(t *testing.T) {
+	t.Parallel()
 	m := newMachines(t, 3, etcd.Unit)
 	before, err := m.pool.Hosts[2].Snapshot(t.Context())
 	if err != nil {

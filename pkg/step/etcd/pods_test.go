@@ -64,6 +64,7 @@ func (m *machines) kubelet() []step.Step {
 }
 
 func TestPodsOnHosts(t *testing.T) {
+	t.Parallel()
 	m := newMachines(t, 2, etcd.Pod)
 	m.must(2)
 	m.wantVoters(2)

@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -53,6 +54,9 @@ type process struct {
 	settings               etcd.Settings
 }
 
+// addresses counts the members of all tests, which run beside each other.
+var addresses atomic.Int32
+
 // processes are n members that do not run yet, the first of which begins the cluster.
 func processes(t *testing.T, n int, tuning spec.Etcd) []*process {
 	t.Helper()
@@ -63,7 +67,7 @@ func processes(t *testing.T, n int, tuning spec.Etcd) []*process {
 	var all []*process
 	var members []spec.Member
 	for i := range n {
-		address := fmt.Sprintf("127.77.%d.%d", os.Getpid()%250, i+1)
+		address := fmt.Sprintf("127.77.%d.%d", os.Getpid()%250, addresses.Add(1))
 		members = append(members, spec.Member{Name: fmt.Sprintf("n%d", i+1), Address: address})
 	}
 	for i, m := range members {
@@ -292,6 +296,7 @@ func (p *process) without(names ...string) etcd.Settings {
 }
 
 func TestMembersComeAndGo(t *testing.T) {
+	t.Parallel()
 	all := processes(t, 4, spec.Etcd{})
 	n1, n2, n3, n4 := all[0], all[1], all[2], all[3]
 
@@ -378,6 +383,7 @@ func TestMembersComeAndGo(t *testing.T) {
 
 // Whoever cannot join is told who keeps them waiting.
 func TestJoinsWait(t *testing.T) {
+	t.Parallel()
 	all := processes(t, 3, spec.Etcd{})
 	n1, n2, n3 := all[0], all[1], all[2]
 	second := fmt.Sprintf("n2 (https://%s:2380)", n2.address)
@@ -398,6 +404,7 @@ func TestJoinsWait(t *testing.T) {
 }
 
 func TestRestarts(t *testing.T) {
+	t.Parallel()
 	all := processes(t, 3, spec.Etcd{})
 	for _, p := range all {
 		p.must(p.member(), "no voting member answers here")
@@ -446,6 +453,7 @@ func read(t *testing.T, name string) []byte {
 }
 
 func TestMaintenance(t *testing.T) {
+	t.Parallel()
 	all := processes(t, 2, spec.Etcd{QuotaBackendBytes: 16 << 20})
 	for _, p := range all {
 		p.must(p.member(), "no voting member answers here")

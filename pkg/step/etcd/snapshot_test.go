@@ -40,6 +40,7 @@ func (p *process) snapshots() []string {
 
 // TestSnapshot saves what etcd has, so that another etcd begins with it.
 func TestSnapshot(t *testing.T) {
+	t.Parallel()
 	all := processes(t, 2, spec.Etcd{})
 	first, second := all[0], all[1]
 	first.must(first.member(), "no voting member answers here")
@@ -97,6 +98,7 @@ func TestSnapshot(t *testing.T) {
 
 // TestSnapshotIsRefused by an etcd that others run: the upgrade goes on, and of their own etcd it does not.
 func TestSnapshotIsRefused(t *testing.T) {
+	t.Parallel()
 	p := processes(t, 1, spec.Etcd{})[0]
 	p.must(p.member(), "no voting member answers here")
 	p.ctl("user", "add", "root", "--no-password")
@@ -116,6 +118,7 @@ func TestSnapshotIsRefused(t *testing.T) {
 
 // TestSnapshotBefore another etcd is installed, and not before the first or the same.
 func TestSnapshotBefore(t *testing.T) {
+	t.Parallel()
 	p := processes(t, 1, spec.Etcd{})[0]
 	p.must(p.member(), "no voting member answers here")
 	here := func(digest string) step.Step {

@@ -8,6 +8,7 @@ import (
 	_ "embed"
 	"encoding/hex"
 	"maps"
+	"path"
 	"strings"
 	"time"
 
@@ -28,8 +29,18 @@ const (
 var (
 	//go:embed ready.sh
 	ready string
+	//go:embed manifests.sh
+	manifests string
+	//go:embed manifests-check.sh
+	manifestsCheck string
+	//go:embed manifests-made.sh
+	manifestsMade string
 	//go:embed static-pods.sh
 	staticPods string
+	//go:embed withdraw.sh
+	withdraw string
+	//go:embed withdraw-check.sh
+	withdrawCheck string
 	//go:embed kubelet.sh
 	kubeletConfig string
 )
@@ -37,42 +48,68 @@ var (
 // Kept are the files that kubeadm writes by itself, and would write anew for another version.
 func Kept(controlPlane, ownEtcd bool) []string {
 	kept := []string{kubeletDir + "/config.yaml", kubeletDir + "/kubeadm-flags.env", kubeletDir + "/instance-config.yaml"}
-	if controlPlane {
-		for _, component := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler"} {
-			kept = append(kept, dir+"/manifests/"+component+".yaml")
+	if !controlPlane {
+		return kept
+	}
+	for _, of := range []string{"manifests", "kubexm-manifests"} {
+		for _, component := range components(ownEtcd) {
+			kept = append(kept, path.Join(dir, of, component+".yaml"))
 		}
 	}
-	if controlPlane && ownEtcd {
-		kept = append(kept, dir+"/manifests/etcd.yaml")
-	}
 	return kept
+}
+
+// components are the static pods that kubeadm makes, in the order in which they are changed.
+func components(ownEtcd bool) []string {
+	users := []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler"}
+	if ownEtcd {
+		return append([]string{"etcd"}, users...)
+	}
+	return users
 }
 
 // KubeletReads are the files that the kubelet reads when it starts.
 func KubeletReads() []string { return Kept(false, false) }
 
-// StaticPods brings the control plane's static pods on this host to what c says: another version, or other settings. Etcd is
-// changed first, then the API server, then those who use it, each when what comes before is Ready, and on one host of the cluster
-// at a time where etcd is on its hosts. When one does not become Ready, those that were changed are put back.
+// StaticPods brings the control plane's static pods on this host to what c says: another version, or other settings, or what they
+// were before somebody changed a manifest. Etcd is changed first, then the API server, then those who use it, each when what comes
+// before is Ready, and on one host of the cluster at a time where etcd is on its hosts. When one does not become Ready, those that
+// were changed are put back.
 func StaticPods(c Cluster, n Node) step.Step {
 	config := podsConfig(c, n)
-	own := "external"
-	if len(c.EtcdEndpoints) == 0 {
-		own = "local"
-	}
 	argv := []string{
 		"/usr/bin/env", "name=" + n.Name, "host=" + inURL(n.Address), "port=" + itoa(c.Spec.ControlPlaneEndpoint.Port),
-		"config=" + config, "etcd=" + own, "dir=" + dir, "ssl=" + etcdSSL, "renewal=" + ready + staticPods,
+		"config=" + config, componentsOf(c), "dir=" + dir, "ssl=" + etcdSSL, "renewal=" + ready + manifests + staticPods,
 		"limit=" + seconds(renewLimit), "patience=" + seconds(patience), "logs=/var/log/pods", "/bin/sh", "-uc", certificatesAlone, "kubeadm",
+	}
+	check := []string{
+		"/usr/bin/env", componentsOf(c), "dir=" + dir, "digest=" + digest(config), "/bin/sh", "-uc", manifests + manifestsCheck, "kubeadm",
 	}
 	return step.New(step.Meta{
 		Name: "kubeadm/static-pods", Description: "bring the control plane's static pods up to date",
 		Timeout: step.Duration(renewLimit + time.Minute), Disrupts: restarts,
 	},
-		step.Command{Title: "change the static pods", Argv: argv, Done: rendered(podsFile, config)},
+		step.Command{Title: "change the static pods", Argv: argv, Done: step.Done{Check: check}},
 		step.File{Path: podsFile, Mode: 0o600, Content: step.Literal(config)},
 	)
 }
+
+// Withdraw ends the host's API server, which lets those go first that wait for answers.
+func Withdraw(c Cluster, n Node) step.Step {
+	argv := func(script string) []string {
+		return []string{
+			"/usr/bin/env", "name=" + n.Name, "host=" + inURL(n.Address), "port=" + itoa(c.Spec.ControlPlaneEndpoint.Port), "dir=" + dir,
+			"patience=" + seconds(withdrawLimit), "/bin/sh", "-uc", ready + script, "kubeadm",
+		}
+	}
+	return step.New(step.Meta{Name: "kubeadm/withdraw", Description: "end the API server, before its etcd goes"}, step.Command{
+		Title: "end kube-apiserver", Argv: argv(withdraw), Done: step.Done{Check: argv(withdrawCheck)},
+		Timeout: step.Duration(withdrawLimit + 20*time.Second),
+	})
+}
+
+// withdrawLimit is how long an API server may take to end: the kubelet kills it after half a minute.
+const withdrawLimit = time.Minute
 
 // KubeletConfig brings the kubelet's configuration and flags to what c and n say. The kubelet is restarted for it by the step
 // that runs it.
@@ -93,15 +130,30 @@ func KubeletConfig(c Cluster, n Node) step.Step {
 
 // rendered holds when file has this content: it is written last.
 func rendered(file, content string) step.Done {
-	sum := sha256.Sum256([]byte(content))
 	return step.Done{Check: []string{
 		"/bin/sh", "-c", `[ "$(sha256sum <"$1" | cut -c 1-64)" = "$2" ] || { echo "made of another $1"; exit 1; }`, "sh",
-		file, hex.EncodeToString(sum[:]),
+		file, digest(content),
 	}}
 }
 
-// made records that kubeadm has just made the host's static pods, or the kubelet's configuration, of this. From then on the file
-// is another step's.
+func digest(content string) string {
+	sum := sha256.Sum256([]byte(content))
+	return hex.EncodeToString(sum[:])
+}
+
+// componentsOf tells a script the static pods that there are.
+func componentsOf(c Cluster) string {
+	return "components=" + strings.Join(components(len(c.EtcdEndpoints) == 0), " ")
+}
+
+// madePods records that kubeadm has just made the host's static pods. From then on that is for StaticPods to say.
+func madePods(c Cluster, n Node) step.Step {
+	return step.Command{Title: "record what kubeadm has made", Argv: []string{
+		"/usr/bin/env", "config=" + podsConfig(c, n), componentsOf(c), "dir=" + dir, "/bin/sh", "-uc", ready + manifests + manifestsMade, "kubeadm",
+	}}
+}
+
+// made records that kubeadm has just made the kubelet's configuration of this. From then on the file is another step's.
 func made(file, content string) step.Step {
 	return step.Command{Title: "record what kubeadm has made", Argv: []string{
 		"/bin/sh", "-euc", `umask 077; printf %s "$2" >"$1.part"; mv "$1.part" "$1"`, "sh", file, content,

@@ -6,10 +6,14 @@ package kubeadm_test
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/graph"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/kubeadm"
 )
@@ -33,6 +37,47 @@ func (p *controlPlane) follow(env ...string) (log, failure string) {
 		p.t.Errorf("it left %v", left)
 	}
 	return strings.ReplaceAll(strings.TrimSpace(p.read("log")), "\n", ", "), failure
+}
+
+// make records what is there as just made by kubeadm of another version.
+func (p *controlPlane) make() {
+	p.t.Helper()
+	c, n := of(90)
+	c.Version = "v1.35.4"
+	var token graph.Output[string]
+	for _, part := range kubeadm.JoinControlPlane(c, n, token, token).(step.Sequence).Parts {
+		if record, ok := part.(step.Command); ok && record.Title == "record what kubeadm has made" {
+			if said, ok := p.run(p.t.Context(), record.Argv); !ok || said != "" {
+				p.t.Fatal(said)
+			}
+			return
+		}
+	}
+	p.t.Fatal("nothing records the static pods")
+}
+
+// followed writes the file that the step writes last.
+func (p *controlPlane) followed() {
+	p.t.Helper()
+	c, n := of(90)
+	file := kubeadm.StaticPods(c, n).(step.Sequence).Parts[1].(step.File)
+	p.write(filepath.Base(file.Path), file.Content[0].Literal)
+}
+
+// check is why the step runs, nothing if it does not.
+func (p *controlPlane) check() string {
+	p.t.Helper()
+	c, n := of(90)
+	said, ok := p.run(p.t.Context(), kubeadm.StaticPods(c, n).(step.Sequence).Parts[0].(step.Command).Done.Check)
+	if ok != (said == "") {
+		p.t.Errorf("the check says %q", said)
+	}
+	return said
+}
+
+// unmarked is a manifest without our marks.
+func unmarked(manifest string) string {
+	return regexp.MustCompile(`(?m)^(    kubexm\.io/.*|  annotations:)\n`).ReplaceAllString(manifest, "")
 }
 
 // newer is a manifest of another version of kubeadm.
@@ -115,6 +160,88 @@ func TestStaticPodsOfEtcd(t *testing.T) {
 	}
 }
 
+// What somebody has done to a manifest is found by the copy that is kept of it, and mended, with what etcd's alone says: who its
+// members were.
+func TestStaticPodsThatAreSpoiled(t *testing.T) {
+	for _, f := range []struct{ component, content string }{
+		{"kube-apiserver", "{\n"},
+		{"etcd", ""},
+		{"kube-scheduler", strings.Replace(manifest, "spec: {}", "spec: {new: false}", 1)},
+	} {
+		t.Run(f.component, func(t *testing.T) {
+			p := upgraded(t)
+			if why := p.check(); !strings.Contains(why, "made of another") {
+				t.Errorf("before anything is made: %q", why)
+			}
+			p.make()
+			if why := p.check(); !strings.Contains(why, "made of another") {
+				t.Errorf("made of another version: %q", why)
+			}
+			if _, failure := p.follow(); failure != "" {
+				t.Fatal(failure)
+			}
+			p.followed()
+			if why := p.check(); why != "" {
+				t.Fatalf("it was made, and is to be made again: %s", why)
+			}
+			file := "manifests/" + f.component + ".yaml"
+			before := p.read(file)
+			if f.content == "" {
+				if err := os.Remove(p.path(file)); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				p.write(file, f.content)
+			}
+			if why := p.check(); !strings.Contains(why, f.component+".yaml is not as kubeadm has made it") {
+				t.Errorf("it says %q", why)
+			}
+			does, failure := p.follow()
+			restart := "kubelet restarts " + f.component
+			if want := "lock, " + restart + ", " + restart + ", kubeadm uploads, unlock"; does != want || failure != "" {
+				t.Errorf("it does %q, and fails with %q", does, failure)
+			}
+			if diff := cmp.Diff(unmarked(before), unmarked(p.read(file))); diff != "" {
+				t.Errorf("%s is not as before: %s", file, diff)
+			}
+			if why := p.check(); why != "" {
+				t.Errorf("then it says %q", why)
+			}
+		})
+	}
+}
+
+// Renewed certificates leave a mark in a manifest, which is not for this step to mind.
+func TestStaticPodsWithRenewedCertificates(t *testing.T) {
+	p := upgraded(t)
+	if _, failure := p.follow(); failure != "" {
+		t.Fatal(failure)
+	}
+	p.followed()
+	for _, component := range []string{"kube-apiserver", "kube-scheduler"} {
+		file := "manifests/" + component + ".yaml"
+		p.write(file, strings.Replace(p.read(file), "    kubexm.io/", "    kubexm.io/certificates: \"0123\"\n    kubexm.io/", 1))
+	}
+	if why := p.check(); why != "" {
+		t.Errorf("it says %q", why)
+	}
+}
+
+// A run that was cut before the component was seen to run with its manifest is taken up: it is waited for, and put back.
+func TestStaticPodsThatWereCut(t *testing.T) {
+	p := upgraded(t)
+	before := p.read("manifests/kube-scheduler.yaml")
+	p.make()
+	p.write("manifests/kube-scheduler.yaml", p.read("renders/control+kube-scheduler.yaml"))
+	p.write("ill", "kube-scheduler")
+	if _, failure := p.follow(); !strings.Contains(failure, "kube-scheduler does not become Ready") {
+		t.Errorf("it fails with %q", failure)
+	}
+	if got := p.read("manifests/kube-scheduler.yaml"); got != before {
+		t.Errorf("it is\n%s", got)
+	}
+}
+
 // When one does not come up, it and those before it are what they were.
 func TestStaticPodsArePutBack(t *testing.T) {
 	p := upgraded(t)
@@ -125,6 +252,7 @@ func TestStaticPodsArePutBack(t *testing.T) {
 	p.write("ill", "kube-controller-manager")
 	const log = "logs/kube-system_kube-controller-manager-n1_0123/kube-controller-manager/0.log"
 	p.write(log, "2026-11-21T21:26:58.043330301Z stderr F Error: unknown flag: --new\n")
+	p.write(strings.Replace(log, "/0.log", "/1.log", 1), "") // it has just been started once more
 	if _, failure := p.follow(); !strings.Contains(failure, "kube-controller-manager does not become Ready with its new manifest, so the manifests were put back; "+
 		"the last that it said: Error: unknown flag: --new") {
 		t.Errorf("it fails with %q", failure)

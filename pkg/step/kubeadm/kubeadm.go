@@ -94,7 +94,7 @@ func Init(c Cluster, n Node, done graph.Output[string]) step.Step {
 			// What it prints stands in errors, so it must not print tokens.
 			Argv: []string{bin, "init", "--config", initFile, "--skip-token-print", "--skip-phases", "preflight,addon,show-join-command"},
 		},
-		made(podsFile, podsConfig(c, n)), made(kubeletFile, kubeletDocuments(c, n)),
+		madePods(c, n), made(kubeletFile, kubeletDocuments(c, n)),
 	).Until(through)
 }
 
@@ -113,7 +113,7 @@ func JoinControlPlane(c Cluster, n Node, token, done graph.Output[string], after
 		)},
 		step.Command{Title: "kubeadm join", Argv: []string{"/bin/sh", "-c", joinControlPlane, "sh", joinFile}},
 		step.Absent{Path: bootstrapConf},
-		made(podsFile, podsConfig(c, n)), made(kubeletFile, kubeletDocuments(c, n)),
+		madePods(c, n), made(kubeletFile, kubeletDocuments(c, n)),
 	).Until(through)
 }
 

@@ -3,8 +3,8 @@
 
 # Makes the manifests of kubeadm's static pods what kubeadm makes of $config: etcd's, then the API server's, then those of who uses
 # it, each when what comes before runs with its own. When one does not, all that were changed are put back. It may be cut at any
-# line and run again. It comes after the text of ready.sh. Its environment says, besides:
-#   config etcd     kubeadm's configuration, and whether kubeadm runs etcd here (local)
+# line and run again. It comes after the texts of ready.sh and manifests.sh. Its environment says, besides:
+#   config          kubeadm's configuration
 #   patience logs   seconds that a component may take to become Ready, and where the kubelet has Pods' logs
 
 new=$dir/.kubexm-static-pods
@@ -16,12 +16,9 @@ render() {
 		fail "kubeadm cannot make the manifests ($*): $(printf '%s\n' "$error" | tail -n 1)"
 }
 
-# The manifest as it counts: without our marks. (The line "annotations:" may have come with one.)
-plain() { grep -v -e '^    kubexm.io/' -e '^  annotations:$' "$1"; }
-
-# Whether the component's manifest is to change.
+# Whether the component's manifest is to change, or has changed in a run that was cut before the component was seen to run with it.
 differs() {
-	[ -e "$new/$1.yaml" ] || return 1
+	[ ! -e "$copies/$1.yaml" ] || is_kept "$1" || return 0
 	plain "$new/$1.yaml" >"$new/want"
 	plain "$dir/manifests/$1.yaml" >"$new/have" 2>/dev/null
 	! cmp -s "$new/want" "$new/have"
@@ -30,8 +27,11 @@ differs() {
 # Which other members etcd's manifest names is of the time at which the host joined. It stays: without it, a member that has lost
 # its data would begin a cluster of its own.
 keep_members() {
-	[ -e "$dir/manifests/etcd.yaml" ] || return 0
-	members=$(grep -e '^ *- --initial-cluster=' -e '^ *- --initial-cluster-state=' "$dir/manifests/etcd.yaml") || return 0
+	members=
+	for from in "$copies/etcd.yaml" "$dir/manifests/etcd.yaml"; do
+		members=$(grep -e '^ *- --initial-cluster=' -e '^ *- --initial-cluster-state=' "$from" 2>/dev/null) && break
+	done
+	[ -n "$members" ] || return 0
 	printf '%s\n' "$members" >"$new/members"
 	awk -v members="$new/members" '
 		/^ *- --initial-cluster-state=/ { next }
@@ -50,7 +50,9 @@ place() {
 		$0 == after && !written { print line; written = 1 }
 		END { exit !written }' "$new/$1.yaml" >"$new/$1.marked" || fail "kubeadm's manifest of $1 is not as it always was"
 	chmod 0600 "$new/$1.marked"
-	[ ! -e "$manifest" ] || [ -e "$new/old/$1.yaml" ] || cp -p "$manifest" "$new/old/$1.yaml" || fail "$new cannot be written"
+	before=$copies/$1.yaml
+	[ -e "$before" ] || before=$manifest
+	[ ! -e "$before" ] || [ -e "$new/old/$1.yaml" ] || cp -p "$before" "$new/old/$1.yaml" || fail "$new cannot be written"
 	changed="$1 $changed"
 	mv "$new/$1.marked" "$manifest" || fail "$manifest cannot be written"
 }
@@ -73,6 +75,14 @@ newest_log() {
 	[ -z "$last" ] || echo "$logged$1/$last"
 }
 
+# The last that the component said: where it has just been started once more, the time before.
+last_words() {
+	log=$(newest_log "$1") of=${log%/*}
+	[ -n "$log" ] || return 0
+	ls "$of" | grep '^[0-9]*\.log$' | sort -n | tail -n 2 | while read -r each; do cat "$of/$each"; done |
+		tail -n 3 | cut -d ' ' -f 4- | cut -c 1-300
+}
+
 # Whether the component runs with its mark ($2), or is seen not to: it has ended three times.
 settled() {
 	! is_ready "$1" "$2" || return 0
@@ -86,10 +96,15 @@ rm -rf "$new"
 trap 'rm -rf "$new"' EXIT
 mkdir -m 0700 "$new" "$new/old" || fail "$new cannot be made"
 render control-plane all
-[ "$etcd" != local ] || { render etcd local; keep_members; }
-for components in etcd kube-apiserver 'kube-controller-manager kube-scheduler'; do
+case $components in *etcd*)
+	render etcd local
+	keep_members
+	;;
+esac
+for at_once in etcd kube-apiserver 'kube-controller-manager kube-scheduler'; do
 	placed=
-	for component in $components; do
+	for component in $at_once; do
+		case " $components " in *" $component "*) ;; *) continue ;; esac
 		if differs "$component"; then
 			place "$component"
 			placed="$placed $component:$mark"
@@ -99,12 +114,12 @@ for components in etcd kube-apiserver 'kube-controller-manager kube-scheduler'; 
 		mark=${component#*:} component=${component%:*}
 		await "$patience" settled "$component" "$mark"
 		is_ready "$component" "$mark" && continue
-		said= log=$(newest_log "$component")
-		[ -z "$log" ] || said=$(tail -n 3 "$log" | cut -d ' ' -f 4- | cut -c 1-300)
+		said=$(last_words "$component")
 		put_back
 		fail "$component does not become Ready with its new manifest, so the manifests were put back; the last that it said: ${said:-nothing}"
 	done
 done
+keep
 
 # What is in the cluster is for those who join, and for people.
 if [ -e "$dir/admin.conf" ]; then

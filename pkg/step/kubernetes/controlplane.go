@@ -42,6 +42,16 @@ func APIServer(c Cluster, n Node) step.Step {
 	}, service(apiServerUnit(c, n), watches...)...)
 }
 
+// Withdraw ends the host's API server, which lets those go first that wait for answers. A reset does not begin it again.
+func Withdraw() step.Step {
+	return step.New(step.Meta{Name: "kubernetes/withdraw", Description: "end the API server, before its etcd goes"}, step.Command{
+		Title: "stop kube-apiserver", Argv: []string{"systemctl", "stop", apiServer + ".service"}, Timeout: step.Duration(2 * time.Minute),
+		Done: step.Done{Check: []string{
+			"/bin/sh", "-c", `case $(systemctl is-active "$1") in inactive | failed | unknown) ;; *) echo "$1 runs"; exit 1 ;; esac`, "sh", apiServer + ".service",
+		}},
+	})
+}
+
 // controlPlaneUnits are the units of a control plane host, those first that others need.
 func controlPlaneUnits(c Cluster, n Node) []unit {
 	return []unit{apiServerUnit(c, n), controllerManagerUnit(c), schedulerUnit(c)}

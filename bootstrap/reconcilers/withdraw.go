@@ -1,0 +1,121 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/hostrun"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pipeline"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+)
+
+const (
+	// withdrawing is what the job is called.
+	withdrawing = "Withdraw"
+	// withdrawLimit is for how long it is tried: a host that does not answer must not keep the others waiting for its etcd member to go.
+	withdrawLimit = 2 * time.Minute
+)
+
+// withdraws ends the API server of a host whose etcd member is about to be removed, once. Without its etcd, it would let everybody wait
+// who has a connection to it, load balancers' old processes among them.
+func (r *Config) withdraws(ctx context.Context, s *scope) error {
+	if s.job != nil || !s.withdrawalIsDue() {
+		return nil
+	}
+	if was := r.recall(s.config.UID).withdrawn; !was.IsZero() {
+		s.config.Status.WithdrawnTime = was // what was read is older than what was written
+		return nil
+	}
+	if err := r.locate(ctx, s); err != nil {
+		return err
+	}
+	if _, skip := s.machine.Annotations[bootstrapv1.SkipHostResetAnnotation]; skip || s.host == nil {
+		r.withdrew(s) // nobody is to touch the host: its member goes all the same
+		return nil
+	}
+	target, err := targetOf(s)
+	if err != nil {
+		r.withdrew(s)
+		r.notEnded(s, err)
+		return nil
+	}
+	options := r.optionsFor(s)
+	r.Runner.Start(s.key, hostrun.Job[outcome]{What: withdrawing, Urgent: true, Lost: lost(""), Do: func(ctx context.Context, tell event.Reader) outcome {
+		options.Reader = event.Readers(options.Reader, tell)
+		return withdraw(ctx, withdrawLimit, options, target)
+	}})
+	ctrl.LoggerFrom(ctx).Info("Ending a host's API server, whose etcd member is about to go", "host", s.host.Name, "address", s.host.Address)
+	return nil
+}
+
+func withdraw(ctx context.Context, limit time.Duration, options engine.Options, target spec.Target) (out outcome) {
+	within, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	p, err := pipeline.WithdrawAPIServer(target)
+	if err != nil {
+		return outcome{err: fmt.Errorf("plan: %w", err), planFailed: true}
+	}
+	out.report, out.err = engine.New(options).Run(within, p)
+	if out.err != nil && within.Err() != nil && ctx.Err() == nil {
+		// A failure, and no interruption that is tried again.
+		out.err = fmt.Errorf("host %s: its API server had not ended after %s", target.Host.Name, limit)
+	}
+	return out
+}
+
+// withdrawalIsDue reports whether the host's API server has an etcd of its own, and others stay whose etcd has nothing to do with it.
+func (s *scope) withdrawalIsDue() bool {
+	if s.role() != spec.RoleControlPlane || s.config.Status.KubernetesVersion == "" || !s.config.Status.WithdrawnTime.IsZero() {
+		return false
+	}
+	if s.controlPlane == nil || !s.controlPlane.DeletionTimestamp.IsZero() {
+		return false
+	}
+	shared := SharedOf(s.cluster, s.controlPlane)
+	return shared.Etcd.IsStacked() && slices.ContainsFunc(s.controlPlane.Status.Members, func(m spec.Member) bool {
+		return m.Role == spec.RoleControlPlane && m.Name != s.config.Status.Host.Name
+	})
+}
+
+// withdrawn takes in what came of it. If it has failed, the member goes all the same: the host may be away for good.
+func (r *Config) withdrawn(s *scope) ctrl.Result {
+	if s.job.Running() {
+		return ctrl.Result{RequeueAfter: askAgain}
+	}
+	s.ended = true
+	err := s.job.Result.err
+	if interrupted(err) {
+		return ctrl.Result{RequeueAfter: time.Millisecond}
+	}
+	r.withdrew(s)
+	if err != nil {
+		r.notEnded(s, err)
+		return ctrl.Result{}
+	}
+	r.Events.Eventf(s.config, s.machine, corev1.EventTypeNormal, "APIServerEnded", withdrawing, "its etcd member is about to be removed")
+	return ctrl.Result{}
+}
+
+func (r *Config) withdrew(s *scope) {
+	m := r.recall(s.config.UID)
+	m.withdrawn = metav1.Now()
+	r.remember(s.config.UID, m)
+	s.config.Status.WithdrawnTime = m.withdrawn
+}
+
+func (r *Config) notEnded(s *scope, err error) {
+	r.Events.Eventf(s.config, s.machine, corev1.EventTypeWarning, "APIServerNotEnded", withdrawing,
+		"the host's API server may keep connections until the host is reset, and let requests on them wait: %s", short(textOf(err)))
+}
