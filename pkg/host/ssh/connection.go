@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -30,6 +31,7 @@ type connection struct {
 	client   *ssh.Client
 	through  *connection
 	channels *semaphore.Weighted
+	gone     atomic.Int64  // channels that ended
 	ended    chan struct{} // closed when the connection is
 	alive    sync.WaitGroup
 	// silent says that the peer was given up for its silence; latency is the shortest time that a channel took to open, which
@@ -139,24 +141,37 @@ func (c *connection) Latency() time.Duration {
 	return c.latency
 }
 
+// opened is a session's channel, or why there is none.
+type opened struct {
+	channel  ssh.Channel
+	requests <-chan *ssh.Request
+	err      error
+}
+
+// open asks for a session. sshd counts one that ended until it comes to clean up, which it has not when the end and the next
+// question reach it together, and which it has before it sends an answer. So a refusal is believed when no session of ours
+// ended since the question before.
+func (c *connection) open() opened {
+	for before := int64(-1); ; {
+		gone, asked := c.gone.Load(), time.Now()
+		channel, requests, err := c.client.OpenChannel("session", nil)
+		c.answered(time.Since(asked))
+		var refused *ssh.OpenChannelError
+		if !errors.As(err, &refused) || gone == before {
+			return opened{channel, requests, err}
+		}
+		before = gone
+	}
+}
+
 // Start implements posix.Transport. It does not wait for the host to take the command: a refusal shows as the end of the
 // process, and a round trip is saved.
 func (c *connection) Start(ctx context.Context, command string) (posix.Process, error) {
 	if err := c.channels.Acquire(ctx, 1); err != nil {
 		return nil, err
 	}
-	type opened struct {
-		channel  ssh.Channel
-		requests <-chan *ssh.Request
-		err      error
-	}
 	result := make(chan opened, 1)
-	go func() {
-		asked := time.Now()
-		channel, requests, err := c.client.OpenChannel("session", nil)
-		c.answered(time.Since(asked))
-		result <- opened{channel, requests, err}
-	}()
+	go func() { result <- c.open() }()
 	var o opened
 	select {
 	case o = <-result:
@@ -221,6 +236,7 @@ func (p *process) pump(r io.Reader) *io.PipeReader {
 func (p *process) watch(requests <-chan *ssh.Request) {
 	defer close(p.ended)
 	defer p.connection.channels.Release(1)
+	defer p.connection.gone.Add(1) // before another takes its place
 	for r := range requests {
 		switch r.Type {
 		case "exit-status":
