@@ -82,6 +82,8 @@ type remedy struct {
 	converge, reboot metav1.Time
 	// handsOn is whether its MachineSet is told now that it replaces the Machine.
 	handsOn bool
+	// givesUp is whether its host is given up now, which could not be reset.
+	givesUp bool
 	// tells is whether the Machine says what is done with it.
 	tells bool
 	// after is when to decide again if nothing changes until then, 0 if only a change counts.
@@ -91,8 +93,8 @@ type remedy struct {
 	reason, message string
 }
 
-// leaves is that nothing is done.
-func leaves(reason, message string) remedy {
+// nothing is that nothing is done.
+func nothing(reason, message string) remedy {
 	return remedy{status: metav1.ConditionFalse, reason: reason, message: message}
 }
 
@@ -101,20 +103,20 @@ func (p *patient) decide(now time.Time) remedy {
 	m := p.machine
 	switch {
 	case m == nil:
-		return leaves(bootstrapv1.MachineNotFoundReason,
+		return nothing(bootstrapv1.MachineNotFoundReason,
 			"no Machine owns this, or it is gone: MachineHealthChecks make KubexmRemediations, for Machines that they find unhealthy")
 	case util.IsControlPlaneMachine(m):
-		return leaves(bootstrapv1.ControlPlaneMachineReason,
+		return nothing(bootstrapv1.ControlPlaneMachineReason,
 			"a KubexmControlPlane mends its Machines itself, one after the other and only where etcd keeps its quorum, and is not "+
 				"asked to by this: take spec.remediation.templateRef off the MachineHealthCheck that selects them, and delete this")
 	case !m.DeletionTimestamp.IsZero():
-		return remedy{status: metav1.ConditionTrue, reason: bootstrapv1.MachineDeletingReason, message: "the Machine is being deleted"}
+		return p.leaves(now)
 	case annotations.HasPaused(m):
-		return leaves(bootstrapv1.RemediationSkippedReason, "the Machine has the annotation "+clusterv1.PausedAnnotation)
+		return nothing(bootstrapv1.RemediationSkippedReason, "the Machine has the annotation "+clusterv1.PausedAnnotation)
 	case annotations.HasSkipRemediation(m):
-		return leaves(bootstrapv1.RemediationSkippedReason, "the Machine has the annotation "+clusterv1.MachineSkipRemediationAnnotation)
+		return nothing(bootstrapv1.RemediationSkippedReason, "the Machine has the annotation "+clusterv1.MachineSkipRemediationAnnotation)
 	case !conditions.IsFalse(m, clusterv1.MachineHealthCheckSucceededCondition):
-		return leaves(bootstrapv1.WaitingForHealthCheckReason,
+		return nothing(bootstrapv1.WaitingForHealthCheckReason,
 			"the Machine does not say that it is unhealthy: its HealthCheckSucceeded is not False. If that stays "+
 				"so and it is, delete this: its MachineHealthCheck makes another, and says so then")
 	}
@@ -124,6 +126,32 @@ func (p *patient) decide(now time.Time) remedy {
 	converge, reboot := p.rungs()
 	d := p.climb(now, converge, reboot)
 	d.converge, d.reboot = converge.asked, reboot.asked
+	return d
+}
+
+// leaves is what becomes of a Machine that is being deleted. Its host has its time from when nothing but the reset is waited for.
+func (p *patient) leaves(now time.Time) remedy {
+	d := remedy{status: metav1.ConditionTrue, reason: bootstrapv1.MachineDeletingReason, message: "the Machine is being deleted"}
+	m, timeout := p.machine, p.remediation.Spec.HostResetTimeout()
+	if _, skips := m.Annotations[bootstrapv1.SkipHostResetAnnotation]; skips {
+		d.message += ", and its host given up"
+		return d
+	}
+	if timeout == 0 || !awaitsHook(m) || !conditions.IsFalse(m, clusterv1.MachineHealthCheckSucceededCondition) {
+		return d
+	}
+	since := m.DeletionTimestamp
+	if told := m.Status.Deletion; told != nil && !told.WaitForPreTerminateHookStartTime.IsZero() {
+		since = &told.WaitForPreTerminateHookStartTime
+	}
+	until := since.Add(timeout)
+	if d.after = until.Sub(now); d.after > 0 {
+		d.message += fmt.Sprintf(", and its host given up at %s if it is not reset by then (spec.hostResetTimeoutSeconds)",
+			until.UTC().Format(time.RFC3339))
+		return d
+	}
+	d.after, d.givesUp = 0, true
+	d.message += fmt.Sprintf(", and its host given up, which was not reset in %s (spec.hostResetTimeoutSeconds)", timeout)
 	return d
 }
 
@@ -183,7 +211,7 @@ func (p *patient) replace(why string) remedy {
 	m := p.machine
 	owner, machineSet := metav1.GetControllerOf(m), clusterv1.GroupVersion.WithKind("MachineSet").GroupKind()
 	if owner == nil || schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind() != machineSet {
-		d := leaves(bootstrapv1.NobodyReplacesReason,
+		d := nothing(bootstrapv1.NobodyReplacesReason,
 			"no MachineSet owns the Machine, so nobody replaces it: mend its host, or delete it and make another ("+why+")")
 		d.tells = true
 		return d

@@ -20,9 +20,10 @@ import (
 
 // TestLadder plays what becomes of an unhealthy worker, in a small language:
 //
-//	new [converge=] [reboot=] [min-healthy=]  a worker that was found unhealthy, and its KubexmRemediation, with these seconds
+//	new [converge=] [reboot=] [min-healthy=] [reset=]  a worker that was found unhealthy, and its KubexmRemediation, with these seconds
 //	set <what>=<to> …   what is so: config=(another kind, or none) node=none reachable=no owner=(kind, or none) labels=control-plane
-//	                    annotation=(one of Cluster API's) healthy=(True or Unknown) deleting=yes says=(reason) machine=none
+//	                    annotation=(one of Cluster API's) healthy=(True or Unknown) deleting=(drains or waits, for its host's
+//	                    reset) says=(reason) machine=none
 //	ask <converge|reboot> somebody does, by hand
 //	later <duration>    time passes
 //	healthy             the Machine is, and the KubexmRemediation goes
@@ -85,6 +86,8 @@ func (w *ward) admit(t *testing.T, d *datadriven.TestData) {
 			w.spec.RebootTimeoutSeconds = ptr.To(n)
 		case "min-healthy":
 			w.spec.MinHealthyPeriodSeconds = ptr.To(n)
+		case "reset":
+			w.spec.HostResetTimeoutSeconds = ptr.To(n)
 		default:
 			d.Fatalf(t, "unknown %s", arg.Key)
 		}
@@ -140,7 +143,15 @@ func (w *ward) set(t *testing.T, d *datadriven.TestData) {
 		case "healthy":
 			w.check(metav1.ConditionStatus(value))
 		case "deleting":
-			m.DeletionTimestamp = &metav1.Time{Time: w.now}
+			if m.DeletionTimestamp == nil {
+				m.DeletionTimestamp = &metav1.Time{Time: w.now}
+			}
+			reason := clusterv1.MachineDeletingDrainingNodeReason
+			if value == "waits" {
+				reason = clusterv1.MachineDeletingWaitingForPreTerminateHookReason
+				m.Status.Deletion = &clusterv1.MachineDeletionStatus{WaitForPreTerminateHookStartTime: metav1.NewTime(w.now)}
+			}
+			conditions.Set(m, metav1.Condition{Type: clusterv1.MachineDeletingCondition, Status: metav1.ConditionTrue, Reason: reason})
 		case "says":
 			conditions.Set(m, metav1.Condition{
 				Type: clusterv1.MachineOwnerRemediatedCondition, Status: metav1.ConditionFalse, Reason: value,
@@ -168,6 +179,10 @@ func (w *ward) mend(killed bool) string {
 	}
 	if status := &w.of.remediation.Status; !d.converge.IsZero() || !d.reboot.IsZero() {
 		status.LastConvergeTime, status.LastRebootTime = d.converge, d.reboot
+	}
+	if d.givesUp {
+		said.WriteString("gives the host up\n")
+		w.of.machine.Annotations = map[string]string{bootstrapv1.SkipHostResetAnnotation: ""}
 	}
 	if d.handsOn {
 		said.WriteString("tells the MachineSet\n")

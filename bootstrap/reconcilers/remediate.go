@@ -133,6 +133,11 @@ func (r *Remediation) mends(ctx context.Context, p *patient) (ctrl.Result, error
 			return ctrl.Result{}, err
 		}
 	}
+	if d.givesUp {
+		if err := r.giveUp(ctx, p); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
 	status := &p.remediation.Status
 	if !d.converge.IsZero() {
 		status.LastConvergeTime = d.converge
@@ -162,6 +167,22 @@ func (r *Remediation) ask(ctx context.Context, p *patient, to *rung) error {
 	why := conditions.GetMessage(p.machine, clusterv1.MachineHealthCheckSucceededCondition)
 	r.Events.Eventf(p.remediation, p.machine, corev1.EventTypeWarning, to.reason, remediating, "%s",
 		short(fmt.Sprintf("the Machine %s is unhealthy: %s: %s", p.machine.Name, to.doing, why)))
+	return nil
+}
+
+// giveUp lets a Machine go whose host cannot be reset in time: it may be broken or gone.
+func (r *Remediation) giveUp(ctx context.Context, p *patient) error {
+	before := p.machine.DeepCopy()
+	metav1.SetMetaDataAnnotation(&p.machine.ObjectMeta, bootstrapv1.SkipHostResetAnnotation, "")
+	if err := r.Client.Patch(ctx, p.machine, client.MergeFrom(before)); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("annotate the Machine %s: %w", klog.KObj(p.machine), err)
+	}
+	ctrl.LoggerFrom(ctx).Info("Gave up to reset the host of an unhealthy Machine", "Machine", p.machine.Name)
+	r.Events.Eventf(p.remediation, p.machine, corev1.EventTypeWarning, "HostGivenUp", remediating,
+		"gave up to reset the host of the unhealthy Machine %s (spec.hostResetTimeoutSeconds)", p.machine.Name)
 	return nil
 }
 

@@ -82,8 +82,8 @@ func (c *cluster) suffer(f fault) {
 			kept++
 		}
 	}
-	want := replicas
-	if slices.Contains(f.by, replaces) {
+	want := c.size.hosts()
+	if slices.Contains(f.by, replaces) || slices.Contains(f.by, leaves) {
 		want--
 	}
 	if kept != want {
@@ -109,10 +109,10 @@ func (c *cluster) await(within time.Duration, wrong func(context.Context) error)
 	}
 }
 
-// unhealthy is what is wrong with the control plane, nil if it is healthy.
+// unhealthy is what is wrong with the cluster, nil if it is healthy.
 func (c *cluster) unhealthy() error {
 	controlPlane := &controlplanev1.KubexmControlPlane{}
-	c.get(name, controlPlane)
+	c.get(clusterName, controlPlane)
 	for _, kind := range []string{
 		controlplanev1.AvailableCondition, controlplanev1.ControlPlaneComponentsHealthyCondition, controlplanev1.EtcdClusterHealthyCondition,
 		controlplanev1.MachinesReadyCondition,
@@ -123,7 +123,7 @@ func (c *cluster) unhealthy() error {
 	}
 	all := &clusterv1.MachineList{}
 	must(c.t, c.api.List(c.t.Context(), all, client.InNamespace(namespace)))
-	if len(all.Items) != replicas {
+	if len(all.Items) != c.size.hosts() {
 		return fmt.Errorf("there are %d Machines", len(all.Items))
 	}
 	for i := range all.Items {

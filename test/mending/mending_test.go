@@ -29,8 +29,10 @@ type fault struct {
 }
 
 const (
-	converges, reboots, replaces = "HostConverges", "HostReboots", "MachineRemediated"
-	drifts                       = "Drifted"
+	converges, reboots = "HostConverges", "HostReboots"
+	// A KubexmControlPlane replaces a Machine, and a KubexmRemediation leaves one to its MachineSet, which does.
+	replaces, leaves = "MachineRemediated", "MachineToBeReplaced"
+	drifts           = "Drifted"
 )
 
 // How often hosts are looked at: so rarely that a MachineHealthCheck is first, or so often that it has nothing to find.
@@ -44,23 +46,49 @@ func binary() spec.Cluster {
 	}
 }
 
+// three is a control plane of three hosts.
+var three = size{controlPlanes: 3}
+
 func TestUnhealthy(t *testing.T) {
-	c := start(t, "mu", binary(), rarely)
+	c := start(t, "mu", binary(), three, rarely)
 	c.suffers(
-		fault{
-			name: "the kubelet is stopped for good", host: 1, script: "systemctl disable --now kubelet",
-			by: []string{converges}, never: []string{reboots, replaces}, mended: "systemctl is-enabled kubelet && systemctl is-active kubelet",
-		},
-		fault{
-			name: "something is mounted over the kubelet", host: 2, script: "systemctl stop kubelet && mount --bind /dev/null /usr/local/bin/kubelet",
-			by: []string{converges, reboots, "HostLogsKept", "HostRebooted"}, never: []string{replaces}, mended: "systemctl is-active kubelet && test -s /usr/local/bin/kubelet",
-		},
+		kubeletStopped(1, replaces),
+		kubeletHidden(2, replaces),
 	)
 	c.wantLogs(c.pool.Hosts[2].Name)
 }
 
+// kubeletStopped is mended by converging, and kubeletHidden by a reboot; replaces is what must not be needed.
+func kubeletStopped(host int, replaces string) fault {
+	return fault{
+		name: "the kubelet is stopped for good", host: host, script: "systemctl disable --now kubelet",
+		by: []string{converges}, never: []string{reboots, replaces}, mended: "systemctl is-enabled kubelet && systemctl is-active kubelet",
+	}
+}
+
+func kubeletHidden(host int, replaces string) fault {
+	return fault{
+		name: "something is mounted over the kubelet", host: host,
+		script: "systemctl stop kubelet && mount --bind /dev/null /usr/local/bin/kubelet",
+		by:     []string{converges, reboots, "HostLogsKept", "HostRebooted"}, never: []string{replaces},
+		mended: "systemctl is-active kubelet && test -s /usr/local/bin/kubelet",
+	}
+}
+
+// TestWorkers: a worker's Machine is left to its MachineSet only when nothing else helps.
+func TestWorkers(t *testing.T) {
+	c := start(t, "mw", binary(), size{controlPlanes: 1, workers: 2}, rarely)
+	c.suffers(
+		kubeletStopped(1, leaves),
+		kubeletHidden(2, leaves),
+		fault{name: "a worker's host is switched off", host: 1, by: []string{converges, leaves, "HostGivenUp"}, never: []string{reboots}},
+	)
+	c.wantLogs(c.pool.Hosts[2].Name)
+	c.wantQuarantined(c.pool.Hosts[1].Name)
+}
+
 func TestUnits(t *testing.T) {
-	c := start(t, "mb", binary(), often)
+	c := start(t, "mb", binary(), three, often)
 	c.suffers(
 		fault{
 			name: "a unit is spoiled", host: 0,
@@ -85,7 +113,7 @@ func TestStaticPods(t *testing.T) {
 	c := start(t, "mk", spec.Cluster{
 		Kubernetes: spec.Kubernetes{Type: spec.KubernetesKubeadm}, Etcd: spec.Etcd{Type: spec.EtcdKubeadm},
 		ControlPlaneEndpoint: spec.ControlPlaneEndpoint{Internal: spec.LoadBalancerHAProxy},
-	}, often)
+	}, three, often)
 	const manifests = "/etc/kubernetes/manifests/"
 	c.suffers(
 		fault{

@@ -29,10 +29,20 @@ type KubexmRemediationSpec struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	MinHealthyPeriodSeconds *int32 `json:"minHealthyPeriodSeconds,omitempty"`
+
+	// hostResetTimeoutSeconds is how long it is tried to reset the host of the Machine when that is deleted. After that the host is
+	// given up as it is, and a KubexmHost goes into quarantine. If unset, 600; if 0, it is tried for ever.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	HostResetTimeoutSeconds *int32 `json:"hostResetTimeoutSeconds,omitempty"`
 }
 
-// defaultMinHealthy is after what time an unhealthy Machine has something else, where nothing is said.
-const defaultMinHealthy = time.Hour
+const (
+	// defaultMinHealthy is after what time an unhealthy Machine has something else, where nothing is said.
+	defaultMinHealthy = time.Hour
+	// defaultResetTimeout is how long it is tried to reset its host, where nothing is said.
+	defaultResetTimeout = 10 * time.Minute
+)
 
 // ConvergeTimeout is convergeTimeoutSeconds, or what it is if unset.
 func (s *KubexmRemediationSpec) ConvergeTimeout() time.Duration {
@@ -47,6 +57,11 @@ func (s *KubexmRemediationSpec) RebootTimeout() time.Duration {
 // MinHealthyPeriod is minHealthyPeriodSeconds, or what it is if unset.
 func (s *KubexmRemediationSpec) MinHealthyPeriod() time.Duration {
 	return seconds(s.MinHealthyPeriodSeconds, defaultMinHealthy)
+}
+
+// HostResetTimeout is hostResetTimeoutSeconds, or what it is if unset.
+func (s *KubexmRemediationSpec) HostResetTimeout() time.Duration {
+	return seconds(s.HostResetTimeoutSeconds, defaultResetTimeout)
 }
 
 func seconds(n *int32, otherwise time.Duration) time.Duration {
