@@ -69,8 +69,8 @@ func withdraw(ctx context.Context, limit time.Duration, options engine.Options, 
 	}
 	out.report, out.err = engine.New(options).Run(within, p)
 	if out.err != nil && within.Err() != nil && ctx.Err() == nil {
-		// A failure, and no interruption that is tried again.
-		out.err = fmt.Errorf("host %s: its API server had not ended after %s", target.Host.Name, limit)
+		// Its text alone makes it a failure, and no interruption that is tried again.
+		out.err = fmt.Errorf("host %s: its API server had not ended after %s: %s", target.Host.Name, limit, out.err.Error())
 	}
 	return out
 }

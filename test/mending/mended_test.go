@@ -9,57 +9,77 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
-	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/test/fleet"
 )
 
 // mending is how long one fault may last.
 const mending = 8 * time.Minute
 
+// cluster is one whose unhealthy Machines are found, with a host to spare.
+type cluster struct{ *fleet.Fleet }
+
+// watch has Machines with a label found unhealthy whose Nodes have not been ready for 20 s, and mended as a template says, if any.
+func (c cluster) watch(name, label string, template *bootstrapv1.KubexmRemediationTemplate) {
+	c.T.Helper()
+	check := &clusterv1.MachineHealthCheck{ObjectMeta: fleet.Of(name), Spec: clusterv1.MachineHealthCheckSpec{
+		ClusterName: fleet.Name, Selector: metav1.LabelSelector{MatchLabels: map[string]string{label: ""}},
+		Checks: clusterv1.MachineHealthCheckChecks{
+			NodeStartupTimeoutSeconds: ptr.To[int32](1800),
+			UnhealthyNodeConditions: []clusterv1.UnhealthyNodeCondition{
+				{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, TimeoutSeconds: ptr.To[int32](20)},
+				{Type: corev1.NodeReady, Status: corev1.ConditionFalse, TimeoutSeconds: ptr.To[int32](20)},
+			},
+		},
+	}}
+	if template != nil {
+		check.Spec.Remediation.TemplateRef = clusterv1.MachineHealthCheckRemediationTemplateReference{
+			APIVersion: bootstrapv1.GroupVersion.String(), Kind: "KubexmRemediationTemplate", Name: template.Name,
+		}
+	}
+	c.Create(check)
+}
+
 // suffers does one fault after the other, and wants each to be mended.
-func (c *cluster) suffers(faults ...fault) {
-	c.t.Helper()
+func (c cluster) suffers(faults ...fault) {
+	c.T.Helper()
+	c.Await(time.Minute, func(context.Context) error { return c.unhealthy() }) // until all have been checked
 	for _, f := range faults {
-		if !c.t.Run(f.name, func(t *testing.T) { c.in(t).suffer(f) }) {
-			c.t.FailNow() // what comes next would not tell anything
+		if !c.T.Run(f.name, func(t *testing.T) { cluster{c.In(t)}.suffer(f) }) {
+			c.T.FailNow() // what comes next would not tell anything
 		}
 	}
 }
 
-// in is the cluster for a part of the test.
-func (c *cluster) in(t *testing.T) *cluster {
-	part := *c
-	part.t = t
-	return &part
-}
-
-func (c *cluster) suffer(f fault) {
-	ctx, h := c.t.Context(), c.pool.Hosts[f.host]
-	before := c.machines()
-	known := c.events(nil)
+func (c cluster) suffer(f fault) {
+	ctx, h := c.T.Context(), c.Pool.Hosts[f.host]
+	before := c.uids()
+	known := c.Events(nil)
 	began := time.Now()
+	var err error
 	if f.script == "" {
-		must(c.t, h.Kill(ctx))
+		err = h.Kill(ctx)
 	} else {
-		_, err := h.Exec(ctx, "sh", "-euc", f.script)
-		must(c.t, err)
+		_, err = h.Exec(ctx, "sh", "-euc", f.script)
 	}
-	defer func() { c.t.Logf("events:\n%s", strings.Join(c.told(known, began), "\n")) }()
-	c.await(mending, func(context.Context) error {
+	if err != nil {
+		c.T.Fatal(err)
+	}
+	defer func() { c.T.Logf("events:\n%s", c.Told(known, began)) }()
+	c.Await(mending, func(context.Context) error {
 		for _, reason := range f.by {
-			if !slices.ContainsFunc(c.events(known), func(e eventsv1.Event) bool { return e.Reason == reason }) {
+			if !slices.ContainsFunc(c.Events(known), func(e eventsv1.Event) bool { return e.Reason == reason }) {
 				return fmt.Errorf("there is no event %s", reason)
 			}
 		}
@@ -67,128 +87,45 @@ func (c *cluster) suffer(f fault) {
 	})
 	if f.mended != "" {
 		if out, err := h.Exec(ctx, "sh", "-euc", f.mended); err != nil {
-			c.t.Errorf("the host is not as it was: %v\n%s", err, out)
+			c.T.Errorf("the host is not as it was: %v\n%s", err, out)
 		}
 	}
-	c.t.Logf("healthy after %.1f s", time.Since(began).Seconds())
-	for _, e := range c.events(known) {
+	c.T.Logf("healthy after %.1f s", time.Since(began).Seconds())
+	for _, e := range c.Events(known) {
 		if slices.Contains(f.never, e.Reason) {
-			c.t.Errorf("%s: %s", e.Reason, e.Note)
+			c.T.Errorf("%s: %s", e.Reason, e.Note)
 		}
 	}
 	kept := 0
-	for name, uid := range c.machines() {
+	for name, uid := range c.uids() {
 		if before[name] == uid {
 			kept++
 		}
 	}
-	want := c.size.hosts()
+	want := c.Options.ControlPlanes + c.Options.Workers
 	if slices.Contains(f.by, replaces) || slices.Contains(f.by, leaves) {
 		want--
 	}
 	if kept != want {
-		c.t.Errorf("%d Machines are still those from before, want %d", kept, want)
+		c.T.Errorf("%d Machines are still those from before, want %d", kept, want)
 	}
 }
 
-func (c *cluster) awaitHealthy(within time.Duration) {
-	c.t.Helper()
-	c.await(within, func(context.Context) error { return c.unhealthy() })
-}
-
-// await waits until nothing is wrong any more.
-func (c *cluster) await(within time.Duration, wrong func(context.Context) error) {
-	c.t.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(c.t.Context(), 500*time.Millisecond, within, true, func(ctx context.Context) (bool, error) {
-		last = wrong(ctx)
-		return last == nil, nil
-	})
-	if err != nil {
-		c.t.Fatalf("after %s: %v", within, last)
-	}
-}
-
-// unhealthy is what is wrong with the cluster, nil if it is healthy.
-func (c *cluster) unhealthy() error {
-	controlPlane := &controlplanev1.KubexmControlPlane{}
-	c.get(clusterName, controlPlane)
-	for _, kind := range []string{
-		controlplanev1.AvailableCondition, controlplanev1.ControlPlaneComponentsHealthyCondition, controlplanev1.EtcdClusterHealthyCondition,
-		controlplanev1.MachinesReadyCondition,
-	} {
-		if now := conditions.Get(controlPlane, kind); now == nil || now.Status != "True" {
-			return fmt.Errorf("KubexmControlPlane: %v", now)
+// unhealthy is what is wrong with the cluster, nil if it is healthy and was found to be.
+func (c cluster) unhealthy() error {
+	for _, m := range c.Machines() {
+		if now := conditions.Get(&m, clusterv1.MachineHealthCheckSucceededCondition); now == nil || now.Status != "True" {
+			return fmt.Errorf("the Machine %s: %v", m.Name, now)
 		}
 	}
-	all := &clusterv1.MachineList{}
-	must(c.t, c.api.List(c.t.Context(), all, client.InNamespace(namespace)))
-	if len(all.Items) != c.size.hosts() {
-		return fmt.Errorf("there are %d Machines", len(all.Items))
-	}
-	for i := range all.Items {
-		m := &all.Items[i]
-		for _, kind := range []string{clusterv1.MachineHealthCheckSucceededCondition, clusterv1.MachineNodeReadyCondition} {
-			if now := conditions.Get(m, kind); now == nil || now.Status != "True" {
-				return fmt.Errorf("the Machine %s: %s: %v", m.Name, kind, now)
-			}
-		}
-		config := &bootstrapv1.KubexmConfig{}
-		c.get(m.Spec.Bootstrap.ConfigRef.Name, config)
-		if now := conditions.Get(config, bootstrapv1.ReadyCondition); now == nil || now.Status != "True" {
-			return fmt.Errorf("the KubexmConfig %s: %v", config.Name, now)
-		}
-	}
-	return nil
+	return c.Unhealthy()
 }
 
-// machines are the Machines' UIDs, by name.
-func (c *cluster) machines() map[string]types.UID {
-	all := &clusterv1.MachineList{}
-	must(c.t, c.api.List(c.t.Context(), all, client.InNamespace(namespace)))
+// uids are the Machines' UIDs, by name.
+func (c cluster) uids() map[string]types.UID {
 	uids := map[string]types.UID{}
-	for _, m := range all.Items {
+	for _, m := range c.Machines() {
 		uids[m.Name] = m.UID
 	}
 	return uids
-}
-
-// events are those that were told since others were known, in order. One that was told again counts.
-func (c *cluster) events(known []eventsv1.Event) []eventsv1.Event {
-	all := &eventsv1.EventList{}
-	must(c.t, c.api.List(context.WithoutCancel(c.t.Context()), all, client.InNamespace(namespace)))
-	is := func(a, b eventsv1.Event) bool { return a.UID == b.UID && at(a).Equal(at(b)) }
-	found := slices.DeleteFunc(all.Items, func(e eventsv1.Event) bool {
-		return slices.ContainsFunc(known, func(k eventsv1.Event) bool { return is(e, k) })
-	})
-	slices.SortFunc(found, func(a, b eventsv1.Event) int { return at(a).Compare(at(b)) })
-	return found
-}
-
-// at is when an event was told last.
-func at(e eventsv1.Event) time.Time {
-	switch {
-	case e.Series != nil:
-		return e.Series.LastObservedTime.Time
-	case e.EventTime.IsZero(): // it was told by the API of old
-		return e.DeprecatedLastTimestamp.Time
-	}
-	return e.EventTime.Time
-}
-
-// told are events as a person would read them.
-func (c *cluster) told(known []eventsv1.Event, began time.Time) []string {
-	var lines []string
-	for _, e := range c.events(known) {
-		kind := ""
-		if e.Type == corev1.EventTypeWarning {
-			kind = "! "
-		}
-		note, _, more := strings.Cut(e.Note, "\n")
-		if more {
-			note += " …"
-		}
-		lines = append(lines, fmt.Sprintf("%6.1f s  %s/%s  %s%s: %s", at(e).Sub(began).Seconds(), e.Regarding.Kind, e.Regarding.Name, kind, e.Reason, note))
-	}
-	return lines
 }

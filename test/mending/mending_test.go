@@ -6,14 +6,20 @@
 package mending
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
+	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+	"github.com/mensylisir/cluster-api-provider-kubexm/test/fleet"
 )
 
 // fault is what is done to a host, and what must come of it.
@@ -46,16 +52,36 @@ func binary() spec.Cluster {
 	}
 }
 
-// three is a control plane of three hosts.
-var three = size{controlPlanes: 3}
+// controlPlane is one of three hosts, which are looked at so often.
+func controlPlane(t *testing.T, pool string, shared spec.Cluster, lookEvery time.Duration) cluster {
+	t.Helper()
+	return start(t, fleet.Options{Pool: pool, ControlPlanes: 3, LookEvery: lookEvery}, shared)
+}
+
+// start makes a cluster with a host to spare, and has unhealthy Machines of its control plane found.
+func start(t *testing.T, o fleet.Options, shared spec.Cluster) cluster {
+	t.Helper()
+	o.Subnet, o.Bundles, o.Spare = os.Getenv("MENDING_SUBNET"), []string{fleet.BundleDir(t, "KUBEXM_BUNDLE", "bundle")}, 1
+	o.ControlPlane = controlplanev1.KubexmControlPlaneSpec{
+		Cluster: shared,
+		// As short as they can be, but for tests of nobody else.
+		Remediation: controlplanev1.Remediation{
+			ConvergeTimeoutSeconds: ptr.To[int32](60), RebootTimeoutSeconds: ptr.To[int32](180), HostResetTimeoutSeconds: ptr.To[int32](30),
+			MinHealthyPeriodSeconds: ptr.To[int32](30),
+		},
+	}
+	c := cluster{fleet.Start(t, o)}
+	c.watch(fleet.ControlPlane, clusterv1.MachineControlPlaneLabel, nil)
+	return c
+}
 
 func TestUnhealthy(t *testing.T) {
-	c := start(t, "mu", binary(), three, rarely)
+	c := controlPlane(t, "mu", binary(), rarely)
 	c.suffers(
 		kubeletStopped(1, replaces),
 		kubeletHidden(2, replaces),
 	)
-	c.wantLogs(c.pool.Hosts[2].Name)
+	c.wantLogs(c.Pool.Hosts[2].Name)
 }
 
 // kubeletStopped is mended by converging, and kubeletHidden by a reboot; replaces is what must not be needed.
@@ -77,18 +103,25 @@ func kubeletHidden(host int, replaces string) fault {
 
 // TestWorkers: a worker's Machine is left to its MachineSet only when nothing else helps.
 func TestWorkers(t *testing.T) {
-	c := start(t, "mw", binary(), size{controlPlanes: 1, workers: 2}, rarely)
+	c := start(t, fleet.Options{Pool: "mw", ControlPlanes: 1, Workers: 2, LookEvery: rarely}, binary())
+	template := &bootstrapv1.KubexmRemediationTemplate{ObjectMeta: fleet.Of(fleet.Worker)}
+	template.Spec.Template.Spec = bootstrapv1.KubexmRemediationSpec{
+		ConvergeTimeoutSeconds: ptr.To[int32](60), RebootTimeoutSeconds: ptr.To[int32](180), HostResetTimeoutSeconds: ptr.To[int32](30),
+		MinHealthyPeriodSeconds: ptr.To[int32](30),
+	}
+	c.Create(template)
+	c.watch(fleet.Worker, fleet.Worker, template)
 	c.suffers(
 		kubeletStopped(1, leaves),
 		kubeletHidden(2, leaves),
 		fault{name: "a worker's host is switched off", host: 1, by: []string{converges, leaves, "HostGivenUp"}, never: []string{reboots}},
 	)
-	c.wantLogs(c.pool.Hosts[2].Name)
-	c.wantQuarantined(c.pool.Hosts[1].Name)
+	c.wantLogs(c.Pool.Hosts[2].Name)
+	c.wantQuarantined(c.Pool.Hosts[1].Name)
 }
 
 func TestUnits(t *testing.T) {
-	c := start(t, "mb", binary(), three, often)
+	c := controlPlane(t, "mb", binary(), often)
 	c.suffers(
 		fault{
 			name: "a unit is spoiled", host: 0,
@@ -106,14 +139,14 @@ func TestUnits(t *testing.T) {
 		},
 		fault{name: "the host with the cluster's address is switched off", host: 0, by: []string{replaces, "HostLogsNotKept", "HostGivenUp"}, never: []string{reboots}},
 	)
-	c.wantQuarantined(c.pool.Hosts[0].Name)
+	c.wantQuarantined(c.Pool.Hosts[0].Name)
 }
 
 func TestStaticPods(t *testing.T) {
-	c := start(t, "mk", spec.Cluster{
+	c := controlPlane(t, "mk", spec.Cluster{
 		Kubernetes: spec.Kubernetes{Type: spec.KubernetesKubeadm}, Etcd: spec.Etcd{Type: spec.EtcdKubeadm},
 		ControlPlaneEndpoint: spec.ControlPlaneEndpoint{Internal: spec.LoadBalancerHAProxy},
-	}, three, often)
+	}, often)
 	const manifests = "/etc/kubernetes/manifests/"
 	c.suffers(
 		fault{
@@ -128,23 +161,23 @@ func TestStaticPods(t *testing.T) {
 }
 
 // wantLogs wants the logs of a host that failed to have been kept.
-func (c *cluster) wantLogs(host string) {
-	c.t.Helper()
-	kept, err := filepath.Glob(filepath.Join(c.logs, namespace, host, "*.log.gz"))
+func (c cluster) wantLogs(host string) {
+	c.T.Helper()
+	kept, err := filepath.Glob(filepath.Join(c.Logs, fleet.Namespace, host, "*.log.gz"))
 	if err != nil || len(kept) != 1 {
-		c.t.Errorf("the logs of the host %s are kept in %v: %v", host, kept, err)
+		c.T.Errorf("the logs of the host %s are kept in %v: %v", host, kept, err)
 	}
 }
 
 // wantQuarantined wants a host not to be handed out again, and to say why.
-func (c *cluster) wantQuarantined(name string) {
-	c.t.Helper()
+func (c cluster) wantQuarantined(name string) {
+	c.T.Helper()
 	h := &infrav1.KubexmHost{}
-	c.get(name, h)
+	c.Get(name, h)
 	available, clean := conditions.Get(h, infrav1.AvailableCondition), conditions.Get(h, infrav1.CleanCondition)
 	if available == nil || available.Reason != infrav1.QuarantinedReason || clean == nil || clean.Message == "" {
-		c.t.Errorf("the host %s is %v, and says %v", name, available, clean)
+		c.T.Errorf("the host %s is %v, and says %v", name, available, clean)
 		return
 	}
-	c.t.Logf("the host %s: %s: %s; %s: %s", name, available.Reason, available.Message, clean.Reason, clean.Message)
+	c.T.Logf("the host %s: %s: %s; %s: %s", name, available.Reason, available.Message, clean.Reason, clean.Message)
 }
