@@ -111,10 +111,18 @@ func (c cluster) suffer(f fault) {
 	}
 }
 
-// unhealthy is what is wrong with the cluster, nil if it is healthy and was found to be.
+// unhealthy is what is wrong with the cluster, nil if it is healthy and was found to be. Machines whose MachineHealthCheck has a
+// template do not say that they are healthy, unless they were unhealthy before.
 func (c cluster) unhealthy() error {
+	checks := &clusterv1.MachineHealthCheckList{}
+	c.List(checks)
+	for _, check := range checks.Items {
+		if want, found := ptr.Deref(check.Status.ExpectedMachines, 0), ptr.Deref(check.Status.CurrentHealthy, 0); want == 0 || found != want {
+			return fmt.Errorf("the MachineHealthCheck %s has found %d of %d Machines healthy", check.Name, found, want)
+		}
+	}
 	for _, m := range c.Machines() {
-		if now := conditions.Get(&m, clusterv1.MachineHealthCheckSucceededCondition); now == nil || now.Status != "True" {
+		if now := conditions.Get(&m, clusterv1.MachineHealthCheckSucceededCondition); now != nil && now.Status != "True" {
 			return fmt.Errorf("the Machine %s: %v", m.Name, now)
 		}
 	}
