@@ -36,7 +36,7 @@ type command struct {
 }
 
 // TestCommand upgrades a cluster by the program alone: it is killed while the first host is changed, and goes on when it is run
-// again. The Nodes stay who they are, and the hosts are given back as they were.
+// again. Of the workers, the last goes first. The Nodes stay who they are, and the hosts are given back as they were.
 func TestCommand(t *testing.T) {
 	for _, kind := range []string{"kubeadm", "kubexm"} {
 		t.Run(kind, func(t *testing.T) {
@@ -45,7 +45,8 @@ func TestCommand(t *testing.T) {
 			old, updated := c.make(kind)
 			nodes := c.nodes(old)
 
-			plan := c.must(c.upgradeArgs("--to", updated, "--plan")...)
+			canary := []string{"--canary", c.Hosts[2].Name}
+			plan := c.must(c.upgradeArgs(append(canary, "--to", updated, "--plan")...)...)
 			for _, h := range c.Hosts {
 				if !strings.Contains(plan, h.Name) {
 					t.Errorf("the plan says nothing of %s", h.Name)
@@ -54,12 +55,17 @@ func TestCommand(t *testing.T) {
 			t.Log("\n" + plan)
 			c.declares(old)
 
-			c.killedAfter("upgrade/begin", c.upgradeArgs("--to", updated)...)
+			c.killedAfter("upgrade/begin", c.upgradeArgs(append(canary, "--to", updated)...)...)
 			c.declares(updated)
 			if out, err := c.Run(t.Context(), c.CreateArgs()...); err == nil || !strings.Contains(out, "kubexm upgrade cluster") {
 				t.Errorf("create must leave an upgrade alone (%v):\n%s", err, out)
 			}
-			t.Log("\n" + c.must(c.upgradeArgs()...))
+			log := filepath.Join(c.Dir, "upgraded.log")
+			t.Log("\n" + c.must(c.upgradeArgs(append(canary, "--log-file", log)...)...))
+			want := []string{c.Hosts[2].Name, c.Hosts[1].Name}
+			if order := c.drained(log); !slices.Equal(order[max(0, len(order)-2):], want) {
+				t.Errorf("the hosts were drained in the order %v, want the workers to be last, the canary before the other: %v", order, want)
+			}
 			for name, id := range c.nodes(updated) {
 				if nodes[name] != id {
 					t.Errorf("Node %s is another one than before", name)
@@ -196,6 +202,17 @@ func changed(t *testing.T, log, step string, on []*hosts.Host, ended <-chan erro
 			}
 		}
 	}
+}
+
+// drained are the hosts in the order in which they were made ready to be upgraded, as a log tells it.
+func (c *command) drained(log string) []string {
+	var order []string
+	for _, l := range logged(c.t, log) {
+		if l.Event == event.Changed && l.Step == "upgrade/begin" {
+			order = append(order, l.Node)
+		}
+	}
+	return order
 }
 
 // line is what is of interest of one in a log.

@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"regexp"
 	"slices"
 	"testing"
@@ -36,7 +35,7 @@ const still = 20 * time.Second
 func TestDisruption(t *testing.T) {
 	newer := openBundle(t, "KUBEXM_BUNDLE", "bundle", "artifacts")
 	o := fleet.Options{
-		Pool: "upgradecareful", Subnet: os.Getenv("UPGRADE_SUBNET"), ControlPlanes: 3, Workers: 2,
+		Pool: "upgradecareful", ControlPlanes: 3, Workers: 2,
 		Bundles: []string{fleet.BundleDir(t, "KUBEXM_BUNDLE_PREVIOUS", "bundle-v1.35.4"), fleet.BundleDir(t, "KUBEXM_BUNDLE", "bundle")},
 	}
 	o.ControlPlane.Cluster = spec.Cluster{

@@ -14,4 +14,9 @@
 // TestAPIServerAway takes the API server away for five minutes in the midst of an upgrade by the command.
 //
 // It needs two bundles: make artifacts artifacts-previous.
+//
+// Environment:
+//
+//	KUBEXM_BUNDLE, KUBEXM_BUNDLE_PREVIOUS  the bundles, by default those in build
+//	KUBEXM                                 the program, by default bin/kubexm
 package upgrade
