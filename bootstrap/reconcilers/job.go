@@ -50,8 +50,9 @@ type outcome struct {
 	renewals []pipeline.Renewal
 	// report is what the run or the look came to.
 	report engine.Report
-	// system is what was last seen of the host, nil if it was not reached.
-	system *host.System
+	// system is what was last seen of the host, nil if it never was, and reached whether it answered this time.
+	system  *host.System
+	reached bool
 	// left are the hosts whose etcd members are gone, if it succeeded.
 	left []string
 
@@ -125,7 +126,7 @@ func (j *job) do(ctx context.Context, tell event.Reader, act func(*engine.Engine
 		}
 		out.report, out.err = act(e, out.plan)
 		if seen := systemIn(out.report); seen != nil {
-			out.system = seen
+			out.system, out.reached = seen, true
 		}
 		if !pipeline.Stale(planned, *out.system) {
 			break
@@ -143,7 +144,7 @@ func (j *job) examine(ctx context.Context, e *engine.Engine, out *outcome) {
 		return
 	}
 	seen := facts[name]
-	out.system = systemOf(seen)
+	out.system, out.reached = systemOf(seen), true
 	// A host that was changed by us is past this: its ports are taken by what we have started. Where the run stands there
 	// is in its journal.
 	if !j.preflight || len(seen.Journal) > 0 || seen.UndoEntries > 0 {
@@ -192,6 +193,7 @@ func (j *job) reset(ctx context.Context, tell event.Reader) outcome {
 		Intent: "ResetNode", Cluster: j.target.ClusterName, Hosts: []string{j.target.Host.Name},
 	})
 	out.system = systemIn(out.report)
+	out.reached = out.system != nil
 	if out.err == nil && j.forget != nil {
 		out.notForgotten = j.forget(ctx)
 	}
@@ -259,7 +261,7 @@ func contactOf(o *outcome) *infra.Contact {
 	if reason := unreachable(o.err); reason != "" {
 		return &infra.Contact{Err: rootOf(o.err), Reason: reason}
 	}
-	if o.system == nil {
+	if !o.reached {
 		return nil
 	}
 	return &infra.Contact{System: o.system}

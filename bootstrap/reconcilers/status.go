@@ -203,7 +203,7 @@ func showLook(c *bootstrapv1.KubexmConfig, job *hostrun.State[outcome]) (same bo
 func showWay(c *bootstrapv1.KubexmConfig, out *outcome) {
 	if reason := unreachable(out.err); reason != "" {
 		setFalse(c, bootstrapv1.HostReachableCondition, reason, textOf(out.err))
-	} else if out.system != nil {
+	} else if out.reached {
 		setTrue(c, bootstrapv1.HostReachableCondition, bootstrapv1.HostReachableReason, "")
 	}
 	switch {

@@ -52,11 +52,11 @@ func TestShowRun(t *testing.T) {
 		text string // part of the message of Ready
 	}{
 		"success": {
-			outcome{system: seen, plan: testPlan(t), report: counts(3, 0, 0)},
+			outcome{system: seen, reached: true, plan: testPlan(t), report: counts(3, 0, 0)},
 			[5]string{"Reachable", "Passed", "Converged", "Joined", "Ready"}, "",
 		},
 		"a step failed": {
-			outcome{system: seen, plan: testPlan(t), report: counts(1, 1, 1), err: failure(engine.Failure{
+			outcome{system: seen, reached: true, plan: testPlan(t), report: counts(1, 1, 1), err: failure(engine.Failure{
 				Host: "w1", Address: "10.1.0.2", Task: "kubelet", Step: "kubelet/start", Position: 2, Total: 3,
 				Err: errors.New("exited 1"), Remedy: "turn swap off",
 			})},
@@ -64,7 +64,7 @@ func TestShowRun(t *testing.T) {
 			"host w1 (10.1.0.2), task kubelet, step kubelet/start (2 of 3):\n  exited 1\n  Remedy: turn swap off",
 		},
 		"the Node did not become ready": {
-			outcome{system: seen, plan: testPlan(t), report: counts(3, 0, 0), err: failure(engine.Failure{Err: errors.New("Node w1: NotReady")})},
+			outcome{system: seen, reached: true, plan: testPlan(t), report: counts(3, 0, 0), err: failure(engine.Failure{Err: errors.New("Node w1: NotReady")})},
 			[5]string{"Reachable", "Passed", "Converged", "NodeNotReady", "NodeNotReady"}, "Node w1: NotReady",
 		},
 		"another host key": {
@@ -76,7 +76,7 @@ func TestShowRun(t *testing.T) {
 			[5]string{"CredentialsNotAvailable", "NotStarted", "StepFailed", "WaitingForNode", "CredentialsNotAvailable"}, "the Secret ssh does not exist",
 		},
 		"preflight failed": {
-			outcome{system: seen, checked: true, err: errPreflight, problems: []preflight.Problem{
+			outcome{system: seen, reached: true, checked: true, err: errPreflight, problems: []preflight.Problem{
 				{Host: "w1", Check: "hardware", Severity: preflight.Error, Cause: "has 1 CPU", Remedy: "give it 2"},
 				{Host: "w1", Check: "time", Severity: preflight.Warning, Cause: "no NTP", Remedy: "run chrony"},
 			}},
@@ -84,11 +84,11 @@ func TestShowRun(t *testing.T) {
 			"Error: w1: hardware: has 1 CPU. Remedy: give it 2\nWarning: w1: time: no NTP. Remedy: run chrony",
 		},
 		"no plan": {
-			outcome{system: seen, planFailed: true, err: errors.New("cluster.x: bad")},
+			outcome{system: seen, reached: true, planFailed: true, err: errors.New("cluster.x: bad")},
 			[5]string{"Reachable", "NotStarted", "PlanFailed", "NotStarted", "NotStarted"}, "",
 		},
 		"stopped": {
-			outcome{system: seen, plan: testPlan(t), err: &engine.Error{Intent: "JoinWorker", Cause: context.Canceled}},
+			outcome{system: seen, reached: true, plan: testPlan(t), err: &engine.Error{Intent: "JoinWorker", Cause: context.Canceled}},
 			[5]string{"Reachable", "Passed", "Converging", "NotStarted", "Converging"}, "interrupted",
 		},
 	} {
@@ -114,6 +114,28 @@ func TestShowRun(t *testing.T) {
 				t.Errorf("message %q, want %q in it", message, tc.text)
 			}
 		})
+	}
+}
+
+// TestHostsAreNotReachedInMemory: what is remembered of a host says nothing of whether it answers, and a run that was stopped while it
+// was dialled does not either. Who believed it would be sent to a host that is gone.
+func TestHostsAreNotReachedInMemory(t *testing.T) {
+	c := &bootstrapv1.KubexmConfig{}
+	refused := &host.Error{Kind: host.KindUnreachable, Host: "w1", Message: "cannot connect"}
+	out := outcome{system: &host.System{}, plan: testPlan(t), err: &engine.Error{Failures: []engine.Failure{{Host: "w1", Err: refused}}}}
+	showWay(c, &out)
+	if c.Answers() {
+		t.Fatal("a host that cannot be connected to answers")
+	}
+	out.err = &engine.Error{Intent: "JoinWorker", Cause: context.Canceled}
+	showWay(c, &out)
+	if c.Answers() || contactOf(&out) != nil {
+		t.Error("a host whose run was stopped before it was reached answers")
+	}
+	out.reached = true
+	showWay(c, &out)
+	if !c.Answers() || contactOf(&out) == nil {
+		t.Error("a host that was reached does not answer")
 	}
 }
 

@@ -26,6 +26,8 @@ const (
 	withdrawing = "Withdraw"
 	// withdrawLimit is for how long it is tried: a host that does not answer must not keep the others waiting for its etcd member to go.
 	withdrawLimit = 2 * time.Minute
+	// awayLimit is that of a host that did not answer when it was last tried to be reached: it is likely to be gone.
+	awayLimit = 20 * time.Second
 )
 
 // withdraws ends the API server of a host whose etcd member is about to be removed, once. Without its etcd, it would let everybody wait
@@ -51,10 +53,13 @@ func (r *Config) withdraws(ctx context.Context, s *scope) error {
 		r.notEnded(s, err)
 		return nil
 	}
-	options := r.optionsFor(s)
+	options, limit := r.optionsFor(s), withdrawLimit
+	if !s.config.Answers() {
+		limit = awayLimit
+	}
 	r.Runner.Start(s.key, hostrun.Job[outcome]{What: withdrawing, Urgent: true, Lost: lost(""), Do: func(ctx context.Context, tell event.Reader) outcome {
 		options.Reader = event.Readers(options.Reader, tell)
-		return withdraw(ctx, withdrawLimit, options, target)
+		return withdraw(ctx, limit, options, target)
 	}})
 	ctrl.LoggerFrom(ctx).Info("Ending a host's API server, whose etcd member is about to go", "host", s.host.Name, "address", s.host.Address)
 	return nil

@@ -212,6 +212,28 @@ func TestGateIsGivenUp(t *testing.T) {
 	}
 }
 
+// TestAnotherAPI: a gate that waits for an API server which is gone goes on with the one that is told of in its place.
+func TestAnotherAPI(t *testing.T) {
+	gone, there := &cluster{unhealthy: -1}, &cluster{}
+	connections := 0
+	o := options(nil, gone, nil)
+	o.Cluster = func(context.Context) (step.Cluster, error) {
+		switch connections++; connections {
+		case 1:
+			return gone, nil
+		case 2:
+			return nil, errors.New("the Secret cannot be read at present")
+		}
+		return there, nil
+	}
+	if _, err := engine.New(o).Run(t.Context(), mustPlan(t, "gate g/api: api>api")); err != nil {
+		t.Errorf("after %d connections: %v", connections, err)
+	}
+	if connections != 3 {
+		t.Errorf("it connected %d times, want 3", connections)
+	}
+}
+
 // TestToken: what a gate makes reaches the host that takes it and is in no event.
 func TestToken(t *testing.T) {
 	hosts := memories("n1")

@@ -24,7 +24,7 @@ var errUnneeded = errors.New("nobody waits for it any more")
 const (
 	firstPoll = 200 * time.Millisecond
 	lastPoll  = 2 * time.Second
-	// repeatWaiting is how long a gate that keeps missing the same thing is silent.
+	// repeatWaiting is how long a gate that keeps missing the same thing is silent, and goes on with one connection to the cluster.
 	repeatWaiting = 30 * time.Second
 )
 
@@ -53,6 +53,7 @@ func (w *worker) gate(ctx context.Context, n plan.Node) outcome {
 			if lost++; lost == max(1, w.o.Redial.Attempts) {
 				return out
 			}
+			_, _ = w.api.renew(ctx) // that it cannot be connected to is told by the next attempt
 			delay = w.delay(w.o.Redial, lost)
 		case out.attempt == out.attempts:
 			return out
@@ -121,7 +122,7 @@ func (w *worker) pass(ctx context.Context, n plan.Node, out *outcome, missing *s
 // poll runs the step until it does not say NotYet any more.
 func (w *worker) poll(ctx context.Context, n plan.Node, rt *step.Runtime, missing *string) error {
 	start := w.o.Clock.Now()
-	var told time.Time
+	told, connected := time.Time{}, start
 	for wait := firstPoll; ; wait = min(2*wait, lastPoll) {
 		err := n.Step.Run(ctx, rt)
 		var notYet *step.NotYet
@@ -136,6 +137,13 @@ func (w *worker) poll(ctx context.Context, n plan.Node, rt *step.Runtime, missin
 			told = now
 		}
 		*missing = notYet.Reason
+		if now.Sub(connected) >= repeatWaiting {
+			cluster, err := w.api.renew(ctx)
+			if err != nil {
+				return err
+			}
+			rt.Cluster, connected = cluster, now
+		}
 		if now.Sub(start) >= rt.Timeout {
 			return &TimedOut{After: rt.Timeout, Missing: notYet.Reason, Err: err}
 		}

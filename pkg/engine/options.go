@@ -39,7 +39,8 @@ type Options struct {
 	Secrets func(ref step.SecretRef) ([]byte, error)
 	// Artifacts opens what steps send.
 	Artifacts step.Artifacts
-	// Cluster connects to the cluster's API for steps on the controller. It is asked until it succeeds once in a run.
+	// Cluster connects to the cluster's API for steps on the controller. It is asked until it succeeds once in a run, and again while
+	// the API does not answer or a step waits, every 30 seconds: the way to it may be another by then.
 	Cluster func(ctx context.Context) (step.Cluster, error)
 
 	// HostsAtOnce is how many hosts are worked on at once; 0 means 50.

@@ -184,7 +184,7 @@ func final(err error) bool {
 	return k != "" && !k.Retryable() || k == host.KindLocked
 }
 
-// api connects to the cluster once.
+// api connects to the cluster once, and again when that is asked for.
 type api struct {
 	connect func(context.Context) (step.Cluster, error)
 	mu      sync.Mutex
@@ -197,6 +197,21 @@ func (a *api) get(ctx context.Context) (step.Cluster, error) {
 	if a.cluster != nil {
 		return a.cluster, nil
 	}
+	return a.dial(ctx)
+}
+
+// renew is the cluster by what is known of the way to it now: the host whose API server it led to may be gone, and another's be told
+// of in its place. If that is nothing, it is the cluster as before.
+func (a *api) renew(ctx context.Context) (step.Cluster, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if c, err := a.dial(ctx); err == nil || a.cluster == nil {
+		return c, err
+	}
+	return a.cluster, nil
+}
+
+func (a *api) dial(ctx context.Context) (step.Cluster, error) {
 	if a.connect == nil {
 		return nil, errors.New("no access to the cluster's API is configured")
 	}
