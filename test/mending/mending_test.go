@@ -106,7 +106,8 @@ func TestWorkers(t *testing.T) {
 	c := start(t, fleet.Options{Pool: "mw", ControlPlanes: 1, Workers: 2, LookEvery: rarely}, binary())
 	template := &bootstrapv1.KubexmRemediationTemplate{ObjectMeta: fleet.Of(fleet.Worker)}
 	template.Spec.Template.Spec = bootstrapv1.KubexmRemediationSpec{
-		ConvergeTimeoutSeconds: ptr.To[int32](60), RebootTimeoutSeconds: ptr.To[int32](180), HostResetTimeoutSeconds: ptr.To[int32](30),
+		// Longer than a host is dialled: one that does not answer is not told to reboot.
+		ConvergeTimeoutSeconds: ptr.To[int32](90), RebootTimeoutSeconds: ptr.To[int32](180), HostResetTimeoutSeconds: ptr.To[int32](30),
 		MinHealthyPeriodSeconds: ptr.To[int32](30),
 	}
 	c.Create(template)
