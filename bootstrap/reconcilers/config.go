@@ -219,8 +219,10 @@ func (r *Config) takesIn(ctx context.Context, s *scope) (bool, ctrl.Result, erro
 		var same bool
 		if same, err = showLook(s.config, s.job); !same && err == nil {
 			m.drifted = true
-			r.Events.Eventf(s.config, nil, corev1.EventTypeWarning, bootstrapv1.DriftedReason, looking, "%s",
-				short(conditions.GetMessage(s.config, bootstrapv1.HostConvergedCondition)))
+			if out.err == nil { // or it is not known; the run that follows says why
+				r.Events.Eventf(s.config, nil, corev1.EventTypeWarning, bootstrapv1.DriftedReason, looking, "%s",
+					short(conditions.GetMessage(s.config, bootstrapv1.HostConvergedCondition)))
+			}
 		}
 	}
 	if err != nil {

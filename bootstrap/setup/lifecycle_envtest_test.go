@@ -388,8 +388,19 @@ func TestHostsThatFail(t *testing.T) {
 	}
 	f.Eventually(f.readyConfigs, patience, 50*time.Millisecond).Should(Equal(2))
 
-	t.Log("a host that cannot be reset keeps its Machine")
+	t.Log("of one that goes away when it is a Node, nobody says that it has drifted")
 	config, machine := f.worker(f)
+	f.setDown(config.Status.Host.Address, host.KindUnreachable)
+	f.Eventually(func(g Gomega) {
+		config, _ = f.worker(g)
+		g.Expect(conditions.GetReason(config, bootstrapv1.HostReachableCondition)).To(Equal(bootstrapv1.UnreachableReason))
+		g.Expect(config.Status.LastRun.Outcome).To(Equal(bootstrapv1.RunFailed)) // of the run that follows the look
+	}, patience, 50*time.Millisecond).Should(Succeed())
+	f.Expect(f.notes(bootstrapv1.DriftedReason)).To(BeEmpty())
+	f.setDown(config.Status.Host.Address, "")
+	f.Eventually(f.readyConfigs, patience, 50*time.Millisecond).Should(Equal(2))
+
+	t.Log("a host that cannot be reset keeps its Machine")
 	broken := config.Status.Host
 	f.setDown(broken.Address, host.KindAuth) // which is final: nothing is dialled for a minute
 	f.Expect(f.api.Delete(t.Context(), machine)).To(Succeed())
