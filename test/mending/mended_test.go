@@ -90,6 +90,9 @@ func (c cluster) suffer(f fault) {
 			c.T.Errorf("the host is not as it was: %v\n%s", err, out)
 		}
 	}
+	if slices.Contains(f.by, logsKept) {
+		c.wantLogs(h.Name)
+	}
 	c.T.Logf("healthy after %.1f s", time.Since(began).Seconds())
 	for _, e := range c.Events(known) {
 		if slices.Contains(f.never, e.Reason) {
