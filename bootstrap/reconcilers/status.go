@@ -190,6 +190,10 @@ func showLook(c *bootstrapv1.KubexmConfig, job *hostrun.State[outcome]) (same bo
 		return false, nil // the run that follows says why
 	case out.report.Converged():
 		setTrue(c, bootstrapv1.HostConvergedCondition, bootstrapv1.HostConvergedReason, "")
+		if last := &c.Status.LastRun; !last.StartTime.IsZero() && last.EndTime.IsZero() {
+			// That it ended was not written: what was read then was older than the run, and said the same of one in the same second.
+			last.EndTime, last.Outcome = metav1.NewTime(job.Started), bootstrapv1.RunSucceeded
+		}
 		if c.Spec.HostRef.Name == "" {
 			setTrue(c, bootstrapv1.NodeJoinedCondition, bootstrapv1.NodeJoinedReason, "")
 		}

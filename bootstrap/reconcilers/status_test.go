@@ -161,6 +161,22 @@ func TestShowLook(t *testing.T) {
 	}
 }
 
+// TestLookEndsRuns: while a host is looked at there is no run, whatever was read of it.
+func TestLookEndsRuns(t *testing.T) {
+	c, now := &bootstrapv1.KubexmConfig{}, time.Now()
+	c.Status.LastRun.StartTime = metav1.NewTime(now.Add(-time.Hour))
+	same, err := showLook(c, &hostrun.State[outcome]{What: looking, Started: now, Result: outcome{
+		system: &host.System{}, reached: true, plan: testPlan(t),
+		report: engine.Report{Hosts: []engine.HostReport{{Host: "w1", Counts: engine.Counts{Total: 1, Skipped: 1}}}},
+	}})
+	if err != nil || !same {
+		t.Fatalf("same %v, error %v", same, err)
+	}
+	if last := c.Status.LastRun; !last.EndTime.Time.Equal(now) || last.Outcome != bootstrapv1.RunSucceeded {
+		t.Errorf("the last run is %+v", last)
+	}
+}
+
 func TestMessagesAreBounded(t *testing.T) {
 	c := &bootstrapv1.KubexmConfig{}
 	setFalse(c, bootstrapv1.HostConvergedCondition, bootstrapv1.StepFailedReason, strings.Repeat("ä", 40_000))
