@@ -137,7 +137,8 @@ func (p *patient) leaves(now time.Time) remedy {
 		d.message += ", and its host given up"
 		return d
 	}
-	if timeout == 0 || !awaitsHook(m) || !conditions.IsFalse(m, clusterv1.MachineHealthCheckSucceededCondition) {
+	leftAlone := annotations.HasPaused(m) || annotations.HasSkipRemediation(m)
+	if timeout == 0 || leftAlone || !awaitsHook(m) || !conditions.IsFalse(m, clusterv1.MachineHealthCheckSucceededCondition) {
 		return d
 	}
 	since := m.DeletionTimestamp
