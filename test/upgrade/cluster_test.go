@@ -6,12 +6,9 @@
 package upgrade
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"testing"
 
 	gossh "golang.org/x/crypto/ssh"
@@ -30,6 +27,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
+	"github.com/mensylisir/cluster-api-provider-kubexm/test/fleet"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/hosts"
 )
 
@@ -49,7 +47,7 @@ type cluster struct {
 // openBundle opens the bundle of a variable, or the one that make builds.
 func openBundle(t *testing.T, variable, name, target string) *artifact.Bundle {
 	t.Helper()
-	b, err := artifact.Open(t.Context(), cmp.Or(os.Getenv(variable), filepath.Join("..", "..", "build", name)), nil)
+	b, err := artifact.Open(t.Context(), fleet.BundleDir(t, variable, name), nil)
 	if err != nil {
 		t.Fatalf("%v (make %s builds it)", err, target)
 	}
