@@ -53,16 +53,21 @@ func (r *Config) withdraws(ctx context.Context, s *scope) error {
 		r.notEnded(s, err)
 		return nil
 	}
-	options, limit := r.optionsFor(s), withdrawLimit
-	if !s.config.Answers() {
-		limit = awayLimit
-	}
+	options, limit := r.optionsFor(s), limitOf(s.config)
 	r.Runner.Start(s.key, hostrun.Job[outcome]{What: withdrawing, Urgent: true, Lost: lost(""), Do: func(ctx context.Context, tell event.Reader) outcome {
 		options.Reader = event.Readers(options.Reader, tell)
 		return withdraw(ctx, limit, options, target)
 	}})
 	ctrl.LoggerFrom(ctx).Info("Ending a host's API server, whose etcd member is about to go", "host", s.host.Name, "address", s.host.Address)
 	return nil
+}
+
+// limitOf is for how long it is tried on the host of a KubexmConfig.
+func limitOf(c *bootstrapv1.KubexmConfig) time.Duration {
+	if !c.Answers() {
+		return awayLimit
+	}
+	return withdrawLimit
 }
 
 func withdraw(ctx context.Context, limit time.Duration, options engine.Options, target spec.Target) (out outcome) {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
@@ -52,6 +53,18 @@ func TestWithdraw(t *testing.T) {
 				t.Errorf("it ran %q", ran)
 			}
 		})
+	}
+}
+
+// TestHostsThatAreAwayKeepNobodyWaiting for as long as those that may answer do.
+func TestHostsThatAreAwayKeepNobodyWaiting(t *testing.T) {
+	c := &bootstrapv1.KubexmConfig{}
+	if limit := limitOf(c); limit != 2*time.Minute {
+		t.Errorf("a host of which nothing is known has %s", limit)
+	}
+	setFalse(c, bootstrapv1.HostReachableCondition, bootstrapv1.UnreachableReason, "")
+	if limit := limitOf(c); limit != 20*time.Second {
+		t.Errorf("a host that did not answer has %s", limit)
 	}
 }
 

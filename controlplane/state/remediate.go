@@ -269,13 +269,10 @@ func (c *ControlPlane) mostBroken() *clusterv1.Machine {
 	return &broken[0]
 }
 
-// defaultResetTimeout is how long the host of an unhealthy Machine is tried to be reset.
-const defaultResetTimeout = 10 * time.Minute
-
 // GivesUpHost reports whether a Machine that is deleted because it is unhealthy has waited for its host long enough: it is broken,
 // perhaps, and its successor must not wait for it.
 func (c *ControlPlane) GivesUpHost(m *clusterv1.Machine) bool {
-	timeout := seconds(c.Object.Spec.Remediation.HostResetTimeoutSeconds, defaultResetTimeout)
+	timeout := seconds(c.Object.Spec.Remediation.HostResetTimeoutSeconds, bootstrapv1.HostResetTimeout)
 	since := m.DeletionTimestamp
 	if d := m.Status.Deletion; d != nil && !d.WaitForPreTerminateHookStartTime.IsZero() {
 		since = &d.WaitForPreTerminateHookStartTime

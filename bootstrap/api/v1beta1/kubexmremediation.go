@@ -37,12 +37,8 @@ type KubexmRemediationSpec struct {
 	HostResetTimeoutSeconds *int32 `json:"hostResetTimeoutSeconds,omitempty"`
 }
 
-const (
-	// defaultMinHealthy is after what time an unhealthy Machine has something else, where nothing is said.
-	defaultMinHealthy = time.Hour
-	// defaultResetTimeout is how long it is tried to reset its host, where nothing is said.
-	defaultResetTimeout = 10 * time.Minute
-)
+// defaultMinHealthy is after what time an unhealthy Machine has something else, where nothing is said.
+const defaultMinHealthy = time.Hour
 
 // ConvergeTimeout is convergeTimeoutSeconds, or what it is if unset.
 func (s *KubexmRemediationSpec) ConvergeTimeout() time.Duration {
@@ -61,7 +57,7 @@ func (s *KubexmRemediationSpec) MinHealthyPeriod() time.Duration {
 
 // HostResetTimeout is hostResetTimeoutSeconds, or what it is if unset.
 func (s *KubexmRemediationSpec) HostResetTimeout() time.Duration {
-	return seconds(s.HostResetTimeoutSeconds, defaultResetTimeout)
+	return seconds(s.HostResetTimeoutSeconds, HostResetTimeout)
 }
 
 func seconds(n *int32, otherwise time.Duration) time.Duration {
