@@ -109,6 +109,14 @@ e2e-upstream: $(GOTESTSUM) artifacts ## Cluster API's own end-to-end specs, with
 faults: $(GOTESTSUM) artifacts ## Kill, cut, pause, fill and corrupt, at every step boundary (FAULTS_BUDGET=10m for a sample)
 	$(GOTESTSUM) --format standard-verbose -- -tags faults -timeout 120m -count=1 ./test/faults/...
 
+.PHONY: suites
+suites: ## List the long suites, of which CI runs one for each commit (hack/suites.sh run NAME for one)
+	@hack/suites.sh list
+
+.PHONY: all-suites
+all-suites: ## Run all long suites, one after the other (hours)
+	hack/suites.sh all
+
 .PHONY: bench
 bench: artifacts artifacts-previous ## Speed and memory side by side with a plain shell; writes build/bench.json
 	$(GO) run ./test/bench
