@@ -23,7 +23,9 @@ const probeTimeout = 15 * time.Second
 func (e *Engine) Check(ctx context.Context, p *plan.Plan) (Report, error) {
 	w := e.worker("Check", p.Cluster, e.o.Reader)
 	start := w.o.Clock.Now()
-	w.tell(event.Event{Type: event.RunStarted, Message: p.Intent, Total: int64(p.Graph().Len())})
+	started, ended := bounds(p)
+	started.Message, started.Total = p.Intent, int64(p.Graph().Len())
+	w.tell(started)
 	c := &check{
 		worker: w, plan: p, machines: make(map[string]*machine), found: make(map[string]finding),
 		report: Report{Run: w.id, Intent: p.Intent, Cluster: p.Cluster},
@@ -34,10 +36,9 @@ func (e *Engine) Check(ctx context.Context, p *plan.Plan) (Report, error) {
 	err := w.errorOf(ctx, failures)
 	c.report.Duration = w.o.Clock.Since(start)
 	t := c.report.Total()
-	w.tell(event.Event{
-		Type: event.RunEnded, Duration: c.report.Duration, Done: int64(t.Changed), Total: int64(t.Total), Err: err,
-		Message: closing(c.report, err),
-	})
+	ended.Duration, ended.Done, ended.Total = c.report.Duration, int64(t.Changed), int64(t.Total)
+	ended.Err, ended.Message = err, closing(c.report, err)
+	w.tell(ended)
 	return c.report, err
 }
 

@@ -98,7 +98,9 @@ func (e *Engine) run(ctx context.Context, p *plan.Plan, reader event.Reader) (Re
 	}
 	start := s.o.Clock.Now()
 	s.layOut()
-	s.tell(event.Event{Type: event.RunStarted, Message: p.Intent, Total: int64(len(s.nodes))})
+	started, ended := bounds(p)
+	started.Message, started.Total = p.Intent, int64(len(s.nodes))
+	s.tell(started)
 	s.loop(s.progress)
 	s.endGates()
 	s.loop(s.part)
@@ -106,10 +108,9 @@ func (e *Engine) run(ctx context.Context, p *plan.Plan, reader event.Reader) (Re
 	report := s.reportOn(start)
 	err := s.error()
 	t := report.Total()
-	s.tell(event.Event{
-		Type: event.RunEnded, Duration: report.Duration, Done: int64(t.Changed), Total: int64(t.Total), Err: err,
-		Message: closing(report, err),
-	})
+	ended.Duration, ended.Done, ended.Total = report.Duration, int64(t.Changed), int64(t.Total)
+	ended.Err, ended.Message = err, closing(report, err)
+	s.tell(ended)
 	if err != nil {
 		return report, err
 	}

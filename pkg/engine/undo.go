@@ -27,7 +27,7 @@ type Undo struct {
 func (e *Engine) Undo(ctx context.Context, u Undo) (Report, error) {
 	w := e.worker(u.Intent, u.Cluster, e.o.Reader)
 	start := w.o.Clock.Now()
-	w.tell(event.Event{Type: event.RunStarted, Message: u.Intent})
+	w.tell(event.Event{Type: event.RunStarted, Hosts: u.Hosts, Message: u.Intent})
 	var mu sync.Mutex
 	reports := make(map[string]HostReport, len(u.Hosts))
 	failures := w.each(ctx, u.Hosts, func(ctx context.Context, name string) outcome {
@@ -52,7 +52,7 @@ func (e *Engine) Undo(ctx context.Context, u Undo) (Report, error) {
 	r.Duration = w.o.Clock.Since(start)
 	err := w.errorOf(ctx, failures)
 	w.tell(event.Event{
-		Type: event.RunEnded, Duration: r.Duration, Done: int64(restored), Total: int64(restored), Err: err,
+		Type: event.RunEnded, Hosts: u.Hosts, Duration: r.Duration, Done: int64(restored), Total: int64(restored), Err: err,
 		Message: restoredMessage(restored, len(u.Hosts)),
 	})
 	return r, err

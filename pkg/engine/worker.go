@@ -46,6 +46,7 @@ func (e *Engine) worker(intent, cluster string, reader event.Reader) *worker {
 // straggling report of progress is of no interest then.
 func (w *worker) tell(ev event.Event) {
 	ev.Time, ev.Pipeline, ev.Intent = w.o.Clock.Now(), w.id, w.intent
+	ev.Cluster, ev.Holder = w.cluster, w.o.Holder
 	ev.Err = w.redact.err(ev.Err)
 	if ev.Message == "" && ev.Err != nil {
 		ev.Message = message(ev.Err)
@@ -58,6 +59,15 @@ func (w *worker) tell(ev event.Event) {
 	}
 	w.closed = ev.Type == event.RunEnded
 	w.reader.Read(ev)
+}
+
+// bounds are what opens and closes the stream of a run of p: a record of runs needs to know what was run on which hosts.
+func bounds(p *plan.Plan) (started, ended event.Event) {
+	digest, err := p.Digest()
+	if err != nil {
+		digest = "" // a plan that cannot be written cannot be compared with another either
+	}
+	return event.Event{Type: event.RunStarted, Plan: digest, Hosts: p.Hosts}, event.Event{Type: event.RunEnded, Plan: digest, Hosts: p.Hosts}
 }
 
 // of places an event at a node.

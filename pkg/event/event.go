@@ -50,6 +50,11 @@ type Event struct {
 	Type Type
 	// Pipeline is the run's id, Intent the pipeline's name ("CreateCluster").
 	Pipeline, Intent string
+	// Cluster is the cluster's name, Holder who runs the pipeline, as hosts name it to others ("kubexm 4711@laptop").
+	Cluster, Holder string
+	// Plan is the plan's digest ("sha256:…"), Hosts are its hosts: of RunStarted and RunEnded alone. A run without a plan has no digest.
+	Plan  string
+	Hosts []string
 	// Module, Task and Step place a node; Node is its plan-wide ID.
 	Module, Task, Step, Node string
 	// Host is the host's name, "" for the controller.

@@ -205,5 +205,5 @@ func (e *environment) expectMetrics() {
 	defer response.Body.Close()
 	content, err := io.ReadAll(response.Body)
 	e.Expect(err).NotTo(HaveOccurred())
-	e.Expect(string(content)).To(MatchRegexp(`(?m)^kubexm_pipeline_total\{.*result="success".*\} [1-9]`))
+	e.Expect(string(content)).To(MatchRegexp(`(?m)^kubexm_pipeline_total\{.*status="success".*\} [1-9]`))
 }

@@ -31,12 +31,18 @@ type entry struct {
 
 	Event    event.Type `json:"event"`
 	Pipeline string     `json:"pipeline"`
-	Attempt  int        `json:"attempt,omitempty"`
-	Attempts int        `json:"attempts,omitempty"`
-	DelayMS  int64      `json:"delay_ms,omitempty"`
-	Done     int64      `json:"done,omitempty"`
-	Total    int64      `json:"total,omitempty"`
-	Error    string     `json:"error,omitempty"`
+	// Cluster is the cluster's name, Holder who runs the pipeline. Plan and Hosts are of RunStarted and RunEnded: they make the log
+	// a record of what was run where.
+	Cluster  string   `json:"cluster,omitempty"`
+	Holder   string   `json:"holder,omitempty"`
+	Plan     string   `json:"plan,omitempty"`
+	Hosts    []string `json:"hosts,omitempty"`
+	Attempt  int      `json:"attempt,omitempty"`
+	Attempts int      `json:"attempts,omitempty"`
+	DelayMS  int64    `json:"delay_ms,omitempty"`
+	Done     int64    `json:"done,omitempty"`
+	Total    int64    `json:"total,omitempty"`
+	Error    string   `json:"error,omitempty"`
 }
 
 // Log is the reader. It may be given to several engines.
@@ -59,6 +65,7 @@ func (l *Log) Read(e event.Event) {
 		Timestamp: e.Time.UTC().Format(time.RFC3339Nano), Level: level(e), PipelineID: e.Pipeline,
 		Module: e.Module, Task: e.Task, Step: e.Step, Node: e.Host, Message: e.Message,
 		DurationMS: e.Duration.Milliseconds(), Event: e.Type, Pipeline: e.Intent,
+		Cluster: e.Cluster, Holder: e.Holder, Plan: e.Plan, Hosts: e.Hosts,
 		Attempt: e.Attempt, Attempts: e.Attempts, DelayMS: e.Delay.Milliseconds(), Done: e.Done, Total: e.Total,
 	}
 	if line.Node == "" && e.Step != "" {

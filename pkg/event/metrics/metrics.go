@@ -7,13 +7,15 @@ package metrics
 import (
 	"context"
 	"errors"
+	"regexp"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
 )
 
-// Results, as the label of that name.
+// The values of the label status.
 const (
 	success  = "success"
 	failure  = "failure"
@@ -22,12 +24,12 @@ const (
 
 // Metrics is the reader. It may be given to several engines.
 //
-//	kubexm_pipeline_total{intent,result}                     runs that ended
-//	kubexm_pipeline_duration_seconds{intent,result}          from start to end
-//	kubexm_step_duration_seconds{module,task,step,result}    of steps that were run, attempts and their delays included
+//	kubexm_pipeline_total{pipeline,status}               runs that ended
+//	kubexm_pipeline_duration_seconds{pipeline,status}    from start to end
+//	kubexm_step_duration_seconds{step,status}            of steps that were run, attempts and their delays included
 //
-// The result of a pipeline is success, failure or canceled, that of a step success or failure. Hosts are no label: there
-// may be thousands.
+// A pipeline is named by its intent in snake case ("create_cluster"), a step as in plans ("containerd/config"). The status of a pipeline
+// is success, failure or canceled, that of a step success or failure. Hosts are no label: there may be thousands.
 type Metrics struct {
 	pipelines         *prometheus.CounterVec
 	pipelineDurations *prometheus.HistogramVec
@@ -38,16 +40,16 @@ type Metrics struct {
 func New(r prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{
 		pipelines: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "kubexm_pipeline_total", Help: "Pipelines that were run, by intent and result.",
-		}, []string{"intent", "result"}),
+			Name: "kubexm_pipeline_total", Help: "Pipelines that were run, by name and status.",
+		}, []string{"pipeline", "status"}),
 		pipelineDurations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "kubexm_pipeline_duration_seconds", Help: "How long pipelines took.",
 			Buckets: prometheus.ExponentialBuckets(0.1, 2, 15), // to 27 minutes
-		}, []string{"intent", "result"}),
+		}, []string{"pipeline", "status"}),
 		stepDurations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "kubexm_step_duration_seconds", Help: "How long steps that were run took, attempts and delays included.",
 			Buckets: prometheus.ExponentialBuckets(0.01, 2, 16), // to 5 minutes
-		}, []string{"module", "task", "step", "result"}),
+		}, []string{"step", "status"}),
 	}
 	for _, c := range []prometheus.Collector{m.pipelines, m.pipelineDurations, m.stepDurations} {
 		if err := r.Register(c); err != nil {
@@ -67,20 +69,28 @@ func (m *Metrics) Read(e event.Event) {
 			m.step(e, failure)
 		}
 	case event.RunEnded:
-		result := success
+		status := success
 		switch {
 		case errors.Is(e.Err, context.Canceled):
-			result = canceled
+			status = canceled
 		case e.Err != nil:
-			result = failure
+			status = failure
 		}
-		m.pipelines.WithLabelValues(e.Intent, result).Inc()
-		m.pipelineDurations.WithLabelValues(e.Intent, result).Observe(e.Duration.Seconds())
+		m.pipelines.WithLabelValues(snake(e.Intent), status).Inc()
+		m.pipelineDurations.WithLabelValues(snake(e.Intent), status).Observe(e.Duration.Seconds())
 	case event.RunStarted, event.HostObserved, event.Started, event.Progress, event.Waiting, event.Skipped,
 		event.Retrying, event.Blocked, event.Undone:
 	}
 }
 
-func (m *Metrics) step(e event.Event, result string) {
-	m.stepDurations.WithLabelValues(e.Module, e.Task, e.Step, result).Observe(e.Duration.Seconds())
+func (m *Metrics) step(e event.Event, status string) {
+	m.stepDurations.WithLabelValues(e.Step, status).Observe(e.Duration.Seconds())
+}
+
+// word is where a word begins within a name in camel case; acronyms are one word.
+var word = regexp.MustCompile(`([a-z0-9])([A-Z])|([A-Z])([A-Z][a-z])`)
+
+// snake is a name in camel case in snake case: CreateCluster is create_cluster, WithdrawAPIServer withdraw_api_server.
+func snake(name string) string {
+	return strings.ToLower(word.ReplaceAllString(name, "${1}${3}_${2}${4}"))
 }

@@ -37,14 +37,14 @@ func TestMetrics(t *testing.T) {
 		m.Read(event.Event{Type: event.RunEnded, Intent: "CreateCluster", Duration: time.Minute, Err: err})
 	}
 	want := []string{
-		"kubexm_pipeline_duration_seconds{intent=CreateCluster result=canceled} 1 in 60 s",
-		"kubexm_pipeline_duration_seconds{intent=CreateCluster result=failure} 1 in 60 s",
-		"kubexm_pipeline_duration_seconds{intent=CreateCluster result=success} 2 in 120 s",
-		"kubexm_pipeline_total{intent=CreateCluster result=canceled} 1",
-		"kubexm_pipeline_total{intent=CreateCluster result=failure} 1",
-		"kubexm_pipeline_total{intent=CreateCluster result=success} 2",
-		"kubexm_step_duration_seconds{module=os result=failure step=sysctl/set task=sysctl} 1 in 2 s",
-		"kubexm_step_duration_seconds{module=os result=success step=sysctl/set task=sysctl} 3 in 6 s",
+		"kubexm_pipeline_duration_seconds{pipeline=create_cluster status=canceled} 1 in 60 s",
+		"kubexm_pipeline_duration_seconds{pipeline=create_cluster status=failure} 1 in 60 s",
+		"kubexm_pipeline_duration_seconds{pipeline=create_cluster status=success} 2 in 120 s",
+		"kubexm_pipeline_total{pipeline=create_cluster status=canceled} 1",
+		"kubexm_pipeline_total{pipeline=create_cluster status=failure} 1",
+		"kubexm_pipeline_total{pipeline=create_cluster status=success} 2",
+		"kubexm_step_duration_seconds{status=failure step=sysctl/set} 1 in 2 s",
+		"kubexm_step_duration_seconds{status=success step=sysctl/set} 3 in 6 s",
 	}
 	if diff := cmp.Diff(want, gather(t, r)); diff != "" {
 		t.Error(diff)

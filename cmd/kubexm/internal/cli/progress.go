@@ -33,12 +33,21 @@ func (a *app) show(about func(host string) string) (event.Reader, func() error, 
 	if err != nil {
 		return nil, nil, err
 	}
+	counted, end, err := a.metricsReader()
+	if err != nil {
+		return nil, nil, err
+	}
 	var readers []event.Reader
-	end := func() error { return nil }
+	if counted != nil {
+		readers = append(readers, counted)
+	}
+	if a.act != nil {
+		readers = append(readers, a.act)
+	}
 	if file != nil {
-		log := jsonlog.New(file)
+		log, metered := jsonlog.New(file), end
 		readers = append(readers, log)
-		end = func() error { return errors.Join(log.Err(), file.Close()) }
+		end = func() error { return errors.Join(metered(), log.Err(), file.Close()) }
 	}
 	if a.logFormat == "json" {
 		return event.Readers(append(readers, jsonlog.New(a.Err))...), end, nil

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event/audit"
 )
 
 // app is what all commands share: the streams, and the flags that every command has.
@@ -24,11 +25,17 @@ type app struct {
 	quiet     bool
 	logFormat string
 	logFile   string
+	// metricsAddr is where metrics are served while a command runs, metricsFile where they are written when it ends. "" is nowhere.
+	metricsAddr, metricsFile string
+
+	// args is the command line, and act its record, nil if it changes nothing.
+	args []string
+	act  *audit.Act
 }
 
 // Run runs a command line and returns the exit code. built is the version that the program was built as, or "".
 func Run(ctx context.Context, args []string, s Streams, built string) int {
-	a := &app{Streams: s, built: built}
+	a := &app{Streams: s, built: built, args: args}
 	root := a.root()
 	root.SetArgs(args)
 	root.SetIn(s.In)
@@ -72,6 +79,9 @@ It keeps what it must know of a cluster in ./.kubexm/<cluster>.
 	flags.BoolVarP(&a.quiet, "quiet", "q", false, "show failures alone")
 	flags.StringVar(&a.logFormat, "log-format", "text", "how progress is told: text, or json (a line per event, on standard error)")
 	flags.StringVar(&a.logFile, "log-file", "", "write all events to this file too, a JSON object per line")
+	flags.StringVar(&a.metricsAddr, "metrics-addr", "", "serve Prometheus metrics at this address while the command runs, e.g. 127.0.0.1:9090")
+	flags.StringVar(&a.metricsFile, "metrics-file", "",
+		"write Prometheus metrics to this file when the command ends, for the node exporter's textfile collector (*.prom)")
 	root.PersistentPreRunE = func(*cobra.Command, []string) error {
 		if a.logFormat != "text" && a.logFormat != "json" {
 			return usage("--log-format: %q is none of text, json", a.logFormat)
@@ -79,16 +89,17 @@ It keeps what it must know of a cluster in ./.kubexm/<cluster>.
 		return nil
 	}
 	root.AddCommand(
-		group("create", "Create what is declared", a.createCluster()),
-		group("upgrade", "Upgrade a cluster", a.upgradeCluster()),
-		group("delete", "Delete a cluster", a.deleteCluster()),
+		group("create", "Create what is declared", a.audited(a.createCluster())),
+		group("upgrade", "Upgrade a cluster", a.audited(a.upgradeCluster())),
+		group("delete", "Delete a cluster", a.audited(a.deleteCluster())),
 		group("get", "List clusters, nodes or hosts", a.getClusters(), a.getNodes(), a.getHosts()),
 		group("describe", "Show one thing with all that is known of it", a.describeCluster()),
-		a.kubeconfig(), a.plan(), a.apply(),
+		a.kubeconfig(), a.plan(), a.audited(a.apply()),
 		group("bundle", "Make and check bundles of artifacts", a.bundleCreate(), a.bundleVerify(), a.bundleList()),
-		group("certs", "Check and renew certificates", a.certsCheck(), a.certsRenew()),
-		group("run", "Run a command on hosts, or a management plane", a.runCommand(), a.runPlane()),
-		group("reset", "Give hosts back as they were", a.resetHost()),
+		group("certs", "Check and renew certificates", a.certsCheck(), a.audited(a.certsRenew())),
+		group("run", "Run a command on hosts, or a management plane", a.audited(a.runCommand()), a.runPlane()),
+		group("reset", "Give hosts back as they were", a.audited(a.resetHost())),
+		group("audit", "Show who changed what", a.auditList(), a.auditShow()),
 		a.version(),
 	)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
