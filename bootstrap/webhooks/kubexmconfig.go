@@ -58,6 +58,10 @@ func ValidateConfigUpdate(old, updated *bootstrapv1.KubexmConfig) field.ErrorLis
 	if was, is := old.Spec.HostRef, updated.Spec.HostRef; was != is {
 		errs = append(errs, field.Forbidden(path.Child("hostRef"), "a KubexmConfig stays with its host: delete it, and create another"))
 	}
+	// Before a host was brought to a version, whatever keeps it from that may be taken off a list.
+	if old.Status.KubernetesVersion != "" {
+		errs = append(errs, spec.ValidateNodeUpdate(&old.Spec.Node, &updated.Spec.Node, path)...)
+	}
 	return errs
 }
 

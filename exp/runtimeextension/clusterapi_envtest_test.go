@@ -452,7 +452,9 @@ func TestClusterAPI(t *testing.T) {
 	for _, m := range f.machines() {
 		f.set(f.slow, m.Name, true)
 	}
-	f.create(configTemplate("workers-2", spec.Node{Kubelet: spec.Kubelet{MaxPods: 200}}))
+	f.create(configTemplate("workers-2", spec.Node{
+		Kubelet: spec.Kubelet{MaxPods: 200}, System: spec.System{Sysctls: []spec.Sysctl{{Name: "vm.swappiness", Value: "0"}}},
+	}))
 	f.roll(updated, "workers-2")
 	f.Eventually(f.asked, patience, often).Should(HaveLen(1))
 	first := f.asked()[0]
@@ -484,8 +486,8 @@ func TestClusterAPI(t *testing.T) {
 		f.Expect(config.Annotations).NotTo(HaveKey(clusterv1.UpdateInProgressAnnotation))
 	}
 
-	t.Log("what a Node registers with is not followed, and has Machines replaced")
-	f.create(configTemplate("workers-3", spec.Node{Kubelet: spec.Kubelet{MaxPods: 200}, NodeLabels: map[string]string{"disk": "ssd"}}))
+	t.Log("what is taken off a list would stay on the hosts, and has Machines replaced")
+	f.create(configTemplate("workers-3", spec.Node{Kubelet: spec.Kubelet{MaxPods: 200}}))
 	f.roll(updated, "workers-3")
 	f.Eventually(func() error {
 		for id := range f.identities() {

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 )
@@ -63,6 +65,14 @@ func (c *cluster) ReleaseNode(_ context.Context, name string, _ []string) error 
 	defer c.mu.Unlock()
 	c.calls = append(c.calls, "release "+name)
 	return c.fails()
+}
+
+func (c *cluster) NodeMetadataDiffers(context.Context, string, map[string]string, []corev1.Taint) (step.Diff, error) {
+	return nil, nil
+}
+
+func (c *cluster) SetNodeMetadata(context.Context, string, map[string]string, []corev1.Taint) error {
+	return nil
 }
 
 // fails is what the next change of the cluster comes to.

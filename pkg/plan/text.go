@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -184,6 +185,19 @@ func line(s step.Step) string {
 		text := "uncordon node " + s.Node
 		if len(s.DaemonSets) > 0 {
 			text += words(", with new pods of", s.DaemonSets...)
+		}
+		return text
+	case step.NodeMetadata:
+		var labels, taints []string
+		for _, key := range slices.Sorted(maps.Keys(s.Labels)) {
+			labels = append(labels, key+"="+s.Labels[key])
+		}
+		for _, taint := range s.Taints {
+			taints = append(taints, taint.ToString())
+		}
+		text := words("node "+s.Node+" labels", labels...)
+		if len(taints) > 0 {
+			text += words(", taints", taints...)
 		}
 		return text
 	case step.Token:

@@ -21,14 +21,15 @@ type Node struct {
 	// +optional
 	Kubelet Kubelet `json:"kubelet,omitempty,omitzero"`
 
-	// nodeLabels are labels that the Node is registered with. The kubelet may set none in the kubernetes.io and k8s.io
+	// nodeLabels are labels that the Node is registered with and keeps. A label that is taken off the list is taken off the Node. The kubelet may set none in the kubernetes.io and k8s.io
 	// domains, except those in kubelet.kubernetes.io and node.kubernetes.io and a few like topology.kubernetes.io/zone.
 	// +optional
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=64
 	NodeLabels map[string]string `json:"nodeLabels,omitempty"`
 
-	// nodeTaints are taints that the Node is registered with, beside that of the control plane.
+	// nodeTaints are taints that the Node is registered with and keeps, beside that of the control plane. A taint that is taken off the
+	// list is taken off the Node.
 	// +optional
 	// +listType=map
 	// +listMapKey=key
@@ -142,6 +143,12 @@ func ValidateNodeLabels(labels map[string]string, path *field.Path) field.ErrorL
 
 // ownTaints are set by the host's role or by Kubernetes and Cluster API themselves.
 var ownTaints = []string{"node-role.kubernetes.io/control-plane", "node.cluster.x-k8s.io/uninitialized", "node.cloudprovider.kubernetes.io/uninitialized"}
+
+// DeclaredTaints are the taints that the Node must keep: all but those that come and go with the host's state, which it only registers
+// with.
+func (n *Node) DeclaredTaints() []corev1.Taint {
+	return slices.DeleteFunc(slices.Clone(n.NodeTaints), func(t corev1.Taint) bool { return slices.Contains(ownTaints, t.Key) })
+}
 
 func validateTaints(path *field.Path, taints []corev1.Taint) field.ErrorList {
 	var errs field.ErrorList

@@ -48,10 +48,10 @@ func TestValidateNodeUpdate(t *testing.T) {
 			n.Files = slices.Insert(n.Files, 0, spec.File{Path: "/etc/c", Content: "c"})
 			n.PreCommands = append(n.PreCommands, "uname")
 		}},
-		"what a Node registers with": {change: func(n *spec.Node) {
+		"labels and taints, which the Node follows": {change: func(n *spec.Node) {
 			n.NodeLabels = map[string]string{"disk": "hdd"}
 			n.NodeTaints = nil
-		}, refused: []string{"spec.nodeLabels", "spec.nodeTaints"}},
+		}},
 		"what is taken away": {change: func(n *spec.Node) {
 			n.System = spec.System{Swap: spec.PolicyKeep}
 			n.Files = n.Files[:1]

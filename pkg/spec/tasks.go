@@ -71,7 +71,7 @@ func Tasks() []Task {
 		{"node", OnHosts, []string{
 			"kubernetes/joined", "kubernetes/kubelet", "kubernetes/node-certificates", "kubernetes/node-kubeconfigs", "kubernetes/proxy",
 		}},
-		{"ready", OnController, []string{"gate/network", "gate/node", "node/role", "node/uncordon"}},
+		{"ready", OnController, []string{"gate/network", "gate/node", "node/metadata", "node/uncordon"}},
 		{"system", OnHosts, []string{
 			"system/firewall", "system/hostname", "system/hosts", "system/modules", "system/packages", "system/swap", "system/sysctls",
 		}},

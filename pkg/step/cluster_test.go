@@ -6,10 +6,13 @@ package step_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/graph"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
@@ -21,6 +24,7 @@ type cluster struct {
 	missing  map[string]string // "api", "node n", "workload kind/namespace/name" → why not
 	objects  []string
 	held     []string // Nodes in maintenance
+	labels   map[string]map[string]string
 	releases map[string]step.HelmRelease
 }
 
@@ -58,6 +62,18 @@ func (c *cluster) ReleaseNode(_ context.Context, name string, daemonSets []strin
 	}
 	c.held = slices.DeleteFunc(c.held, func(n string) bool { return n == name })
 	return nil
+}
+
+func (c *cluster) NodeMetadataDiffers(_ context.Context, name string, labels map[string]string, taints []corev1.Taint) (step.Diff, error) {
+	if maps.Equal(c.labels[name], labels) {
+		return nil, nil
+	}
+	return step.Diff{{Subject: "labels of " + name, From: "others", To: "as declared"}}, c.ready("node " + name)
+}
+
+func (c *cluster) SetNodeMetadata(_ context.Context, name string, labels map[string]string, _ []corev1.Taint) error {
+	c.labels[name] = labels
+	return c.ready("node " + name)
 }
 
 func (c *cluster) WorkloadReady(_ context.Context, kind, namespace, name string) error {
@@ -199,5 +215,21 @@ func TestRelease(t *testing.T) {
 	s.Chart.Digest = sha("another")
 	if _, err := s.Probe(t.Context(), rt); err == nil || !strings.Contains(err.Error(), "chart helm/flannel.tgz") {
 		t.Errorf("%v", err)
+	}
+}
+
+// What is declared for a Node is set once, and then is so.
+func TestNodeMetadata(t *testing.T) {
+	c := &cluster{labels: map[string]map[string]string{}}
+	s := step.NodeMetadata{Node: "n1", Labels: map[string]string{"disk": "ssd"}}
+	rt := runtime(c, map[string]string{})
+	if d, err := s.Probe(t.Context(), rt); err != nil || len(d) != 1 {
+		t.Fatalf("before: %v, %v", d, err)
+	}
+	if err := s.Run(t.Context(), rt); err != nil {
+		t.Fatal(err)
+	}
+	if d, err := s.Probe(t.Context(), rt); err != nil || len(d) != 0 {
+		t.Fatalf("after: %v, %v", d, err)
 	}
 }

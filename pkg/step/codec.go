@@ -23,7 +23,8 @@ var kinds = map[string]reflect.Type{
 	"await": reflect.TypeFor[Await](), "token": reflect.TypeFor[Token](), "apply": reflect.TypeFor[Apply](),
 	"release": reflect.TypeFor[Release](), "certificate": reflect.TypeFor[Certificate](),
 	"etcd": reflect.TypeFor[Etcd](), "changeover": reflect.TypeFor[Changeover](), "changeoverEnd": reflect.TypeFor[ChangeoverEnd](),
-	"drain": reflect.TypeFor[Drain](), "uncordon": reflect.TypeFor[Uncordon](),
+	"nodeMetadata": reflect.TypeFor[NodeMetadata](),
+	"drain":        reflect.TypeFor[Drain](), "uncordon": reflect.TypeFor[Uncordon](),
 }
 
 // KindOf returns the name of s's kind in JSON, or "" when s is not one of this package's.

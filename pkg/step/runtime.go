@@ -8,6 +8,8 @@ import (
 	"io"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
 )
@@ -81,6 +83,10 @@ type Cluster interface {
 	ReleaseNode(ctx context.Context, name string, daemonSets []string) error
 	// WorkloadReady returns nil when the Deployment or DaemonSet has all replicas updated and available.
 	WorkloadReady(ctx context.Context, kind, namespace, name string) error
+	// NodeMetadataDiffers says how the Node's labels and taints differ from those that are declared; SetNodeMetadata makes them so, and
+	// removes those that were declared before. Others' are left alone.
+	NodeMetadataDiffers(ctx context.Context, name string, labels map[string]string, taints []corev1.Taint) (Diff, error)
+	SetNodeMetadata(ctx context.Context, name string, labels map[string]string, taints []corev1.Taint) error
 	// Differs reports which of the manifest's objects are absent or differ from what a server-side apply would make of
 	// them. Nothing is changed.
 	Differs(ctx context.Context, manifest []byte) ([]string, error)

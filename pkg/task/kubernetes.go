@@ -115,8 +115,8 @@ func BootstrapToken(Inputs) plan.Task {
 	return plan.Task{Name: "token", Steps: []step.Step{gate.Token(bootstrapToken, apiAnswers)}}
 }
 
-// NodeReady is the gate that opens when the host's Node is Ready and its network is up; its Node is then labelled with the host's
-// role.
+// NodeReady is the gate that opens when the host's Node is Ready and its network is up; its Node then has the host's role, and the
+// labels and taints that are declared.
 func NodeReady(in Inputs) plan.Task {
 	name, role := in.Target.Host.Name, "worker"
 	after := joined(name).Name
@@ -127,7 +127,8 @@ func NodeReady(in Inputs) plan.Task {
 		after = networkDeployed.Name
 	}
 	return plan.Task{Name: "ready-" + name, Steps: []step.Step{
-		gate.NodeReady(name, after), gate.Network(name, flannel.Namespace, flannel.DaemonSet), node.Role(name, role),
+		gate.NodeReady(name, after), gate.Network(name, flannel.Namespace, flannel.DaemonSet),
+		node.Metadata(name, role, in.Target.Node.NodeLabels, in.Target.Node.DeclaredTaints()),
 		node.Uncordon(name, in.restartedPods(), upgraded(name)),
 	}}
 }

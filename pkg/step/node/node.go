@@ -5,30 +5,27 @@
 package node
 
 import (
+	"maps"
 	"time"
 
-	"sigs.k8s.io/yaml"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/graph"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 )
 
-// Role labels the Node with its role, which a kubelet may not do for itself. It must come after the Node is there: applied
-// before, it would make one.
-func Role(name, role string) step.Step {
-	labels := map[string]string{"node-role.kubernetes.io/" + role: ""}
+// Metadata labels the Node with its role, which a kubelet may not do for itself, and keeps its labels and taints those that are
+// declared: a kubelet sets them when it registers, and never again.
+func Metadata(name, role string, labels map[string]string, taints []corev1.Taint) step.Step {
+	all := map[string]string{"node-role.kubernetes.io/" + role: ""}
 	if role == "control-plane" {
-		labels["node.kubernetes.io/exclude-from-external-load-balancers"] = ""
+		all["node.kubernetes.io/exclude-from-external-load-balancers"] = ""
 	}
-	// A map of strings always marshals.
-	manifest, _ := yaml.Marshal(map[string]any{
-		"apiVersion": "v1", "kind": "Node",
-		"metadata": map[string]any{"name": name, "labels": labels},
-	})
+	maps.Copy(all, labels)
 	return step.New(step.Meta{
-		Name: "node/role", Description: "label the Node with its role", Timeout: step.Duration(time.Minute),
+		Name: "node/metadata", Description: "keep the Node's role, labels and taints", Timeout: step.Duration(time.Minute),
 		Retry: step.Retry{Attempts: 5, Delay: step.Duration(time.Second), MaxDelay: step.Duration(10 * time.Second)},
-	}, step.Apply{Title: "role of Node " + name, Manifest: step.Literal(string(manifest))})
+	}, step.NodeMetadata{Node: name, Labels: all, Taints: taints})
 }
 
 // Drain cordons the Node and evicts its Pods, for steps that take drained: none does on a host whose programs stay. Disruption
