@@ -86,7 +86,7 @@ It keeps what it must know of a cluster in ./.kubexm/<cluster>.
 		group("describe", "Show one thing with all that is known of it", a.describeCluster()),
 		a.kubeconfig(), a.plan(), a.apply(),
 		group("bundle", "Make and check bundles of artifacts", a.bundleCreate(), a.bundleVerify(), a.bundleList()),
-		group("certs", "Check and renew certificates", a.certsCheck(), a.certsRenew()),
+		group("certs", "Check, renew and recover certificates", a.certsCheck(), a.certsRenew(), a.certsRecover(), a.certsSecrets()),
 		group("run", "Run a command on hosts, or a management plane", a.runCommand(), a.runPlane()),
 		group("reset", "Give hosts back as they were", a.resetHost()),
 		a.version(),
