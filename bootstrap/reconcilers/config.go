@@ -326,9 +326,12 @@ func (r *Config) waitsFor(ctx context.Context, s *scope) (string, error) {
 	}
 	name, err := r.missing(ctx, client.ObjectKeyFromObject(s.cluster), needed...)
 	if name != "" {
-		return fmt.Sprintf("the Secret %s with a certificate authority does not exist yet", name), err
+		return fmt.Sprintf("the Secret %s with a certificate authority does not exist", name), err
 	}
-	return "", err
+	if err != nil {
+		return "", err
+	}
+	return r.untrusted(ctx, s, needed...)
 }
 
 // converges decides what is done with the host, and starts it.

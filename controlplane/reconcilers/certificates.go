@@ -15,6 +15,7 @@ import (
 	capisecret "sigs.k8s.io/cluster-api/util/secret"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/desired"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
@@ -22,17 +23,21 @@ import (
 
 var purposes = []capisecret.Purpose{capisecret.ClusterCA, capisecret.EtcdCA, capisecret.FrontProxyCA, capisecret.ServiceAccount}
 
-// certificates makes the certificate authorities that do not exist. Those that the user has brought count, if they can
-// do their work.
+// certificates makes the certificate authorities that do not exist, as long as nothing of the cluster does (see begun), and records
+// their fingerprints before they are used. From then on, a pair that is missing or another one is an error: it is for a person to
+// restore it. Pairs that the user brings before that count, if they can do their work.
 func (r *ControlPlane) certificates(ctx context.Context, s *scope) (err error) {
 	defer func() { s.Certificates = err }()
-	var known pki.Authorities
-	for _, p := range purposes {
-		pair, err := r.pair(ctx, s, p)
-		if err != nil {
-			return err
-		}
-		known.Set(string(p), pair)
+	recorded, err := pki.ParseFingerprints(s.Object.Annotations[controlplanev1.AuthoritiesAnnotation])
+	if err != nil {
+		return fmt.Errorf("the annotation %s: %w", controlplanev1.AuthoritiesAnnotation, err)
+	}
+	known, err := r.pairs(ctx, s)
+	if err != nil {
+		return err
+	}
+	if err := r.mayComplete(ctx, s, &known, recorded); err != nil {
+		return err
 	}
 	made, err := known.Complete(pki.CARequest{})
 	if err != nil {
@@ -40,6 +45,14 @@ func (r *ControlPlane) certificates(ctx context.Context, s *scope) (err error) {
 	}
 	if err := known.Check(time.Now()); err != nil {
 		return fmt.Errorf("the Secrets %s-…: %w", s.Cluster.Name, err)
+	}
+	now, err := known.Fingerprints()
+	if err != nil {
+		return fmt.Errorf("the Secrets %s-…: %w", s.Cluster.Name, err)
+	}
+	// A rotation, where one is declared, would allow another one here.
+	if err := differing(s, recorded, now); err != nil {
+		return err
 	}
 	for _, name := range made {
 		pair, _ := known.Get(name)
@@ -49,7 +62,19 @@ func (r *ControlPlane) certificates(ctx context.Context, s *scope) (err error) {
 			return fmt.Errorf("create the Secret %s: %w", capisecret.Name(s.Cluster.Name, capisecret.Purpose(name)), err)
 		}
 	}
-	return nil
+	return r.record(ctx, s, now)
+}
+
+// pairs reads all key pairs; those are zero that have no Secret.
+func (r *ControlPlane) pairs(ctx context.Context, s *scope) (known pki.Authorities, err error) {
+	for _, p := range purposes {
+		pair, err := r.pair(ctx, s, p)
+		if err != nil {
+			return known, err
+		}
+		known.Set(string(p), pair)
+	}
+	return known, nil
 }
 
 // pair reads a key pair; it is zero where there is no Secret.
@@ -63,7 +88,11 @@ func (r *ControlPlane) pair(ctx context.Context, s *scope, p capisecret.Purpose)
 	}
 	pair := pki.KeyPair{Cert: found.Data[capisecret.TLSCrtDataName], Key: secret.New(found.Data[capisecret.TLSKeyDataName])}
 	if len(pair.Cert) == 0 || pair.Key.IsZero() {
-		return pair, fmt.Errorf("the Secret %s has no %s or no %s: kubexm needs both", key.Name, capisecret.TLSCrtDataName, capisecret.TLSKeyDataName)
+		return pair, &untrusted{
+			reason: controlplanev1.AuthorityIncompleteReason,
+			message: fmt.Sprintf("the Secret %s has no %s or no %s: kubexm needs both. %s",
+				key.Name, capisecret.TLSCrtDataName, capisecret.TLSKeyDataName, restore(s)),
+		}
 	}
 	return pair, nil
 }

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
@@ -38,8 +39,12 @@ func testScope() *scope {
 func testReconciler(t *testing.T, objects ...client.Object) *ControlPlane {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := clientgoscheme.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, clusterv1.AddToScheme, bootstrapv1.AddToScheme, controlplanev1.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
 	}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
 	return &ControlPlane{Client: c, Reader: c}
@@ -55,7 +60,7 @@ func (r *ControlPlane) secret(t *testing.T, name string) *corev1.Secret {
 }
 
 func TestCertificates(t *testing.T) {
-	r, s := testReconciler(t), testScope()
+	r, s := testReconciler(t, testScope().Object), testScope()
 	if err := r.certificates(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +110,7 @@ func TestCertificatesThatTheUserBrings(t *testing.T) {
 		"one that has ended": {old.Cert, old.Key.Reveal(), "expired"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, s := testReconciler(t, bring("prod-ca", tc.cert, tc.key)), testScope()
+			r, s := testReconciler(t, testScope().Object, bring("prod-ca", tc.cert, tc.key)), testScope()
 			err := r.certificates(t.Context(), s)
 			if tc.refused == "" {
 				if err != nil || !bytes.Equal(r.secret(t, "prod-ca").Data["tls.crt"], tc.cert) {
@@ -128,7 +133,7 @@ func TestCertificatesThatTheUserBrings(t *testing.T) {
 }
 
 func TestKubeconfig(t *testing.T) {
-	r, s := testReconciler(t), testScope()
+	r, s := testReconciler(t, testScope().Object), testScope()
 	if err := r.certificates(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}

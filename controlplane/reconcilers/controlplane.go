@@ -5,6 +5,7 @@ package reconcilers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -101,7 +102,10 @@ func (r *ControlPlane) Reconcile(ctx context.Context, request ctrl.Request) (_ c
 	if !object.DeletionTimestamp.IsZero() {
 		return r.delete(ctx, s)
 	}
-	if err := r.flow(ctx, s); err != nil {
+	if err := r.flow(ctx, s); errors.As(err, new(*untrusted)) {
+		ctrl.LoggerFrom(ctx).Error(err, "The cluster's key pairs are not those that it was made with")
+		return ctrl.Result{RequeueAfter: untrustedAgain}, nil // the condition says so
+	} else if err != nil {
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{RequeueAfter: s.next()}, nil

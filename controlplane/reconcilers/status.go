@@ -4,6 +4,7 @@
 package reconcilers
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -74,7 +75,11 @@ func (s *scope) setDeleting() {
 
 func (s *scope) setCertificates() {
 	if s.Certificates != nil {
-		s.set(controlplanev1.CertificatesAvailableCondition, metav1.ConditionFalse, controlplanev1.NotAvailableReason, s.Certificates.Error())
+		reason := controlplanev1.NotAvailableReason
+		if lost := (*untrusted)(nil); errors.As(s.Certificates, &lost) {
+			reason = lost.reason
+		}
+		s.set(controlplanev1.CertificatesAvailableCondition, metav1.ConditionFalse, reason, s.Certificates.Error())
 		return
 	}
 	s.set(controlplanev1.CertificatesAvailableCondition, metav1.ConditionTrue, controlplanev1.AvailableReason, "")

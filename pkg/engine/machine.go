@@ -56,6 +56,9 @@ func (m *machine) contact(ctx context.Context, q host.Query, redial step.Retry) 
 		m.found = make([]finding, len(m.nodes))
 		m.judge(0, len(m.nodes))
 		m.fresh = len(m.nodes)
+		if out.err = m.refusal(); out.err != nil {
+			out.attempts = out.attempt // it would be refused again
+		}
 	}
 	out.duration = m.o.Clock.Since(start)
 	return out
@@ -179,6 +182,16 @@ func (m *machine) judge(at, end int) {
 		})
 		m.found[at] = f
 	}
+}
+
+// refusal is why nothing may be done on the host, though only a later node says so.
+func (m *machine) refusal() error {
+	for _, f := range m.found {
+		if host.KindOf(f.err) == host.KindOtherAuthority {
+			return f.err
+		}
+	}
+	return nil
 }
 
 // bound is one more than the position of the next node after at that is not so, or the number of nodes.

@@ -34,6 +34,8 @@ const (
 	KindTimeout Kind = "Timeout"
 	// KindInvalid: what was asked makes no sense (a relative path, an unknown state); nothing was sent.
 	KindInvalid Kind = "Invalid"
+	// KindOtherAuthority: the host has another certificate authority than the one that it is to be given; nothing was changed.
+	KindOtherAuthority Kind = "OtherAuthority"
 	// KindProtocol: the host's answer was not understood; a defect of ours or a broken host.
 	KindProtocol Kind = "Protocol"
 )

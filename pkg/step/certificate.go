@@ -29,6 +29,9 @@ type Certificate struct {
 	Group   string `json:"group,omitempty"`
 	// Authority is the Secret (SecretRef.Name) of the certificate authority, with tls.crt and tls.key.
 	Authority string `json:"authority"`
+	// Trusted is where the host has that authority's certificate. A host that has another one there, or a certificate of another one
+	// and none there, is refused: see func Authority.
+	Trusted string `json:"trusted"`
 	// CommonName and Organizations are the subject.
 	CommonName    string   `json:"commonName"`
 	Organizations []string `json:"organizations,omitempty"`
@@ -48,7 +51,7 @@ func (c Certificate) Meta() Meta { return Meta{Name: "certificate"} }
 
 // Observe asks for the certificate, and for the key without its content.
 func (c Certificate) Observe() host.Query {
-	return host.Query{Paths: []host.PathQuery{{Path: c.Path, Content: true}, {Path: c.KeyPath}}}
+	return host.Query{Paths: []host.PathQuery{{Path: c.Path, Content: true}, {Path: c.KeyPath}, {Path: c.Trusted, Content: true}}}
 }
 
 // Precheck differs, with the reason, when another certificate is needed.
@@ -57,11 +60,19 @@ func (c Certificate) Precheck(v View) (Diff, error) {
 	if err != nil {
 		return nil, err
 	}
+	trusted, err := sameAuthority(v, c.Authority, c.Trusted)
+	if err != nil {
+		return nil, err
+	}
 	subject := host.File{Path: c.Path}.Key()
 	cert, key := v.Facts.Paths[c.Path], v.Facts.Paths[c.KeyPath]
 	why, err := c.outdated(cert, key, authority, v.Facts.Taken)
 	if err != nil {
 		return nil, err
+	}
+	if !trusted && signedByAnother(cert, authority) {
+		return nil, otherAuthority(v, fmt.Sprintf("%s is signed by another authority than the cluster's key pair %s, and %s is missing or unreadable",
+			c.Path, c.Authority, c.Trusted))
 	}
 	if why != "" {
 		return Diff{{subject, why, "certificate of " + c.CommonName}}, nil
@@ -74,6 +85,16 @@ const (
 	certKey, privateKey = "tls.crt", "tls.key"
 	certMode, keyMode   = Mode(0o644), Mode(0o600)
 )
+
+// signedByAnother reports whether a file is a certificate that the authority has not signed.
+func signedByAnother(file host.Path, authority []byte) bool {
+	is, err := pki.KeyPair{Cert: file.Content}.Certificate()
+	if err != nil {
+		return false
+	}
+	ca, err := pki.KeyPair{Cert: authority}.Certificate()
+	return err == nil && is.CheckSignatureFrom(ca) != nil
+}
 
 // outdated is why the certificate will not do, "" if it will. The error is about the authority.
 func (c Certificate) outdated(cert, key host.Path, authority []byte, now time.Time) (string, error) {

@@ -50,7 +50,7 @@ func authority(t *testing.T, validity time.Duration) pki.KeyPair {
 // peer is a certificate with all that can be said of one.
 func peer() step.Certificate {
 	return step.Certificate{
-		Path: "/ssl/n1.pem", KeyPath: "/ssl/n1-key.pem", Authority: "etcd", CommonName: "n1", Organizations: []string{"b", "a"},
+		Path: "/ssl/n1.pem", KeyPath: "/ssl/n1-key.pem", Authority: "etcd", Trusted: "/ssl/ca.pem", CommonName: "n1", Organizations: []string{"b", "a"},
 		DNSNames:  []string{"n1", "localhost"},
 		Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("::ffff:10.0.0.2"), netip.MustParseAddr("::1")},
 		Usages:    []pki.Usage{pki.Server, pki.Client}, Validity: step.Duration(100 * day), RenewBefore: step.Duration(30 * day),
@@ -104,7 +104,7 @@ func TestCertificateIsMade(t *testing.T) {
 	if text := fmt.Sprintf("%v %+v", e, e.Changes); strings.Contains(text, "PRIVATE") {
 		t.Errorf("the key is shown: %s", text)
 	}
-	if q := c.Observe(); len(q.Paths) != 2 || q.Paths[1].Path != c.KeyPath || q.Paths[1].Content || q.Paths[1].Digest {
+	if q := c.Observe(); len(q.Paths) != 3 || q.Paths[1].Path != c.KeyPath || q.Paths[1].Content || q.Paths[1].Digest {
 		t.Errorf("it asks for %+v, and the key is a secret", q.Paths)
 	}
 	if got := step.Writes(step.New(step.Meta{Name: "a"}, c)); !slices.Equal(got, []string{c.Path, c.KeyPath}) {
@@ -114,6 +114,13 @@ func TestCertificateIsMade(t *testing.T) {
 	if got := step.Certificates(nested); len(got) != 1 || got[0].Path != c.Path {
 		t.Errorf("its ends are watched of %v", got)
 	}
+}
+
+// certificateFile is a file with a certificate, as it is seen.
+func certificateFile(content []byte) host.Path {
+	p := regular(string(content), 0o644)
+	p.Content = content
+	return p
 }
 
 func TestCertificateIsRenewed(t *testing.T) {
@@ -148,7 +155,10 @@ func TestCertificateIsRenewed(t *testing.T) {
 				p.Content = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("x")})
 			})
 		}, "not readable"},
-		{"another authority", func(c *step.Certificate, _ *host.Facts) { c.Authority = "other" }, "signed by another authority"},
+		{"another authority, beside the cluster's", func(c *step.Certificate, f *host.Facts) {
+			c.Authority = "other"
+			f.Paths[c.Trusted] = certificateFile(values["other"].Cert)
+		}, "signed by another authority"},
 		{"another common name", func(c *step.Certificate, _ *host.Facts) { c.CommonName = "n2" }, "for CN=n1,O="},
 		{"another organization", func(c *step.Certificate, _ *host.Facts) { c.Organizations = []string{"a"} }, "for CN=n1,O="},
 		{"one more name", func(c *step.Certificate, _ *host.Facts) { c.DNSNames = append(c.DNSNames, "x") }, "for other names and addresses"},

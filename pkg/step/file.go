@@ -22,18 +22,29 @@ type File struct {
 	Group   string    `json:"group,omitempty"`
 	Content Text      `json:"content,omitempty"`
 	From    *Artifact `json:"from,omitempty"`
+	// Authority, where the file is one half of a key pair of the cluster, is the path of the pair's certificate; see func Authority.
+	Authority string `json:"authority,omitempty"`
 }
 
 // Meta is what the content takes.
 func (f File) Meta() Meta { return Meta{Name: "file", Takes: f.Content.Takes()} }
 
-// Observe asks for the file and its digest.
+// Observe asks for the file and its digest, and for an authority's certificate.
 func (f File) Observe() host.Query {
-	return host.Query{Paths: []host.PathQuery{{Path: f.Path, Digest: true}}}
+	q := host.Query{Paths: []host.PathQuery{{Path: f.Path, Digest: true}}}
+	if f.Authority != "" {
+		q.Merge(host.Query{Paths: []host.PathQuery{{Path: f.Authority, Content: true}}})
+	}
+	return q
 }
 
 // Precheck compares digest, mode and owner.
 func (f File) Precheck(v View) (Diff, error) {
+	if f.Authority != "" {
+		if err := f.checkAuthority(v); err != nil {
+			return nil, err
+		}
+	}
 	want, err := f.digest(v.Values)
 	if err != nil {
 		return nil, err

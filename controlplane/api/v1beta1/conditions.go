@@ -24,6 +24,11 @@ const (
 // may be done, and nothing else. It is taken off when that is done.
 const ApprovedDisruptionAnnotation = "controlplane.cluster.x-k8s.io/approved-disruption"
 
+// AuthoritiesAnnotation on a KubexmControlPlane has the fingerprints of the cluster's key pairs, as package pki writes them
+// (ca=sha256:…,etcd=…,proxy=…,sa=…). It is written before they are used. From then on no pair is made, and no host is touched while
+// a Secret is missing or holds another pair. Whoever removes it says that the pairs that are there now are the right ones.
+const AuthoritiesAnnotation = "controlplane.cluster.x-k8s.io/kubexm-authorities"
+
 // Conditions of a KubexmControlPlane.
 const (
 	// AvailableCondition is whether the control plane takes requests. The Cluster shows it as ControlPlaneAvailable.
@@ -77,6 +82,16 @@ const (
 	NotAvailableReason = clusterv1.NotAvailableReason
 	// InternalErrorReason means an error that is not the user's; the manager's log has it.
 	InternalErrorReason = clusterv1.InternalErrorReason
+)
+
+// Reasons of CertificatesAvailable. While it is False, nothing reaches a host.
+const (
+	// AuthorityMissingReason means that the Secret of a key pair is gone; the message says which, and how it is restored.
+	AuthorityMissingReason = "AuthorityMissing"
+	// AuthorityIncompleteReason means that a Secret has a certificate without its key, or a key without its certificate.
+	AuthorityIncompleteReason = "AuthorityIncomplete"
+	// AuthorityDiffersReason means that a Secret holds another key pair than the cluster was made with.
+	AuthorityDiffersReason = "AuthorityDiffers"
 )
 
 // Reasons of Initialized.

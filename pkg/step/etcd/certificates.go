@@ -20,6 +20,8 @@ const (
 	clientCA   = kubernetes + "/etcd/ca.crt"
 	clientCert = kubernetes + "/apiserver-etcd-client.crt"
 	clientKey  = kubernetes + "/apiserver-etcd-client.key"
+
+	clientCAKey = kubernetes + "/etcd/ca.key"
 )
 
 func (s Settings) certificate(of string) string { return ssl + "/" + of + "-" + s.Name + ".pem" }
@@ -33,34 +35,35 @@ func Certificates(s Settings) step.Step {
 		addresses = append(addresses, a)
 	}
 	validity, before := step.Duration(s.Certificates.Validity()), step.Duration(s.Certificates.RenewBefore())
-	return step.New(step.Meta{Name: "etcd/certificates", Description: "make etcd's certificates"},
-		step.Directory{Path: ssl, Mode: 0o700},
-		step.File{Path: caFile, Mode: 0o644, Content: step.Secret(authority, "tls.crt")},
+	return step.New(step.Meta{Name: "etcd/certificates", Description: "make etcd's certificates"}, append(
+		append([]step.Step{step.Directory{Path: ssl, Mode: 0o700}}, step.Authority(authority, caFile, "")...),
 		step.Certificate{
-			Path: s.certificate("member"), KeyPath: s.key("member"), Authority: authority, CommonName: s.Name,
+			Path: s.certificate("member"), KeyPath: s.key("member"), Authority: authority, Trusted: caFile, CommonName: s.Name,
 			DNSNames: []string{s.Name, "localhost"}, Addresses: addresses,
 			Usages: []pki.Usage{pki.Server, pki.Client}, Validity: validity, RenewBefore: before,
 		},
 		step.Certificate{
-			Path: s.certificate("admin"), KeyPath: s.key("admin"), Authority: authority, CommonName: "admin-" + s.Name,
+			Path: s.certificate("admin"), KeyPath: s.key("admin"), Authority: authority, Trusted: caFile, CommonName: "admin-" + s.Name,
 			Usages: []pki.Usage{pki.Client}, Validity: validity, RenewBefore: before,
 		},
-	)
+	)...)
 }
 
-// ClientCertificates make the certificate by which the API server on the host node is known to etcd.
+// ClientCertificates make the certificate by which the API server on the host node is known to etcd. etcd's authority is installed with
+// its key, as kubeadm does, so that it can be recovered from the host.
 func ClientCertificates(c spec.Certificates, node string) step.Step {
-	return step.New(step.Meta{Name: "etcd/client", Description: "make the API server's certificate for etcd"},
-		step.Directory{Path: kubernetes, Mode: 0o755},
-		step.Directory{Path: kubernetes + "/etcd", Mode: 0o755},
-		step.File{Path: clientCA, Mode: 0o644, Content: step.Secret(authority, "tls.crt")},
+	return step.New(step.Meta{Name: "etcd/client", Description: "make the API server's certificate for etcd"}, append(
+		append([]step.Step{
+			step.Directory{Path: kubernetes, Mode: 0o755},
+			step.Directory{Path: kubernetes + "/etcd", Mode: 0o755},
+		}, step.Authority(authority, clientCA, clientCAKey)...),
 		step.Certificate{
-			Path: clientCert, KeyPath: clientKey, Authority: authority, CommonName: "kube-apiserver-etcd-client",
+			Path: clientCert, KeyPath: clientKey, Authority: authority, Trusted: clientCA, CommonName: "kube-apiserver-etcd-client",
 			// etcd gives every certificate of its authority all rights; this tells people whose it is.
 			Organizations: []string{node},
 			Usages:        []pki.Usage{pki.Client}, Validity: step.Duration(c.Validity()), RenewBefore: step.Duration(c.RenewBefore()),
 		},
-	)
+	)...)
 }
 
 // ExternalClient installs what the API server needs to reach an etcd that others run: ca.crt, tls.crt and tls.key of the user's

@@ -58,10 +58,7 @@ func Authorities(ownEtcd bool) step.Step {
 		pairs = append(pairs, struct{ cert, key, secret string }{"etcd/ca.crt", "etcd/ca.key", "etcd"})
 	}
 	for _, a := range pairs {
-		parts = append(parts,
-			step.File{Path: path.Join(pki, a.cert), Mode: 0o644, Content: step.Secret(a.secret, "tls.crt")},
-			step.File{Path: path.Join(pki, a.key), Mode: 0o600, Content: step.Secret(a.secret, "tls.key")},
-		)
+		parts = append(parts, step.Authority(a.secret, path.Join(pki, a.cert), path.Join(pki, a.key))...)
 	}
 	return step.New(step.Meta{Name: "kubeadm/authorities", Description: "install the certificate authorities"}, parts...)
 }
@@ -123,11 +120,7 @@ func Join(c Cluster, n Node, token, done graph.Output[string]) step.Step {
 	bootstrapped := step.Done{Paths: []string{nodeConf, "/var/lib/kubelet/pki/kubelet-client-current.pem"}}
 	through := bootstrapped
 	through.Journaled = true
-	return step.New(step.Meta{
-		Name: "kubeadm/join", Description: "join the cluster", Timeout: step.Duration(6 * time.Minute),
-		Retry: step.Retry{Attempts: 3, Delay: step.Duration(5 * time.Second)}, Makes: []string{done.Name},
-	},
-		step.File{Path: pki + "/ca.crt", Mode: 0o644, Content: step.Secret("ca", "tls.crt")},
+	parts := append(step.Authority("ca", pki+"/ca.crt", ""),
 		patch(n),
 		step.File{Path: discovery, Mode: 0o600, Content: step.Literal(discoveryConfig(c))},
 		step.File{Path: joinFile, Mode: 0o600, Content: step.Join(
@@ -142,5 +135,9 @@ func Join(c Cluster, n Node, token, done graph.Output[string]) step.Step {
 		},
 		step.Absent{Path: bootstrapConf},
 		made(kubeletFile, kubeletDocuments(c, n)),
-	).Until(through)
+	)
+	return step.New(step.Meta{
+		Name: "kubeadm/join", Description: "join the cluster", Timeout: step.Duration(6 * time.Minute),
+		Retry: step.Retry{Attempts: 3, Delay: step.Duration(5 * time.Second)}, Makes: []string{done.Name},
+	}, parts...).Until(through)
 }

@@ -16,10 +16,12 @@ import (
 const (
 	caFile           = pkiDir + "/ca.crt"
 	caKeyFile        = pkiDir + "/ca.key"
-	frontProxyCAFile = pkiDir + "/front-proxy-ca.crt"
 	saPublicFile     = pkiDir + "/sa.pub"
 	saPrivateFile    = pkiDir + "/sa.key"
 	etcdCAFile       = pkiDir + "/etcd/ca.crt"
+	frontProxyCAFile = pkiDir + "/front-proxy-ca.crt"
+
+	frontProxyCAKeyFile = pkiDir + "/front-proxy-ca.key"
 
 	apiServerCert         = pkiDir + "/apiserver"
 	apiServerKubeletCert  = pkiDir + "/apiserver-kubelet-client"
@@ -36,25 +38,22 @@ const (
 // mastersGroup may do everything, whatever roles are bound.
 const mastersGroup = "system:masters"
 
-// Authorities installs what a control plane host needs of the cluster's authorities: the keys are those that its controller
-// manager signs certificates and tokens with. No other key is on any host.
+// Authorities installs the cluster's authorities and service account keys on a control plane host: those that its controller manager
+// signs with, and that of the front proxy, so that all of them can be recovered from the host. etcd's is etcd.ClientCertificates'.
 func Authorities() step.Step {
 	return step.New(step.Meta{Name: "kubernetes/authorities", Description: "install the certificate authorities"},
-		step.Directory{Path: pkiDir, Mode: 0o755},
-		step.File{Path: caFile, Mode: 0o644, Content: step.Secret("ca", "tls.crt")},
-		step.File{Path: caKeyFile, Mode: 0o600, Content: step.Secret("ca", "tls.key")},
-		step.File{Path: frontProxyCAFile, Mode: 0o644, Content: step.Secret("proxy", "tls.crt")},
-		step.File{Path: saPublicFile, Mode: 0o644, Content: step.Secret("sa", "tls.crt")},
-		step.File{Path: saPrivateFile, Mode: 0o600, Content: step.Secret("sa", "tls.key")},
-	)
+		slices.Concat(
+			[]step.Step{step.Directory{Path: pkiDir, Mode: 0o755}},
+			step.Authority("ca", caFile, caKeyFile),
+			step.Authority("proxy", frontProxyCAFile, frontProxyCAKeyFile),
+			step.Authority("sa", saPublicFile, saPrivateFile),
+		)...)
 }
 
 // WorkerAuthority installs the certificate by which a worker knows the API server.
 func WorkerAuthority() step.Step {
 	return step.New(step.Meta{Name: "kubernetes/authority", Description: "install the cluster's certificate authority"},
-		step.Directory{Path: pkiDir, Mode: 0o755},
-		step.File{Path: caFile, Mode: 0o644, Content: step.Secret("ca", "tls.crt")},
-	)
+		append([]step.Step{step.Directory{Path: pkiDir, Mode: 0o755}}, step.Authority("ca", caFile, "")...)...)
 }
 
 // Certificates makes those of a control plane host.
@@ -92,8 +91,12 @@ func NodeCertificates(c Cluster, n Node) step.Step {
 func certificate(
 	c spec.Certificates, path, authority string, usage pki.Usage, name string, organizations ...string,
 ) step.Certificate {
+	trusted := caFile
+	if authority == "proxy" {
+		trusted = frontProxyCAFile
+	}
 	return step.Certificate{
-		Path: path + ".crt", KeyPath: path + ".key", Authority: authority, CommonName: name, Organizations: organizations,
+		Path: path + ".crt", KeyPath: path + ".key", Authority: authority, Trusted: trusted, CommonName: name, Organizations: organizations,
 		Usages: []pki.Usage{usage}, Validity: step.Duration(c.Validity()), RenewBefore: step.Duration(c.RenewBefore()),
 	}
 }

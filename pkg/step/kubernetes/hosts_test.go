@@ -145,10 +145,11 @@ func (r *rig) below(t *testing.T) []step.Step {
 		step.File{Path: "/etc/kubernetes/pki/etcd/ca.crt", Mode: 0o644, Content: step.Secret("etcd", "tls.crt")},
 		step.Certificate{
 			Path: "/etc/kubernetes/pki/apiserver-etcd-client.crt", KeyPath: "/etc/kubernetes/pki/apiserver-etcd-client.key",
-			Authority: "etcd", CommonName: "kube-apiserver-etcd-client", Usages: []pki.Usage{pki.Client},
+			Authority: "etcd", Trusted: "/etc/kubernetes/pki/etcd/ca.crt", CommonName: "kube-apiserver-etcd-client", Usages: []pki.Usage{pki.Client},
 		},
 		step.Certificate{
 			Path: "/etc/etcd/server.crt", KeyPath: "/etc/etcd/server.key", Authority: "etcd", CommonName: "etcd",
+			Trusted:   "/etc/kubernetes/pki/etcd/ca.crt",
 			Addresses: []netip.Addr{netip.MustParseAddr("127.0.0.1")}, Usages: []pki.Usage{pki.Server, pki.Client},
 		},
 		step.File{Path: "/etc/systemd/system/etcd.service", Mode: 0o644, Content: step.Literal(etcdUnit)},
@@ -337,6 +338,7 @@ func TestClusterOnHost(t *testing.T) {
 	if again := r.run(t); len(again) > 0 {
 		t.Errorf("a second run changed %q", again)
 	}
+	t.Run("another authority", r.testOtherAuthority)
 	t.Run("certificates", r.testCertificates)
 	t.Run("flags", r.testFlags)
 	t.Run("turns", r.testTurns)
@@ -352,6 +354,32 @@ func TestClusterOnHost(t *testing.T) {
 	}
 	if diff := hosts.Diff(before, after); len(diff) > 0 {
 		t.Errorf("after the undo, it is not as it was:\n%s", strings.Join(diff, "\n"))
+	}
+}
+
+// testOtherAuthority: a control plane that runs refuses other key pairs, whichever it is, before anything is changed, and goes on serving.
+func (r *rig) testOtherAuthority(t *testing.T) {
+	const list = "find /etc/kubernetes /etc/etcd /var/lib/kubelet/pki /etc/systemd/system -type f -exec sha256sum {} + | sort"
+	before := r.sh(t, list)
+	made, err := pki.NewAuthorities(pki.CARequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{pki.ClusterName, pki.FrontProxyName, pki.ServiceAccountName} {
+		other := *r
+		pair, _ := made.Get(name)
+		other.authorities.Set(name, pair)
+		for _, run := range []func(context.Context, *plan.Plan) (engine.Report, error){other.engine().Check, other.engine().Run} {
+			if _, err := run(t.Context(), other.plan(t)); host.KindOf(err) != host.KindOtherAuthority {
+				t.Errorf("%s: got %v, want a refusal", name, err)
+			}
+		}
+	}
+	if after := r.sh(t, list); after != before {
+		t.Errorf("files were changed:\n%s\nto\n%s", before, after)
+	}
+	if got := r.sh(t, "kubectl get --raw /readyz"); got != "ok" {
+		t.Errorf("/readyz says %q", got)
 	}
 }
 

@@ -126,7 +126,9 @@ func (a *app) renewal(o *renewOptions, names []string) (*renewal, error) {
 	if r.dir, err = state.Of(a.stateRoot, c.Name); err != nil {
 		return nil, usageError{err}
 	}
-	if !r.dir.HasAuthorities() {
+	if known, err := r.dir.Known(); err != nil {
+		return nil, err
+	} else if !known {
 		return nil, usage("nothing is known of cluster %s in %s: its certificates are renewed where it was made", c.Name, a.stateRoot)
 	}
 	r.targets = direct.Targets(c, managed(r.dir))

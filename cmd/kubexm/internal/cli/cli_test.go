@@ -315,7 +315,7 @@ func TestOrphans(t *testing.T) {
 	if got := d.orphans(facts); len(got) != 1 || got[0].Host != "used" || !preflight.Failed(got) {
 		t.Errorf("without a state: %v", got)
 	}
-	if _, err := d.dir.Authorities(); err != nil {
+	if _, err := d.dir.EnsureAuthorities(); err != nil {
 		t.Fatal(err)
 	}
 	if got := d.orphans(facts); len(got) > 0 {

@@ -73,6 +73,9 @@ func (a *app) create(ctx context.Context, o *createOptions) error {
 		return err
 	}
 	defer unlock()
+	if err := d.dir.CheckAuthorities(); err != nil { // before a host is asked anything
+		return err
+	}
 	if err := d.sameVersion(o.file); err != nil {
 		return err
 	}
@@ -84,6 +87,9 @@ func (a *app) create(ctx context.Context, o *createOptions) error {
 		return err
 	}
 	d.systems = direct.Systems(facts)
+	if _, err := d.trust(true); err != nil { // before anything else is known of the cluster
+		return err
+	}
 	if err := d.keepInventory(); err != nil {
 		return err
 	}

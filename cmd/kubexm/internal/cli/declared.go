@@ -205,9 +205,9 @@ func (d *declared) orphans(facts map[string]*host.Facts) []preflight.Problem {
 		if f := facts[t.Host.Name]; f != nil && (len(f.Journal) > 0 || f.UndoEntries > 0) {
 			problems = append(problems, preflight.Problem{
 				Host: t.Host.Name, Check: "state", Severity: preflight.Error,
-				Cause: fmt.Sprintf("kubexm has made this host a part of a cluster already, and the state of the cluster %s is not in %s", d.Name, d.dir.Path()),
-				Remedy: "run kubexm where that state is, or bring it back from a backup; to give the host up as it was before, " +
-					"run kubexm delete cluster there",
+				Cause: fmt.Sprintf("kubexm has made this host a part of a cluster already, and key pairs of the cluster %s are not in %s", d.Name, d.dir.Path()),
+				Remedy: "run kubexm where that state is, or restore it from a backup, or read the key pairs back from a control plane " +
+					"host (kubexm certs recover -f config.yaml); to give the host up as it was before, run kubexm delete cluster there",
 			})
 		}
 	}
@@ -251,16 +251,22 @@ func alike(problems []preflight.Problem) []preflight.Problem {
 	return all
 }
 
-// trust is what the cluster's trust rests on. What is missing is made and, if keep, kept.
+// trust is what the cluster's trust rests on. For a cluster of which nothing is known it is made and, if keep, kept; see
+// state.Dir.EnsureAuthorities. With keep it is called with the lock held.
 func (d *declared) trust(keep bool) (*direct.Trust, error) {
 	t := &direct.Trust{Cluster: d.Name, Server: direct.Server(d.Cluster)}
 	var err error
 	if t.Secrets, err = direct.EtcdSecrets(d.EtcdSecret(), d.EtcdFiles); err != nil {
 		return nil, usageError{err}
 	}
-	if keep || d.dir.HasAuthorities() {
+	known, err := d.dir.Known()
+	switch {
+	case err != nil:
+	case keep:
+		t.Authorities, err = d.dir.EnsureAuthorities()
+	case known:
 		t.Authorities, err = d.dir.Authorities()
-	} else {
+	default:
 		t.Authorities, err = pki.NewAuthorities(pki.CARequest{})
 	}
 	return t, err

@@ -21,9 +21,6 @@ func (a *app) kubeconfig() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if !dir.HasAuthorities() {
-				return usage("cluster %s was not made yet", args[0])
-			}
 			trust := &direct.Trust{Cluster: known.Cluster, Server: known.Server}
 			if trust.Authorities, err = dir.Authorities(); err != nil {
 				return err

@@ -5,7 +5,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 
@@ -34,7 +33,10 @@ With -o the plan is written to a file, with secrets as references. "kubexm apply
 			if err := d.sameVersion(s.file); err != nil {
 				return err
 			}
-			if err := errors.Join(d.keepInventory(), writePlan(p, out)); err != nil {
+			if err := d.keep(); err != nil {
+				return err
+			}
+			if err := writePlan(p, out); err != nil {
 				return err
 			}
 			fmt.Fprintf(a.Out, "Apply exactly this: kubexm apply %s\n", out)
@@ -51,6 +53,9 @@ With -o the plan is written to a file, with secrets as references. "kubexm apply
 func (a *app) showPlan(ctx context.Context, s *source, all bool) (*declared, *plan.Plan, error) {
 	d, err := a.declare(ctx, s)
 	if err != nil {
+		return nil, nil, err
+	}
+	if err := d.dir.CheckAuthorities(); err != nil {
 		return nil, nil, err
 	}
 	tools := direct.Tools{Hosts: d.hosts, Bundle: d.bundle}
@@ -73,6 +78,19 @@ func (a *app) showPlan(ctx context.Context, s *source, all bool) (*declared, *pl
 		return nil, nil, err
 	}
 	return d, p, p.Render(a.Out, report.Checks)
+}
+
+// keep keeps what "apply" needs beside the plan: the cluster's key pairs, and how its hosts are reached.
+func (d *declared) keep() error {
+	unlock, err := d.dir.Lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if _, err := d.trust(true); err != nil {
+		return err
+	}
+	return d.keepInventory()
 }
 
 // keepInventory keeps, for "apply", how the hosts of a plan are reached.

@@ -96,9 +96,10 @@ It keeps what it must know of a cluster in ./.kubexm/<cluster>.
 		group("describe", "Show one thing with all that is known of it", a.describeCluster()),
 		a.kubeconfig(), a.plan(), a.audited(a.apply()),
 		group("bundle", "Make and check bundles of artifacts", a.bundleCreate(), a.bundleVerify(), a.bundleList()),
-		group("certs", "Check and renew certificates", a.certsCheck(), a.audited(a.certsRenew())),
+		group("certs", "Check, renew and recover certificates",
+			a.certsCheck(), a.audited(a.certsRenew()), a.audited(a.certsRecover()), a.certsSecrets()),
 		group("run", "Run a command on hosts, or a management plane", a.audited(a.runCommand()), a.runPlane()),
-		group("reset", "Give hosts back as they were", a.audited(a.resetHost())),
+		group("reset", "Reset hosts to what they were", a.audited(a.resetHost())),
 		group("audit", "Show who changed what", a.auditList(), a.auditShow()),
 		a.version(),
 	)

@@ -110,9 +110,6 @@ func ClusterOf(ctx context.Context, d state.Dir) (Cluster, error) {
 		ReadyTime: known.ReadyTime, Status: "Incomplete",
 	}
 	c.count(known.Hosts)
-	if !d.HasAuthorities() {
-		return c, nil
-	}
 	nodes, err := Nodes(ctx, d)
 	if err != nil {
 		c.Message = err.Error()
@@ -180,7 +177,7 @@ func restConfig(d state.Dir) (*rest.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	if known == nil || !d.HasAuthorities() {
+	if known == nil {
 		return nil, errors.New("the cluster was not made yet")
 	}
 	trust := &direct.Trust{Cluster: known.Cluster, Server: known.Server}

@@ -105,9 +105,15 @@ func (m *maker) scoped(name string) string { return m.Name + "-" + name }
 // authorities are the Secrets that Cluster API knows a cluster's certificate authorities by: see the contract of control
 // plane providers, "Cluster certificates".
 func (m *maker) authorities() []client.Object {
+	return AuthoritySecrets(m.Namespace, m.Name, m.Authorities)
+}
+
+// AuthoritySecrets are the Secrets with a cluster's key pairs.
+func AuthoritySecrets(namespace, cluster string, pairs pki.Authorities) []client.Object {
+	m := &maker{Cluster: &config.Cluster{Name: cluster}, Inputs: Inputs{Namespace: namespace}}
 	var all []client.Object
-	for _, name := range []string{pki.ClusterName, pki.EtcdName, pki.FrontProxyName, pki.ServiceAccountName} {
-		pair, _ := m.Authorities.Get(name)
+	for _, name := range pki.Names() {
+		pair, _ := pairs.Get(name)
 		all = append(all, &corev1.Secret{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
 			ObjectMeta: m.ofCluster(m.scoped(name)),

@@ -72,6 +72,9 @@ func (o Options) settings() (embedded.Options, error) {
 		if err != nil {
 			return e, err
 		}
+		if err := f.Verify(); err != nil { // it is about to be executed here
+			return e, err
+		}
 		*program.path = f.Path
 	}
 	var err error

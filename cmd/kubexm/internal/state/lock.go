@@ -41,7 +41,7 @@ func (d Dir) Lock() (unlock func(), err error) {
 	if err := d.Make(); err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(d.Path("lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := os.OpenFile(d.Path(lockFile), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}

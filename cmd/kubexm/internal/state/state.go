@@ -20,6 +20,12 @@ import (
 // Root is where clusters are kept, relative to the working directory, unless a flag says otherwise.
 const Root = ".kubexm"
 
+// Files that a command leaves before it has changed anything.
+const (
+	lockFile       = "lock"
+	knownHostsFile = "known_hosts"
+)
+
 // Dir is one cluster's directory. It need not exist.
 type Dir struct {
 	// Cluster is the cluster's name.
@@ -60,7 +66,7 @@ func (d Dir) Plane() string { return d.Path("plane") }
 func (d Dir) Kubeconfig() string { return d.Path("kubeconfig") }
 
 // KnownHosts is the path of the host keys that were accepted.
-func (d Dir) KnownHosts() string { return d.Path("known_hosts") }
+func (d Dir) KnownHosts() string { return d.Path(knownHostsFile) }
 
 // Exists reports whether d is there.
 func (d Dir) Exists() bool {

@@ -1,0 +1,42 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	capisecret "sigs.k8s.io/cluster-api/util/secret"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
+)
+
+// untrusted is why no host may be made with the key pairs in the Secrets: one of them is not the pair that the control plane has recorded.
+// It is "" if all are, or nothing is recorded yet. What to do is said by the control plane's condition CertificatesAvailable.
+func (r *Config) untrusted(ctx context.Context, s *scope, purposes ...capisecret.Purpose) (string, error) {
+	recorded, err := pki.ParseFingerprints(s.controlPlane.Annotations[controlplanev1.AuthoritiesAnnotation])
+	if err != nil {
+		return fmt.Sprintf("the annotation %s of the KubexmControlPlane %s: %v", controlplanev1.AuthoritiesAnnotation, s.controlPlane.Name, err), nil
+	}
+	for _, p := range purposes {
+		want := recorded[string(p)]
+		if want == "" {
+			continue
+		}
+		found := &corev1.Secret{}
+		key := client.ObjectKey{Namespace: s.cluster.Namespace, Name: capisecret.Name(s.cluster.Name, p)}
+		if err := r.Reader.Get(ctx, key, found); err != nil {
+			return "", fmt.Errorf("get the Secret %s: %w", key.Name, err)
+		}
+		if has, err := pki.Fingerprint(found.Data[capisecret.TLSCrtDataName]); err != nil {
+			return fmt.Sprintf("the Secret %s has no key pair that can be read (%v): restore it", key.Name, err), nil
+		} else if has != want {
+			return fmt.Sprintf("the Secret %s holds another key pair (%s) than the cluster was made with (%s): restore it", key.Name, has, want), nil
+		}
+	}
+	return "", nil
+}

@@ -1,0 +1,120 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package certs
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	_ "embed"
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
+)
+
+//go:embed recover.sh
+var recoverScript string
+
+// recoverTimeout bounds the reading of one host's files.
+const recoverTimeout = 30 * time.Second
+
+// onHost says where a control plane host has a key pair, and certificates that the pair has signed. Both types of Kubernetes have them
+// in the same places, below /etc/kubernetes/pki.
+var onHost = map[string]struct {
+	cert, key string
+	signed    []string
+}{
+	pki.ClusterName:        {"ca.crt", "ca.key", []string{"apiserver.crt", "apiserver-kubelet-client.crt"}},
+	pki.EtcdName:           {"etcd/ca.crt", "etcd/ca.key", []string{"apiserver-etcd-client.crt"}},
+	pki.FrontProxyName:     {"front-proxy-ca.crt", "front-proxy-ca.key", []string{"front-proxy-client.crt"}},
+	pki.ServiceAccountName: {"sa.pub", "sa.key", nil},
+}
+
+// Recover reads the key pairs with these names from a control plane host, in one exchange. It returns them only if each key belongs to
+// its certificate, and each authority has signed the certificates that the host uses. Errors name files, never their content.
+func Recover(ctx context.Context, h host.Host, names []string) (pki.Authorities, error) {
+	var wanted []string
+	for _, name := range names {
+		wanted = append(wanted, onHost[name].cert, onHost[name].key)
+		wanted = append(wanted, onHost[name].signed...)
+	}
+	files, err := readFiles(ctx, h, wanted)
+	if err != nil {
+		return pki.Authorities{}, err
+	}
+	var found pki.Authorities
+	for _, name := range names {
+		pair, err := pairIn(files, name)
+		if err != nil {
+			return pki.Authorities{}, fmt.Errorf("host %s: key pair %s: %w", h.Name(), name, err)
+		}
+		found.Set(name, pair)
+	}
+	return found, nil
+}
+
+// pairIn checks the key pair that is among the files.
+func pairIn(files map[string][]byte, name string) (pki.KeyPair, error) {
+	at := onHost[name]
+	for _, file := range append([]string{at.cert, at.key}, at.signed...) {
+		if len(files[file]) == 0 {
+			return pki.KeyPair{}, fmt.Errorf("there is no /etc/kubernetes/pki/%s", file)
+		}
+	}
+	pair := pki.KeyPair{Cert: files[at.cert], Key: secret.New(files[at.key])}
+	if name == pki.ServiceAccountName {
+		return pair, pair.CheckServiceAccountKeys()
+	}
+	if err := pair.CheckCA(time.Now()); err != nil {
+		return pki.KeyPair{}, err
+	}
+	ca, err := pair.Certificate()
+	if err != nil {
+		return pki.KeyPair{}, err
+	}
+	for _, file := range at.signed {
+		leaf, err := pki.KeyPair{Cert: files[file]}.Certificate()
+		if err != nil {
+			return pki.KeyPair{}, fmt.Errorf("/etc/kubernetes/pki/%s: %w", file, err)
+		}
+		if err := leaf.CheckSignatureFrom(ca); err != nil {
+			return pki.KeyPair{}, fmt.Errorf("/etc/kubernetes/pki/%s, which the host uses, is not signed by /etc/kubernetes/pki/%s: %w", file, at.cert, err)
+		}
+	}
+	return pair, nil
+}
+
+// readFiles reads files below /etc/kubernetes/pki. Those that are not there are left out. What is read stands in no event and no log.
+func readFiles(ctx context.Context, h host.Host, names []string) (map[string][]byte, error) {
+	said, err := h.Exec(ctx, host.Command{
+		Title: "read key pairs", Argv: append([]string{"sh", "-euc", recoverScript, "sh"}, names...), Timeout: recoverTimeout,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if said.ExitCode != 0 {
+		return nil, fmt.Errorf("host %s: read /etc/kubernetes/pki: exit code %d: %s", h.Name(), said.ExitCode, strings.TrimSpace(string(said.Stderr)))
+	}
+	files := map[string][]byte{}
+	lines := bufio.NewScanner(bytes.NewReader(said.Stdout))
+	lines.Buffer(nil, host.MaxContent)
+	for lines.Scan() {
+		name, encoded, _ := strings.Cut(lines.Text(), " ")
+		content, err := base64.StdEncoding.DecodeString(encoded)
+		if err != nil || !slices.Contains(names, name) {
+			return nil, fmt.Errorf("host %s: read /etc/kubernetes/pki: the answer is not understood", h.Name())
+		}
+		files[name] = content
+	}
+	if lines.Err() != nil {
+		return nil, fmt.Errorf("host %s: read /etc/kubernetes/pki: the answer is not understood", h.Name())
+	}
+	return files, nil
+}

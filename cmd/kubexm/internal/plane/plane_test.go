@@ -1,0 +1,73 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plane
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
+)
+
+// TestProgramsAreVerified: of a program that is executed here, every byte is what the bundle's manifest says.
+func TestProgramsAreVerified(t *testing.T) {
+	dir := t.TempDir()
+	const program = "#!/bin/sh\nexit 0\n"
+	sum := sha256.Sum256([]byte(program))
+	var items []map[string]any
+	for name, component := range map[string]string{
+		"etcd": "etcd", "kube-apiserver": artifact.Kubernetes, "kube-controller-manager": artifact.Kubernetes,
+	} {
+		path := component + "/v1.36.3/" + runtime.GOARCH + "/" + name
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, path)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, path), []byte(program), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		items = append(items, map[string]any{
+			"kind": "binary", "component": component, "version": "v1.36.3", "arch": runtime.GOARCH, "name": name, "path": path,
+			"sha256": hex.EncodeToString(sum[:]), "size": len(program), "source": "go:example.com/" + name + "@v1.36.3",
+		})
+	}
+	manifest, err := json.Marshal(map[string]any{
+		"formatVersion": 1, "kubernetesVersion": "v1.36.3", "architectures": []string{runtime.GOARCH}, "createdBy": "test",
+		"components": map[string]string{"etcd": "v1.36.3", artifact.Kubernetes: "v1.36.3"}, "items": items,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, artifact.ManifestName), manifest, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	bundle, err := artifact.Open(t.Context(), dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (Options{Bundle: bundle}).settings(); err != nil {
+		t.Fatal(err)
+	}
+	for _, item := range items {
+		path := item["path"].(string)
+		for _, other := range []string{"#!/bin/sh\nexit 1\n", program + "#", ""} {
+			if err := os.WriteFile(filepath.Join(dir, path), []byte(other), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			_, err := (Options{Bundle: bundle}).settings()
+			var corrupt *artifact.CorruptError
+			if !errors.As(err, &corrupt) || corrupt.Path != filepath.Join(dir, path) {
+				t.Errorf("%s with %q: got %v", path, other, err)
+			}
+		}
+		if err := os.WriteFile(filepath.Join(dir, path), []byte(program), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

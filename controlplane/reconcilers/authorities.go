@@ -1,0 +1,138 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	capisecret "sigs.k8s.io/cluster-api/util/secret"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
+)
+
+// untrustedAgain is when Secrets that somebody has to restore are read again: they are not watched.
+const untrustedAgain = 15 * time.Second
+
+// untrusted says that a cluster cannot be worked on because its key pairs are not those that it was made with. It is for a person to
+// restore them.
+type untrusted struct{ reason, message string }
+
+// Error is the message, which has the remedy.
+func (u *untrusted) Error() string { return u.message }
+
+// mayComplete refuses to make pairs for a cluster that has begun.
+func (r *ControlPlane) mayComplete(ctx context.Context, s *scope, known *pki.Authorities, recorded pki.Fingerprints) error {
+	var missing []string
+	for _, p := range purposes {
+		if pair, _ := known.Get(string(p)); pair.IsZero() {
+			missing = append(missing, capisecret.Name(s.Cluster.Name, p))
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	begun, err := r.begun(ctx, s, recorded)
+	if err != nil || begun == "" {
+		return err
+	}
+	return &untrusted{
+		reason: controlplanev1.AuthorityMissingReason,
+		message: fmt.Sprintf("missing: Secret %s. No other key pair is made for a cluster that exists (%s): its hosts would lose each other. %s",
+			strings.Join(missing, ", "), begun, restore(s)),
+	}
+}
+
+// restore is the remedy.
+func restore(s *scope) string {
+	return fmt.Sprintf("No host is changed meanwhile. Restore it from a backup, or read the key pairs back from a control plane host: "+
+		"kubexm certs recover %s -f config.yaml, and then kubexm certs secrets %s --namespace %s | kubectl apply -f -",
+		s.Cluster.Name, s.Cluster.Name, s.Cluster.Namespace)
+}
+
+// begun is what shows that hosts may have been made with the cluster's key pairs, "" if nothing does. Not all of it is in a status, which
+// a move or a restore may lose. It is asked of the API server: caches may not show yet what is being restored.
+func (r *ControlPlane) begun(ctx context.Context, s *scope, recorded pki.Fingerprints) (string, error) {
+	switch {
+	case len(recorded) > 0:
+		return "the annotation " + controlplanev1.AuthoritiesAnnotation + " has their fingerprints", nil
+	case s.Initialized() || ptr.Deref(s.Cluster.Status.Initialization.ControlPlaneInitialized, false):
+		return "its control plane was initialized", nil
+	}
+	machines, err := machinesOf(ctx, r.Reader, s.Cluster)
+	if err != nil {
+		return "", err
+	}
+	for i := range machines {
+		if m := &machines[i]; state.IsControlPlane(m) || m.Status.NodeRef.IsDefined() {
+			return "the Machine " + m.Name + " exists", nil
+		}
+	}
+	configs := &bootstrapv1.KubexmConfigList{}
+	if err := r.Reader.List(ctx, configs, client.InNamespace(s.Cluster.Namespace),
+		client.MatchingLabels{clusterv1.ClusterNameLabel: s.Cluster.Name}); err != nil {
+		return "", fmt.Errorf("list the KubexmConfigs of the Cluster %s: %w", s.Cluster.Name, err)
+	}
+	for i := range configs.Items {
+		if c := &configs.Items[i]; changedHost(c) {
+			return "the KubexmConfig " + c.Name + " exists", nil
+		}
+	}
+	kubeconfig := capisecret.Name(s.Cluster.Name, capisecret.Kubeconfig)
+	err = r.Reader.Get(ctx, client.ObjectKey{Namespace: s.Cluster.Namespace, Name: kubeconfig}, &corev1.Secret{})
+	if err == nil {
+		return "the Secret " + kubeconfig + " exists", nil
+	}
+	if !apierrors.IsNotFound(err) {
+		return "", fmt.Errorf("get the Secret %s: %w", kubeconfig, err)
+	}
+	return "", nil
+}
+
+// changedHost reports whether a KubexmConfig's host may have been changed. Those that the control plane makes come after the key pairs;
+// those of workers may come before, and wait.
+func changedHost(c *bootstrapv1.KubexmConfig) bool {
+	return c.Spec.HostRef.Name != "" || c.Spec.Order != "" ||
+		c.Status.PlanDigest != "" || c.Status.KubernetesVersion != "" || !c.Status.LastRun.StartTime.IsZero()
+}
+
+// differing is an error if a pair is not the one that was recorded.
+func differing(s *scope, recorded, now pki.Fingerprints) error {
+	for _, name := range pki.Names() {
+		if was := recorded[name]; was != "" && was != now[name] {
+			return &untrusted{
+				reason: controlplanev1.AuthorityDiffersReason,
+				message: fmt.Sprintf("the Secret %s holds another key pair (%s) than the cluster was made with (%s). %s. "+
+					"Where no host was ever made with the other, remove the annotation %s",
+					capisecret.Name(s.Cluster.Name, capisecret.Purpose(name)), now[name], was, restore(s), controlplanev1.AuthoritiesAnnotation),
+			}
+		}
+	}
+	return nil
+}
+
+// record writes down the pairs' fingerprints, where a move and a backup of the objects keep them.
+func (r *ControlPlane) record(ctx context.Context, s *scope, now pki.Fingerprints) error {
+	if s.Object.Annotations[controlplanev1.AuthoritiesAnnotation] == now.String() {
+		return nil
+	}
+	noted := s.Object.DeepCopy()
+	metav1.SetMetaDataAnnotation(&noted.ObjectMeta, controlplanev1.AuthoritiesAnnotation, now.String())
+	if err := r.Client.Patch(ctx, noted, client.MergeFrom(s.Object)); err != nil {
+		return fmt.Errorf("record the fingerprints of the certificate authorities: %w", err)
+	}
+	s.Object.Annotations, s.Object.ResourceVersion = noted.Annotations, noted.ResourceVersion
+	return nil
+}
