@@ -98,6 +98,9 @@ func TestHostFloods(t *testing.T) {
 	for name, flood := range floods {
 		t.Run(name, func(t *testing.T) {
 			for what, do := range operations() {
+				if what != "observe" && what != "act" && name != "frames" {
+					continue // an answer is read in these two ways
+				}
 				t.Run(what, func(t *testing.T) {
 					h := hostileHost(t, func(e *sshtest.Exec) { do.upTo(e); flood(e) })
 					ctx := anyTime(t)
