@@ -36,7 +36,8 @@ func (p *Progress) read(ev event.Event) bool {
 	case event.Retrying:
 		p.Now = fmt.Sprintf("%s: attempt %d of %d failed: %v; again in %s", place(ev), ev.Attempt, ev.Attempts, ev.Err, ev.Delay)
 		if kind := host.KindOf(ev.Err); ev.Host != "" && (kind == host.KindUnreachable || kind == host.KindNoAnswer) {
-			p.Lost, p.Why = fmt.Sprintf("attempt %d of %d failed: %v; again in %s", ev.Attempt, ev.Attempts, ev.Err, ev.Delay.Round(time.Second)), kind
+			p.Why = kind
+			p.Lost = fmt.Sprintf("attempt %d of %d failed: %v; again in %s", ev.Attempt, ev.Attempts, ev.Err, ev.Delay.Round(time.Second))
 		}
 	case event.Skipped:
 		p.answers(ev)

@@ -20,7 +20,8 @@ func TestLost(t *testing.T) {
 		Type: event.Retrying, Host: "w1", Attempt: 1, Attempts: 6, Delay: 2 * time.Second,
 		Err: &host.Error{Kind: host.KindUnreachable, Host: "w1", Message: "no route"},
 	}
-	if !p.read(dial) || p.Why != host.KindUnreachable || !strings.Contains(p.Lost, "attempt 1 of 6 failed: host w1: no route; again in 2s") {
+	if !p.read(dial) || p.Why != host.KindUnreachable ||
+		!strings.Contains(p.Lost, "attempt 1 of 6 failed: host w1: no route; again in 2s") {
 		t.Errorf("after the first attempt: %+v", p)
 	}
 	for _, ev := range []event.Event{{Type: event.HostObserved, Host: "w1"}, {Type: event.Changed, Host: "w1"}, {Type: event.Undone, Host: "w1"}} {

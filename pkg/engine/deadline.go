@@ -18,8 +18,10 @@ var errNoAnswer = errors.New("the host does not answer")
 // noAnswer is the error of a host that was reached and did not finish an exchange ("an observation") within after.
 func noAnswer(name, exchange string, after time.Duration) error {
 	return &host.Error{
-		Kind: host.KindNoAnswer, Host: name, Message: fmt.Sprintf("does not answer to %s: it was not complete after %s", exchange, after),
-		Remedy: "look at the host for what hangs there: a disk, a network file system, a process that was stopped (ps -eo stat,wchan,args)",
+		Kind: host.KindNoAnswer, Host: name,
+		Message: fmt.Sprintf("does not answer to %s: it was not complete after %s", exchange, after),
+		Remedy: "look at the host for what hangs there: a disk, a network file system, a process that was stopped " +
+			"(ps -eo stat,wchan,args)",
 	}
 }
 

@@ -27,6 +27,7 @@ func Standard() Streams {
 	err := term.IsTerminal(int(os.Stderr.Fd()))
 	return Streams{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
-		Plain: err || term.IsTerminal(int(os.Stdout.Fd())), Interactive: err && term.IsTerminal(int(os.Stdin.Fd())), Bars: err && os.Getenv("TERM") != "dumb",
+		Plain:       err || term.IsTerminal(int(os.Stdout.Fd())),
+		Interactive: err && term.IsTerminal(int(os.Stdin.Fd())), Bars: err && os.Getenv("TERM") != "dumb",
 	}
 }
