@@ -10,6 +10,10 @@ KUBERNETES_PREVIOUS ?= v1.35.4
 BUNDLE_PREVIOUS ?= build/bundle-$(KUBERNETES_PREVIOUS)
 # RUN selects tests of e2e and e2e-ha, and specs of e2e-upstream, by a regular expression; empty is all.
 RUN ?=
+# How long each fuzz target is fuzzed by make fuzz, and by make test.
+FUZZTIME ?= 3m
+TEST_FUZZTIME ?= 30s
+export FUZZ_GUIDED ?= yes
 QUICKSTART := .kubexm/quickstart
 # RELEASE is the version that release-manifests and release-image write to RELEASE_OUT.
 RELEASE ?= v0.1.0
@@ -43,7 +47,7 @@ quickstart: artifacts ## Two real hosts become a Kubernetes cluster, and prove t
 	hack/quickstart.sh
 
 .PHONY: test
-test: test-unit test-envtest test-hosts ## Unit tests, golden plans, API server tests, steps on a real host
+test: test-unit test-fuzz test-envtest test-hosts ## Unit tests, golden plans, 30 s of each fuzz target, API server tests, steps on a real host
 
 ##@ Run
 
@@ -80,6 +84,14 @@ deps: ## Install the distribution packages that building and testing need
 .PHONY: test-unit
 test-unit: $(GOTESTSUM) ## Unit tests and golden plans; no Docker, no artifacts
 	$(GOTESTSUM) --format pkgname-and-test-fails -- ./...
+
+.PHONY: test-fuzz
+test-fuzz: ## Each fuzz target for TEST_FUZZTIME (30s; CI has 5s, not guided by coverage), one per processor at once
+	GO=$(GO) hack/fuzz.sh $(TEST_FUZZTIME)
+
+.PHONY: fuzz
+fuzz: ## Each fuzz target for FUZZTIME (3m), RUN=FuzzFrames for one; what is found is kept as a seed
+	GO=$(GO) hack/fuzz.sh $(FUZZTIME) '$(RUN)'
 
 .PHONY: test-envtest
 test-envtest: $(GOTESTSUM) artifacts ## Reconcilers, webhooks and the embedded plane against a real API server

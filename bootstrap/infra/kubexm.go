@@ -91,7 +91,7 @@ func meeting(c Contact) func(*infrav1.KubexmHost) {
 	return func(h *infrav1.KubexmHost) {
 		reachable := metav1.Condition{Type: infrav1.ReachableCondition, Status: metav1.ConditionTrue, Reason: infrav1.ReachedReason}
 		if c.Err != nil {
-			reachable.Status, reachable.Reason, reachable.Message = metav1.ConditionFalse, c.Reason, c.Err.Error()
+			reachable.Status, reachable.Reason, reachable.Message = metav1.ConditionFalse, c.Reason, messageOf(c.Err)
 		}
 		conditions.Set(h, reachable)
 		if c.System != nil {
@@ -110,7 +110,7 @@ func leaving(c Cleanness) func(*infrav1.KubexmHost) {
 	return func(h *infrav1.KubexmHost) {
 		clean := metav1.Condition{Type: infrav1.CleanCondition, Status: metav1.ConditionTrue, Reason: infrav1.ResetReason}
 		if c.Err != nil {
-			clean.Status, clean.Reason, clean.Message = metav1.ConditionFalse, infrav1.ResetFailedReason, c.Err.Error()
+			clean.Status, clean.Reason, clean.Message = metav1.ConditionFalse, infrav1.ResetFailedReason, messageOf(c.Err)
 		}
 		conditions.Set(h, clean)
 	}
@@ -143,9 +143,20 @@ func (k *kubexm) change(ctx context.Context, known *infrav1.KubexmHost, change f
 	return nil
 }
 
+const (
+	// maxMessage is how long the message of a condition may be, in bytes: the API takes 32768 characters.
+	maxMessage = 16 << 10
+	// maxFact is how long a string of the facts may be, as the API takes it.
+	maxFact = 256
+)
+
+// messageOf is what an error says, as a condition can hold it: some of it is the host's words.
+func messageOf(err error) string { return host.Text(err.Error(), maxMessage) }
+
 func factsOf(s *host.System) infrav1.HostFacts {
 	facts := infrav1.HostFacts{
-		ObservedTime: metav1.Now(), OS: s.OSName, Kernel: s.Kernel, CPUs: s.CPUs, MemoryBytes: s.MemoryBytes,
+		ObservedTime: metav1.Now(), OS: host.Word(s.OSName, maxFact), Kernel: host.Word(s.Kernel, maxFact),
+		CPUs: max(0, s.CPUs), MemoryBytes: max(0, s.MemoryBytes),
 	}
 	// The API knows the architectures that there are artifacts for.
 	if arch := spec.Arch(s.Arch); arch == spec.ArchAMD64 || arch == spec.ArchARM64 {

@@ -7,18 +7,21 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/certificate"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pipeline"
 )
 
 // mostCertificates are as many as the API takes. A host has some twenty; people may put others there.
 const mostCertificates = 64
+
+// longestPath is how long a path may be that the API takes, in bytes. No component has one as long.
+const longestPath = 512
 
 // showCertificates says which certificates were seen on the host, whatever else the job came to: a host that waits for a window, or
 // on which something fails, has certificates that end, too. Where not all could be read, those stay that were known: what is missing
@@ -40,7 +43,11 @@ func showCertificates(ctx context.Context, c *bootstrapv1.KubexmConfig, out *out
 func certificatesOf(found []certificate.File, renewals []pipeline.Renewal) []bootstrapv1.CertificateStatus {
 	var all []bootstrapv1.CertificateStatus
 	for _, f := range found {
-		one := bootstrapv1.CertificateStatus{Path: strings.ToValidUTF8(f.Path, "�"), Type: typeOf(f, renewals), Message: short(f.Message)}
+		shown := host.Word(f.Path, longestPath)
+		if shown == "" {
+			continue
+		}
+		one := bootstrapv1.CertificateStatus{Path: shown, Type: typeOf(f, renewals), Message: short(f.Message)}
 		if f.Message == "" {
 			one.NotAfter = metav1.NewTime(f.NotAfter)
 		}

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"strings"
 	"sync"
 	"time"
 
@@ -36,6 +35,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/certificate"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
@@ -493,8 +493,5 @@ func lost(input string) func(error) outcome {
 // short is a message that fits an Event.
 func short(message string) string {
 	const most = 1000
-	if len(message) > most {
-		return strings.ToValidUTF8(message[:most], "") + "…"
-	}
-	return message
+	return host.Text(message, most)
 }

@@ -177,6 +177,7 @@ func (r *Config) resets(ctx context.Context, s *scope) ctrl.Result {
 // gets it back.
 func (r *Config) takesReset(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if s.job.Running() {
+		showLost(s.config, s.job.Progress)
 		if p := s.job.Progress; p.Total > 0 && conditions.GetReason(s.config, bootstrapv1.HostResetCondition) == bootstrapv1.ResettingReason {
 			setFalse(s.config, bootstrapv1.HostResetCondition, bootstrapv1.ResettingReason, fmt.Sprintf("%d of %d changes put back", p.Done, p.Total))
 		}

@@ -6,6 +6,7 @@ package reconcilers
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -42,10 +43,7 @@ func setFalse(c *bootstrapv1.KubexmConfig, kind, reason, message string) {
 }
 
 func set(c *bootstrapv1.KubexmConfig, kind string, status metav1.ConditionStatus, reason, message string) {
-	if len(message) > longest {
-		message = strings.ToValidUTF8(message[:longest], "") + "…"
-	}
-	conditions.Set(c, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message})
+	conditions.Set(c, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: host.Text(message, longest)})
 }
 
 // summarise sets Ready, and every condition that nothing was said of yet.
@@ -85,8 +83,11 @@ func summarise(c *bootstrapv1.KubexmConfig) {
 // showProgress says how far a run is that goes on.
 func showProgress(c *bootstrapv1.KubexmConfig, job *hostrun.State[outcome]) {
 	p := job.Progress
+	showLost(c, p)
 	if p.Total > 0 {
-		setTrue(c, bootstrapv1.HostReachableCondition, bootstrapv1.HostReachableReason, "")
+		if p.Lost == "" {
+			setTrue(c, bootstrapv1.HostReachableCondition, bootstrapv1.HostReachableReason, "")
+		}
 		if !conditions.IsTrue(c, bootstrapv1.PreflightPassedCondition) {
 			// Nothing is planned before; its warnings come with the result.
 			setTrue(c, bootstrapv1.PreflightPassedCondition, bootstrapv1.PreflightPassedReason, "")
@@ -115,6 +116,13 @@ func showProgress(c *bootstrapv1.KubexmConfig, job *hostrun.State[outcome]) {
 		setFalse(c, bootstrapv1.NodeJoinedCondition, bootstrapv1.WaitingForNodeReason, message)
 	}
 	setFalse(c, bootstrapv1.HostConvergedCondition, reason, message)
+}
+
+// showLost says that the last attempt to reach a host has failed, while others follow: who reads it need not wait for the last.
+func showLost(c *bootstrapv1.KubexmConfig, p hostrun.Progress) {
+	if p.Lost != "" {
+		setFalse(c, bootstrapv1.HostReachableCondition, reasonOf(p.Why), p.Lost)
+	}
 }
 
 // showRun says what a run came to, which m has learnt.
@@ -199,8 +207,24 @@ func showLook(c *bootstrapv1.KubexmConfig, job *hostrun.State[outcome]) (same bo
 		}
 		return true, showPlan(c, out)
 	}
+	if counts := out.onHost(); counts.Total > 0 && counts.Skipped == counts.Total {
+		return showCluster(c, out), nil
+	}
 	setFalse(c, bootstrapv1.HostConvergedCondition, bootstrapv1.DriftedReason, differences(out.plan, out.report.Checks))
 	return false, nil
+}
+
+// showCluster says what a look came to that found the host as planned, and the cluster not, and reports whether that is known: an
+// API that does not answer says nothing of the host, nor of its Node.
+func showCluster(c *bootstrapv1.KubexmConfig, out *outcome) (same bool) {
+	setTrue(c, bootstrapv1.HostConvergedCondition, bootstrapv1.HostConvergedReason, "")
+	if !slices.ContainsFunc(out.report.Checks, func(check plan.Check) bool { return check.Unknown == "" }) {
+		return true
+	}
+	if c.Spec.HostRef.Name == "" {
+		setFalse(c, bootstrapv1.NodeJoinedCondition, bootstrapv1.NodeNotReadyReason, differences(out.plan, out.report.Checks))
+	}
+	return false
 }
 
 // showWay says what is known of the way to the host and of its fitness.
@@ -244,9 +268,18 @@ func unreachable(err error) string {
 	case errors.As(err, &none):
 		return bootstrapv1.CredentialsNotAvailableReason
 	}
-	switch host.KindOf(err) {
+	return reasonOf(host.KindOf(err))
+}
+
+// reasonOf is the reason of HostReachable that a kind of error means, or "".
+func reasonOf(kind host.Kind) string {
+	switch kind {
 	case host.KindUnreachable:
 		return bootstrapv1.UnreachableReason
+	case host.KindNoAnswer:
+		return bootstrapv1.NotAnsweringReason
+	case host.KindProtocol:
+		return bootstrapv1.AnswerRefusedReason
 	case host.KindHostKey:
 		return bootstrapv1.HostKeyMismatchReason
 	case host.KindAuth:

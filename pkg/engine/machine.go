@@ -69,7 +69,7 @@ func (m *machine) see(ctx context.Context, q host.Query) error {
 	if err := m.dial(ctx); err != nil {
 		return err
 	}
-	seen, err := m.conn.Observe(ctx, q)
+	seen, err := m.observe(ctx, q)
 	if err != nil {
 		return err
 	}
@@ -100,8 +100,11 @@ func (m *machine) begin(ctx context.Context) error {
 	if m.session != nil {
 		return nil
 	}
-	s, err := m.conn.Begin(ctx, host.Run{ID: m.id, Holder: m.o.Holder})
-	if err != nil {
+	var s host.Session
+	if err := m.inTime(ctx, "the taking of its lock", m.o.UndoTimeout, func(ctx context.Context, _ func()) (err error) {
+		s, err = m.conn.Begin(ctx, host.Run{ID: m.id, Holder: m.o.Holder})
+		return err
+	}); err != nil {
 		return err
 	}
 	m.session, m.began = s, true
@@ -324,7 +327,7 @@ func (m *machine) once(ctx context.Context, at int, again bool) error {
 	}
 	asked := m.query(at, end)
 	if rt.Seen == nil {
-		seen, err := m.conn.Observe(ctx, asked)
+		seen, err := m.observe(ctx, asked)
 		if err != nil {
 			return err
 		}
@@ -357,6 +360,9 @@ func (m *machine) undo(ctx context.Context, scope host.Scope, redial step.Retry)
 	for _, n := range m.nodes {
 		byID[n.ID] = n
 	}
+	began := ctx
+	ctx, cancel := context.WithTimeout(ctx, m.o.UndoTimeout)
+	defer cancel()
 	total := 0
 	if m.facts != nil && scope == (host.Scope{}) {
 		total = m.facts.UndoEntries
@@ -368,7 +374,7 @@ func (m *machine) undo(ctx context.Context, scope host.Scope, redial step.Retry)
 		if err := m.begin(ctx); err != nil {
 			return err
 		}
-		return m.session.Undo(ctx, scope, func(u host.Undone) {
+		return m.undoEntries(ctx, scope, func(u host.Undone) {
 			n, ok := byID[u.Node]
 			if !ok {
 				n = plan.Node{ID: u.Node, Host: m.name}
@@ -384,7 +390,21 @@ func (m *machine) undo(ctx context.Context, scope host.Scope, redial step.Retry)
 			m.tell(ev)
 		})
 	})
+	if out.err != nil && began.Err() == nil && ctx.Err() != nil {
+		m.drop()
+		return restored, noAnswer(m.name, "an undo", m.o.UndoTimeout)
+	}
 	return restored, out.err
+}
+
+// undoEntries is Undo of the session, which has so much time for each entry.
+func (m *machine) undoEntries(ctx context.Context, scope host.Scope, report func(host.Undone)) error {
+	return m.inTime(ctx, "the undo of an entry", m.o.UndoEntryTimeout, func(ctx context.Context, extend func()) error {
+		return m.session.Undo(ctx, scope, func(u host.Undone) {
+			extend()
+			report(u)
+		})
+	})
 }
 
 // leave ends the session and the connection. It is bounded, and done even when the run was cancelled: the next writer

@@ -60,6 +60,13 @@ type Options struct {
 	// per node, and how often a step on the controller is tried again when the API server did not answer. The zero value means 6 attempts over about a minute (2 s, doubled up to 30 s).
 	Redial step.Retry
 
+	// ObserveTimeout bounds each observation of a host, the first included; 0 means 2 minutes. A host that is reached and does not
+	// answer in that time is one that hangs: its connection is given up and the error is host.KindNoAnswer.
+	ObserveTimeout time.Duration
+	// UndoEntryTimeout bounds the restoring of one entry of a host's undo store, 0 means 10 minutes (the removal of packages takes the
+	// longest), and UndoTimeout that of all, 0 means an hour, with the wait for the host's lock.
+	UndoEntryTimeout, UndoTimeout time.Duration
+
 	// Holder names this process to whoever finds a host locked, e.g. "kubexm 4711@laptop".
 	Holder string
 	// Address returns a host's address for messages, or "". May be nil.
@@ -86,6 +93,15 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Redial == (step.Retry{}) {
 		o.Redial = step.Retry{Attempts: 6, Delay: step.Duration(2 * time.Second), MaxDelay: step.Duration(30 * time.Second)}
+	}
+	if o.ObserveTimeout == 0 {
+		o.ObserveTimeout = 2 * time.Minute
+	}
+	if o.UndoEntryTimeout == 0 {
+		o.UndoEntryTimeout = 10 * time.Minute
+	}
+	if o.UndoTimeout == 0 {
+		o.UndoTimeout = time.Hour
 	}
 	if o.Admit == nil {
 		o.Admit = func(string, *host.Facts) error { return nil }

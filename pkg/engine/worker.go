@@ -42,6 +42,9 @@ func (e *Engine) worker(intent, cluster string, reader event.Reader) *worker {
 	}
 }
 
+// maxMessage is how long the message of an event may be, in bytes: some of it is what a host or a command has said.
+const maxMessage = 8 << 10
+
 // tell completes ev and gives it to the reader, without secrets. What comes after RunEnded is dropped: a step's
 // straggling report of progress is of no interest then.
 func (w *worker) tell(ev event.Event) {
@@ -51,7 +54,7 @@ func (w *worker) tell(ev event.Event) {
 	if ev.Message == "" && ev.Err != nil {
 		ev.Message = message(ev.Err)
 	}
-	ev.Message = strings.Join(strings.Fields(w.redact.text(ev.Message)), " ")
+	ev.Message = host.Word(strings.Join(strings.Fields(w.redact.text(ev.Message)), " "), maxMessage)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {

@@ -32,17 +32,20 @@ const (
 	KindCommand Kind = "Failed"
 	// KindTimeout: an act or command took longer than its timeout and was stopped.
 	KindTimeout Kind = "Timeout"
+	// KindNoAnswer: the host was reached, and did not answer an exchange in the time that it had. Trying again may help.
+	KindNoAnswer Kind = "NoAnswer"
 	// KindInvalid: what was asked makes no sense (a relative path, an unknown state); nothing was sent.
 	KindInvalid Kind = "Invalid"
 	// KindOtherAuthority: the host has another certificate authority than the one that it is to be given; nothing was changed.
 	KindOtherAuthority Kind = "OtherAuthority"
-	// KindProtocol: the host's answer was not understood; a defect of ours or a broken host.
+	// KindProtocol: the host's answer was not understood, or larger than what was asked for; a defect of ours, or a host that is
+	// broken or hostile.
 	KindProtocol Kind = "Protocol"
 )
 
 // Retryable reports whether the same act may succeed later without anybody's doing.
 func (k Kind) Retryable() bool {
-	return k == KindUnreachable || k == KindTimeout || k == KindCommand || k == KindLocked
+	return k == KindUnreachable || k == KindTimeout || k == KindNoAnswer || k == KindCommand || k == KindLocked
 }
 
 // Error is a failure on or on the way to a host, in words for a person. It never holds a secret.

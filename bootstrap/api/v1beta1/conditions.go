@@ -74,6 +74,10 @@ const (
 	WaitingForHostReason = "WaitingForHost"
 	// UnreachableReason means that nothing answers at the host's address.
 	UnreachableReason = "Unreachable"
+	// NotAnsweringReason means that the host was reached and does not answer to an observation in time: something hangs there.
+	NotAnsweringReason = "NotAnswering"
+	// AnswerRefusedReason means that what the host answers is not understood, or more than was asked for.
+	AnswerRefusedReason = "AnswerRefused"
 	// HostKeyMismatchReason means that the host showed another key than the pinned one. Nothing was sent to it.
 	HostKeyMismatchReason = "HostKeyMismatch"
 	// LoginFailedReason means that the host refused the user or their credentials.

@@ -23,7 +23,7 @@ type Auth struct {
 	Passphrase  secret.Value
 	// AgentSocket is the path of an ssh-agent's socket (SSH_AUTH_SOCK).
 	AgentSocket string
-	// Password is given to password and keyboard-interactive authentication.
+	// Password is given once: to password or to keyboard-interactive authentication, whichever the host asks for first.
 	Password secret.Value
 }
 
@@ -57,7 +57,8 @@ func (a Auth) methods(ctx context.Context) ([]ssh.AuthMethod, func(), error) {
 		methods = append(methods, ssh.PublicKeys(signers...))
 	}
 	if !a.Password.IsZero() {
-		methods = append(methods, ssh.Password(string(a.Password.Reveal())), ssh.KeyboardInteractive(a.answer))
+		once := &password{value: a.Password}
+		methods = append(methods, ssh.PasswordCallback(once.give), ssh.KeyboardInteractive(once.answer))
 	}
 	if len(methods) == 0 {
 		done()
@@ -66,16 +67,38 @@ func (a Auth) methods(ctx context.Context) ([]ssh.AuthMethod, func(), error) {
 	return methods, done, nil
 }
 
-// answer gives the password to every question that is not to be echoed.
-func (a Auth) answer(_, _ string, questions []string, echos []bool) ([]string, error) {
-	answers := make([]string, len(questions))
-	for i := range questions {
-		if echos[i] {
-			return nil, errors.New("the host asks for more than a password")
-		}
-		answers[i] = string(a.Password.Reveal())
+// password is given once for a login. Whoever asks for it again, or for more, has refused it or wants something else, and a host
+// that is not honest should not be able to ask for it under another name.
+type password struct {
+	value secret.Value
+	given bool
+}
+
+var errAsksAgain = errors.New("the host has refused the password, or asks for more than a password")
+
+// give answers password authentication (RFC 4252, section 8).
+func (p *password) give() (string, error) {
+	if p.given {
+		return "", errAsksAgain
 	}
-	return answers, nil
+	p.given = true
+	return string(p.value.Reveal()), nil
+}
+
+// answer gives the password to the one question, not to be echoed, of keyboard-interactive authentication (RFC 4256). Rounds without
+// a question are allowed.
+func (p *password) answer(_, _ string, questions []string, echos []bool) ([]string, error) {
+	switch {
+	case len(questions) == 0:
+		return nil, nil
+	case len(questions) > 1 || echos[0]:
+		return nil, errAsksAgain
+	}
+	value, err := p.give()
+	if err != nil {
+		return nil, err
+	}
+	return []string{value}, nil
 }
 
 func parseKey(key, passphrase secret.Value) (ssh.Signer, error) {

@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -39,10 +41,13 @@ type connection struct {
 	mu      sync.Mutex
 	silent  bool
 	latency time.Duration
+	// running are the processes that were not given up yet.
+	running map[*process]bool
 }
 
 func newConnection(name string, client *ssh.Client, through *connection, every time.Duration, times int) *connection {
-	c := &connection{name: name, client: client, through: through, channels: semaphore.NewWeighted(maxChannels), ended: make(chan struct{})}
+	c := &connection{name: name, client: client, through: through, channels: semaphore.NewWeighted(maxChannels),
+		ended: make(chan struct{}), running: make(map[*process]bool)}
 	c.alive.Add(2)
 	go func() {
 		defer c.alive.Done()
@@ -94,6 +99,12 @@ func (c *connection) keepAlive(every time.Duration, times int) {
 
 func (c *connection) close() error {
 	err := c.client.Close()
+	c.mu.Lock()
+	running := slices.Collect(maps.Keys(c.running))
+	c.mu.Unlock()
+	for _, p := range running {
+		_ = p.Close() // what a host sent and nobody reads would keep its pumps for ever
+	}
 	c.alive.Wait()
 	if c.through != nil {
 		err = errors.Join(err, c.through.close())
@@ -217,6 +228,9 @@ type process struct {
 
 func newProcess(c *connection, channel ssh.Channel, requests <-chan *ssh.Request) *process {
 	p := &process{connection: c, channel: channel, ended: make(chan struct{}), closed: make(chan struct{}), code: -1}
+	c.mu.Lock()
+	c.running[p] = true
+	c.mu.Unlock()
 	p.stdout, p.stderr = p.pump(channel), p.pump(channel.Stderr())
 	go p.watch(requests)
 	return p
@@ -300,6 +314,9 @@ func (p *process) Close() error {
 		close(p.closed)
 		_, _ = p.stdout.CloseWithError(errClosed), p.stderr.CloseWithError(errClosed)
 		err = p.channel.Close()
+		p.connection.mu.Lock()
+		defer p.connection.mu.Unlock()
+		delete(p.connection.running, p)
 	})
 	return err
 }

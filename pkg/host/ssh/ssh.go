@@ -46,8 +46,9 @@ type Config struct {
 	KeepAlive    time.Duration
 	KeepAliveMax int
 
-	// For tests: how often sessions beat, and where to be killed.
+	// For tests: how often sessions beat, how long what was cancelled may take to stop, and where to be killed.
 	heartbeat time.Duration
+	stopGrace time.Duration
 	cut       func() int
 }
 
@@ -95,7 +96,7 @@ func Dial(ctx context.Context, c Config) (*Host, error) {
 		return nil, err
 	}
 	return &Host{conn: conn, Host: posix.New(conn, posix.Config{
-		Name: c.Name, User: c.User, Sudo: c.User != "root", SudoPassword: c.SudoPassword, Heartbeat: c.heartbeat, Cut: c.cut,
+		Name: c.Name, User: c.User, Sudo: c.User != "root", SudoPassword: c.SudoPassword, Heartbeat: c.heartbeat, StopGrace: c.stopGrace, Cut: c.cut,
 	})}, nil
 }
 

@@ -111,11 +111,16 @@ func Hook(h spec.Hook, makes ...string) step.Step {
 	return script(step.Meta{Name: spec.HookStep(h.Name), Description: about, Makes: makes}, "hook "+h.Name, h.Commands)
 }
 
+// fromStdin runs the shell lines that come by standard input: a process list shows arguments to everybody on the host, and users
+// put passwords into their lines. What the lines write is for all to read, as it is when a person runs them; ours is not.
+const fromStdin = `umask 022; eval "$(cat)"`
+
 func script(about step.Meta, name string, lines []string) step.Step {
 	var parts []step.Step
 	for i, l := range lines {
 		parts = append(parts, step.Command{
-			Title: fmt.Sprintf("line %d of %s", i+1, name), Argv: []string{"/bin/sh", "-ec", l}, Done: step.Done{SameInput: true},
+			Title: fmt.Sprintf("line %d of %s", i+1, name), Argv: []string{"/bin/sh", "-ec", fromStdin}, Stdin: step.Literal(l),
+			Done: step.Done{SameInput: true},
 		})
 	}
 	about.Timeout = step.Duration(30 * time.Minute)

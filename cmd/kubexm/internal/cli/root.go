@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strings"
 
@@ -15,6 +16,7 @@ import (
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/state"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event/audit"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 )
 
 // app is what all commands share: the streams, and the flags that every command has.
@@ -55,7 +57,7 @@ func (a *app) explain(err error, code int) {
 	case code == exitInterrupted:
 		fmt.Fprintln(a.Err, "Interrupted. What is done stays; the next run takes up there.")
 	default:
-		fmt.Fprintln(a.Err, "Error: "+strings.TrimSpace(err.Error()))
+		fmt.Fprintln(a.Err, "Error: "+strings.TrimSpace(host.Text(err.Error(), math.MaxInt)))
 	}
 }
 

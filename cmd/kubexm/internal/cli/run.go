@@ -6,6 +6,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -181,10 +182,10 @@ func runOn(ctx context.Context, hosts *access.Hosts, name string, c host.Command
 // showRan shows what a command printed, each line with its host.
 func (a *app) showRan(r ran) {
 	for line := range strings.Lines(r.Stdout) {
-		fmt.Fprintf(a.Out, "%s: %s\n", r.Host, strings.TrimRight(line, "\n"))
+		fmt.Fprintf(a.Out, "%s: %s\n", r.Host, a.printable(line))
 	}
 	for line := range strings.Lines(r.Stderr) {
-		fmt.Fprintf(a.Err, "%s: %s\n", r.Host, strings.TrimRight(line, "\n"))
+		fmt.Fprintf(a.Err, "%s: %s\n", r.Host, a.printable(line))
 	}
 	switch {
 	case r.Error != "":
@@ -192,4 +193,12 @@ func (a *app) showRan(r ran) {
 	case r.ExitCode != 0:
 		fmt.Fprintf(a.Err, "%s: exit code %d\n", r.Host, r.ExitCode)
 	}
+}
+
+// printable is a line of a host's as it may be shown: to a terminal without what would control it, elsewhere as it is.
+func (a *app) printable(line string) string {
+	if a.Plain {
+		line = host.Text(line, math.MaxInt)
+	}
+	return strings.TrimRight(line, "\n")
 }

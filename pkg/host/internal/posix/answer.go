@@ -79,6 +79,9 @@ func (r *actReader) failure(f frame) error {
 	return e
 }
 
+// maxName is how much of a name or a line that a host has sent is shown in a message, in bytes.
+const maxName = 512
+
 // maxOutput is how much of a command's output an error holds, in bytes.
 const maxOutput = 4 << 10
 
@@ -88,6 +91,7 @@ func (h *Host) commandError(change, message string, code int, output string) *ho
 	if over := len(output) - maxOutput; over > 0 {
 		output = "… " + output[over:]
 	}
+	output = strings.TrimSpace(host.Text(output, 3*maxOutput+8)) // what is not UTF-8 grows
 	e := &host.Error{Kind: host.KindCommand, Host: h.Name(), Change: change, Message: message, Output: output, ExitCode: code}
 	if full(output) {
 		e.Kind, e.Message = host.KindDiskFull, "the disk is full"
@@ -95,7 +99,7 @@ func (h *Host) commandError(change, message string, code int, output string) *ho
 		return e
 	}
 	if line := lastLine(output); line != "" {
-		e.Message += ": " + line
+		e.Message += ": " + host.Word(line, maxName)
 	} else if code != 0 {
 		e.Message += " with exit code " + strconv.Itoa(code)
 	}

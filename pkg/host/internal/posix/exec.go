@@ -8,10 +8,14 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"time"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 )
+
+// execFrames is how many frames answer Exec: pid, stdout, end.
+const execFrames = 3
 
 // Exec implements host.Host. At most maxBody bytes of each output are kept.
 func (h *Host) Exec(ctx context.Context, c host.Command) (*host.Result, error) {
@@ -23,7 +27,7 @@ func (h *Host) Exec(ctx context.Context, c host.Command) (*host.Result, error) {
 	}
 	if c.Timeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, c.Timeout+stopGrace) // the far side stops it in time
+		ctx, cancel = context.WithTimeout(ctx, c.Timeout+h.config.StopGrace) // the far side stops it in time
 		defer cancel()
 	}
 	mark := newMark()
@@ -44,7 +48,9 @@ func (h *Host) Exec(ctx context.Context, c host.Command) (*host.Result, error) {
 		return nil, err
 	}
 	defer func() { _ = p.Close() }()
-	return h.execResult(ctx, p, newFrameReader(p.out, mark), &stderr, began, c.Timeout)
+	in := newFrameReader(p.out, mark, execFrames)
+	in.bytes = math.MaxInt64 // what a command prints beyond what is kept is dropped
+	return h.execResult(ctx, p, in, &stderr, began, c.Timeout)
 }
 
 // execResult reads the answer of Exec to a command that began at began and has limit to run (0: no limit), and stops the
@@ -53,8 +59,11 @@ func (h *Host) execResult(
 	ctx context.Context, p *process, in *frameReader, stderr *bytes.Buffer, began time.Time, limit time.Duration,
 ) (*host.Result, error) {
 	f, err := in.read()
-	if err != nil || f.kind() != "pid" {
-		return nil, p.failure(ctx, true)
+	if err != nil {
+		return nil, p.unread(ctx, err)
+	}
+	if f.kind() != "pid" || !isPID(f.arg(1)) {
+		return nil, h.unexpected(f)
 	}
 	unhook := context.AfterFunc(ctx, func() {
 		h.stop(context.WithoutCancel(ctx), f.arg(1))
@@ -68,7 +77,7 @@ func (h *Host) execResult(
 			return nil, h.canceled(ctx)
 		}
 		if err != nil {
-			return nil, p.failure(ctx, true)
+			return nil, p.unread(ctx, err)
 		}
 		switch f.kind() {
 		case "stdout":
@@ -81,7 +90,7 @@ func (h *Host) execResult(
 			// See s_ended. The way there and back makes it a little longer here.
 			if (r.ExitCode == 124 || r.ExitCode == 137) && limit > 0 && time.Since(began) >= limit {
 				return nil, &host.Error{Kind: host.KindTimeout, Host: h.Name(), Message: "took longer than its timeout and was stopped",
-					ExitCode: r.ExitCode, Output: lastLine(string(r.Stderr))}
+					ExitCode: r.ExitCode, Output: host.Text(lastLine(string(r.Stderr)), maxOutput)}
 			}
 			return &r, nil
 		default:

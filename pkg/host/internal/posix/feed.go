@@ -34,9 +34,13 @@ func (h *Host) openFeed(ctx context.Context, sessionPID string) (*feed, error) {
 	}
 	stop := context.AfterFunc(ctx, func() { _ = p.Close() })
 	defer stop()
-	f, err := newFrameReader(p.out, mark).read()
-	if err != nil || f.kind() != "ready" {
-		return nil, p.failure(ctx, true)
+	f, err := newFrameReader(p.out, mark, 1).read()
+	if err != nil {
+		return nil, p.unread(ctx, err)
+	}
+	if f.kind() != "ready" {
+		_ = p.Close()
+		return nil, h.unexpected(f)
 	}
 	return &feed{proc: p, done: make(chan struct{})}, nil
 }

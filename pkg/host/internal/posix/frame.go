@@ -10,6 +10,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
+	"strconv"
 	"strings"
 )
 
@@ -30,8 +31,33 @@ func (f frame) arg(i int) string {
 	return ""
 }
 
-// maxBody is the most that is kept of a frame's body; the rest is read and dropped.
-const maxBody = 16 << 20
+// maxBody is the most that is kept of a frame's body; the rest is read and dropped. The largest that is asked for are the two
+// logs of a host's memory, which come in one frame with the system's files.
+const maxBody = 2*maxFile + 1<<20
+
+// What a host may say in one answer. A host that says more is broken or hostile, and would fill the memory that it shares with
+// all others.
+const (
+	// baseFrames is what no question asks more of than its own length does: see framesFor.
+	baseFrames = 4096
+	// maxWaiting is how often a host may say that it waits for an act that a connection left behind: each second twice.
+	maxWaiting = 16 << 10
+	// maxAnswer is the most bytes of one answer: both logs at their longest, and what contents and commands may add.
+	maxAnswer = 3 * maxFile
+	// maxHead is the longest head of a frame, in bytes: a record holds a path or a command's words.
+	maxHead = 64 << 10
+	// maxGreeting is how much a login shell may print before our shell greets us, in bytes.
+	maxGreeting = 1 << 20
+)
+
+// framesFor is how many frames may answer a script. Whatever is asked has a name or a call of many bytes in the script, some
+// more than once, and is answered by three frames at most.
+func framesFor(script string) int { return baseFrames + len(script)/8 }
+
+// excess is the error of an answer that is larger than any that was asked for.
+type excess struct{ what string }
+
+func (e *excess) Error() string { return e.what }
 
 // newMark returns 128 bits that nobody can guess.
 func newMark() string {
@@ -45,11 +71,21 @@ type frameReader struct {
 	mark []byte
 	next []string // header that ended the body before it
 	body bool     // next has a body
+	// frames and bytes are what is left of an answer's bounds; keep is how much of a body is kept.
+	frames int
+	bytes  int64
+	keep   int
 }
 
-func newFrameReader(r io.Reader, mark string) *frameReader {
-	return &frameReader{in: bufio.NewReaderSize(r, 64<<10), mark: []byte("@" + mark + " ")}
+// newFrameReader reads one answer, to a question of which at most so many frames can come, or the first of many: see allow.
+func newFrameReader(r io.Reader, mark string, frames int) *frameReader {
+	return &frameReader{
+		in: bufio.NewReaderSize(r, maxHead), mark: []byte("@" + mark + " "), frames: frames, bytes: maxAnswer, keep: maxBody,
+	}
 }
+
+// allow sets the bounds of the next answer.
+func (r *frameReader) allow(frames int) { r.frames, r.bytes = frames, maxAnswer }
 
 // read returns the next frame, and io.EOF after the last. What comes before the first (a greeting of the login shell)
 // is dropped.
@@ -58,6 +94,9 @@ func (r *frameReader) read() (frame, error) {
 		if _, err := r.until(false); err != nil {
 			return frame{}, err
 		}
+	}
+	if r.frames--; r.frames < 0 {
+		return frame{}, &excess{"it has more frames than were asked for"}
 	}
 	f := frame{words: r.next}
 	withBody := r.body
@@ -82,6 +121,9 @@ func (r *frameReader) until(keep bool) ([]byte, error) {
 	start := true // at the start of a line
 	for {
 		line, err := r.in.ReadSlice('\n')
+		if r.bytes -= int64(len(line)); r.bytes < 0 {
+			return nil, &excess{"it has more than " + strconv.Itoa(maxAnswer>>20) + " MiB"}
+		}
 		whole := err == nil
 		if start && whole && bytes.HasPrefix(line, r.mark) {
 			words := strings.Fields(string(line[len(r.mark):]))
@@ -91,8 +133,8 @@ func (r *frameReader) until(keep bool) ([]byte, error) {
 				return bytes.TrimSuffix(body, []byte("\n")), nil
 			}
 		}
-		if keep && len(body) < maxBody {
-			body = append(body, line...)
+		if keep && len(body) < r.keep {
+			body = append(body, line[:min(len(line), r.keep-len(body))]...)
 		}
 		start = whole
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {

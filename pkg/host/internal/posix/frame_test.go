@@ -21,7 +21,7 @@ func TestFrames(t *testing.T) {
 		"\n@M - end 0\n"
 	for name, r := range map[string]io.Reader{"at once": strings.NewReader(input), "by bytes": iotest.OneByteReader(strings.NewReader(input))} {
 		t.Run(name, func(t *testing.T) {
-			frames := newFrameReader(r, "M")
+			frames := newFrameReader(r, "M", 1000)
 			for _, want := range []struct{ head, body string }{
 				{"clock 12.5", ""}, {"body a b", "line\n@N + imitation\n@M\nno newline at the end"}, {"body empty", ""}, {"body long", long + "\n\n"}, {"end 0", ""},
 			} {
@@ -44,7 +44,7 @@ func TestFrames(t *testing.T) {
 }
 
 func TestFramesCut(t *testing.T) {
-	frames := newFrameReader(strings.NewReader("\n@M + body\nhalf"), "M")
+	frames := newFrameReader(strings.NewReader("\n@M + body\nhalf"), "M", 1000)
 	if _, err := frames.read(); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("a body that ends early: %v", err)
 	}
@@ -54,7 +54,7 @@ func FuzzFrames(f *testing.F) {
 	f.Add("\n@M - a\n\n@M + b\nbody\n@M - end\n")
 	f.Add("\n@M \n@M + \n")
 	f.Fuzz(func(t *testing.T, input string) {
-		frames := newFrameReader(strings.NewReader(input), "M")
+		frames := newFrameReader(strings.NewReader(input), "M", 1000)
 		for range len(input) + 1 {
 			got, err := frames.read()
 			if err != nil {

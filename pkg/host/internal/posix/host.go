@@ -5,6 +5,7 @@ package posix
 
 import (
 	"context"
+	"errors"
 	"io"
 	"time"
 
@@ -24,6 +25,9 @@ type Config struct {
 	// Heartbeat is how often a session tells the host that it lives; after six times without one the host ends it. 0 means
 	// 10 s.
 	Heartbeat time.Duration
+	// StopGrace is how long what was cancelled may take to stop on the host, and a process to end after its output, before it is
+	// given up with its session. 0 means 15 s.
+	StopGrace time.Duration
 	// StateDir is host.StateDir but in tests.
 	StateDir string
 	// Cut, in tests, kills the session's shells on the far side at the nth boundary of an act or undo; 0 never.
@@ -46,6 +50,9 @@ func New(t Transport, c Config) *Host {
 	}
 	if c.Heartbeat == 0 {
 		c.Heartbeat = 10 * time.Second
+	}
+	if c.StopGrace == 0 {
+		c.StopGrace = 15 * time.Second
 	}
 	return &Host{transport: t, config: c}
 }
@@ -74,18 +81,26 @@ func (h *Host) Observe(ctx context.Context, q host.Query) (*host.Facts, error) {
 	s.line(`printf '\n@%s - end\n' "$N" >&2`)
 
 	a := newAnswer(o)
-	onStderr := make(chan []frame, 1)
-	p, err := h.start(ctx, s.String(), func(stderr io.Reader) { onStderr <- commandErrors(stderr, mark) })
+	type errorFrames struct {
+		frames []frame
+		err    error
+	}
+	onStderr := make(chan errorFrames, 1)
+	p, err := h.start(ctx, s.String(), func(stderr io.Reader) {
+		frames, err := commandErrors(stderr, mark, len(q.Commands))
+		onStderr <- errorFrames{frames, err}
+	})
 	if err != nil {
 		return nil, err
 	}
+	defer func() { _ = p.Close() }()
 	stop := context.AfterFunc(ctx, func() { _ = p.Close() })
 	defer stop()
-	frames := newFrameReader(p.out, mark)
+	frames := newFrameReader(p.out, mark, framesFor(s.String()))
 	for {
 		f, err := frames.read()
 		if err != nil {
-			return nil, p.failure(ctx, true)
+			return nil, p.unread(ctx, err)
 		}
 		if f.kind() == "end" {
 			break
@@ -94,7 +109,11 @@ func (h *Host) Observe(ctx context.Context, q host.Query) (*host.Facts, error) {
 			return nil, h.unexpected(f)
 		}
 	}
-	for _, f := range <-onStderr {
+	commands := <-onStderr
+	if commands.err != nil {
+		return nil, p.unread(ctx, commands.err)
+	}
+	for _, f := range commands.frames {
 		a.add(f)
 	}
 	if _, lost := p.end(); lost != nil && ctx.Err() != nil {
@@ -110,24 +129,31 @@ func (h *Host) Observe(ctx context.Context, q host.Query) (*host.Facts, error) {
 	return facts, nil
 }
 
-// commandErrors reads standard error, where each command of a query has a frame of its own.
-func commandErrors(stderr io.Reader, mark string) []frame {
+// commandErrors reads standard error, where each of a query's commands has two frames of its own. The error says that there is
+// more; an early end shows on standard output.
+func commandErrors(stderr io.Reader, mark string, commands int) ([]frame, error) {
 	var found []frame
-	frames := newFrameReader(stderr, mark)
+	frames := newFrameReader(stderr, mark, 2*commands+1)
+	frames.keep = host.MaxContent
 	for {
 		f, err := frames.read()
-		if err != nil {
-			return found
+		var over *excess
+		if errors.As(err, &over) {
+			return nil, err
 		}
-		if f.kind() == "end" {
-			return found
+		if err != nil || f.kind() == "end" {
+			return found, nil
 		}
 		found = append(found, f)
 	}
 }
 
+// remedyProtocol is for a host that does not speak as our scripts do.
+const remedyProtocol = "check what runs as sshd, as sh and in the login scripts of the user on the host; a host that is not trusted must be set up anew"
+
 func (h *Host) unexpected(f frame) error {
-	return &host.Error{Kind: host.KindProtocol, Host: h.Name(), Message: "the host answered " + f.kind() + ", which was not asked"}
+	return &host.Error{Kind: host.KindProtocol, Host: h.Name(), Remedy: remedyProtocol,
+		Message: "the host answered " + host.Word(f.kind(), 64) + ", which was not asked"}
 }
 
 // damaged is the error of a log on the host that cannot be read.

@@ -8,11 +8,27 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io/fs"
+	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+)
+
+// What a host says of itself is bounded here, where it comes in, and nowhere else: strings by bytes, lists by entries.
+const (
+	maxID      = 128  // identifiers, accounts, units' states
+	maxVersion = 256  // versions of packages, names of operating systems
+	maxPath    = 4096 // PATH_MAX
+	maxList    = 64   // devices, addresses, servers
+	// maxSystemFile is how much of a file about the system is read, in bytes.
+	maxSystemFile = 64 << 10
+	maxCPUs       = 1 << 16
+	maxMemory     = 1 << 53 // bytes; JSON numbers are exact up to there
+	// lastSecond is in the year 6325: what is added to it can still be written as RFC 3339 has it, up to the year 9999.
+	lastSecond = 1 << 37
 )
 
 // answer collects the frames of one observation.
@@ -41,12 +57,12 @@ func (a *answer) add(f frame) bool {
 		a.taken = parseSeconds(f.arg(1))
 		a.booted = a.taken.Add(-time.Duration(parseFloat(f.arg(2)) * float64(time.Second)))
 	case "machine":
-		sys.Arch = goarch(f.arg(1))
+		sys.Arch = host.Word(goarch(f.arg(1)), maxID)
 	case "disk":
-		free, total, size := parseInt(f.arg(1)), parseInt(f.arg(2)), parseInt(f.arg(3))
-		sys.DiskFreeBytes, sys.DiskTotalBytes = free*size, total*size
+		size := parseInt(f.arg(3))
+		sys.DiskFreeBytes, sys.DiskTotalBytes = product(parseInt(f.arg(1)), size), product(parseInt(f.arg(2)), size)
 	case "container":
-		sys.Container = f.arg(1)
+		sys.Container = host.Word(f.arg(1), maxID)
 	case "addresses":
 		a.addresses = f.body
 		sys.Addresses = parseAddresses(f.body)
@@ -54,22 +70,22 @@ func (a *answer) add(f frame) bool {
 		sys.HostnameAddresses = parseResolves(f.body)
 	case "tools":
 		sys.Tools = map[string]bool{}
-		for _, t := range f.words[1:] {
-			sys.Tools[t] = true
+		for _, t := range f.words[1:min(len(f.words), maxList)] {
+			sys.Tools[host.Word(t, maxID)] = true
 		}
 	case "cgroup":
-		sys.CgroupVersion = int32(parseInt(f.arg(1)))
+		sys.CgroupVersion = int32(between(1, parseInt(f.arg(1)), 2))
 	case "files":
 		a.files = splitFiles(f.body, a.o.prefix)
 	case "paths":
 		a.paths(f.body)
 	case "entries":
-		a.path(firstLine(f.body), func(p *host.Path) { p.Entries = int(parseInt(f.arg(1))) })
+		a.path(firstLine(f.body), func(p *host.Path) { p.Entries = int(between(0, parseInt(f.arg(1)), math.MaxInt32)) })
 	case "link":
 		name, target, _ := bytes.Cut(f.body, []byte("\n"))
-		a.path(string(name), func(p *host.Path) { p.Target = string(target) })
+		a.path(string(name), func(p *host.Path) { p.Target = host.Text(string(target), maxPath) })
 	case "digest":
-		a.path(firstLine(f.body), func(p *host.Path) { p.Digest = f.arg(1) })
+		a.path(firstLine(f.body), func(p *host.Path) { p.Digest = host.Word(f.arg(1), maxID) })
 	case "digests":
 		a.digests(f.body)
 	case "units":
@@ -78,13 +94,15 @@ func (a *answer) add(f frame) bool {
 		if a.facts.Modules == nil {
 			a.facts.Modules = map[string]bool{}
 		}
-		a.facts.Modules[f.arg(1)] = true
+		if slices.ContainsFunc(a.o.query.Modules, func(m string) bool { return strings.ReplaceAll(m, "-", "_") == f.arg(1) }) {
+			a.facts.Modules[f.arg(1)] = true
+		}
 	case "packages":
 		a.packages(f.body)
 	case "ports":
 		a.facts.Ports = parsePorts(f.body, a.o.query.Ports)
 	case "stdout":
-		a.command(f.arg(1), func(r *host.Result) { r.Stdout = f.body })
+		a.command(f.arg(1), func(r *host.Result) { r.Stdout = limit(f.body, host.MaxContent) })
 	case "stderr":
 		a.command(f.arg(1), func(r *host.Result) { r.Stderr = limit(f.body, host.MaxContent) })
 	case "exit":
@@ -119,7 +137,10 @@ func (a *answer) command(number string, set func(*host.Result)) {
 
 // paths reads lines of o_paths and fills in what was asked and is not there.
 func (a *answer) paths(body []byte) {
-	found := map[string]host.Path{}
+	found := make(map[string]host.Path, len(a.o.query.Paths))
+	for _, q := range a.o.query.Paths {
+		found[q.Path] = host.Path{}
+	}
 	for line := range strings.Lines(string(body)) {
 		fields := strings.SplitN(strings.TrimSuffix(line, "\n"), " ", 9)
 		if len(fields) != 9 {
@@ -129,10 +150,13 @@ func (a *answer) paths(body []byte) {
 		if err != nil {
 			continue
 		}
+		if _, asked := found[fields[8]]; !asked {
+			continue
+		}
 		found[fields[8]] = host.Path{
 			Exists: true, Mode: fileMode(uint32(mode)),
 			Owner: nameOr(fields[1], fields[3]), Group: nameOr(fields[2], fields[4]),
-			Size: parseInt(fields[5]), Modified: parseSeconds(fields[6]),
+			Size: max(0, parseInt(fields[5])), Modified: parseSeconds(fields[6]),
 		}
 	}
 	a.facts.Paths = make(map[string]host.Path, len(a.o.query.Paths))
@@ -144,9 +168,9 @@ func (a *answer) paths(body []byte) {
 // nameOr is the account's name, or its number when it has none.
 func nameOr(name, number string) string {
 	if name == "UNKNOWN" {
-		return number
+		name = number
 	}
-	return name
+	return host.Word(name, maxID)
 }
 
 // digests reads sha256sum's lines; one whose path holds a backslash starts with another and doubles them.
@@ -172,8 +196,11 @@ func (a *answer) packages(body []byte) {
 	}
 	for line := range strings.Lines(string(body)) {
 		fields := strings.Fields(line)
-		if len(fields) == 3 && fields[0] == "installed" {
-			a.facts.Packages[fields[1]] = fields[2]
+		if len(fields) != 3 || fields[0] != "installed" {
+			continue
+		}
+		if _, asked := a.facts.Packages[fields[1]]; asked {
+			a.facts.Packages[fields[1]] = host.Word(fields[2], maxVersion)
 		}
 	}
 }
@@ -192,7 +219,7 @@ func (a *answer) finish(sent time.Time) *host.Facts {
 		if f.Sysctls == nil {
 			f.Sysctls = map[string]string{}
 		}
-		f.Sysctls[s] = strings.TrimSuffix(string(a.files[sysctlPath(s)]), "\n")
+		f.Sysctls[s] = host.Text(strings.TrimSuffix(string(a.files[sysctlPath(s)]), "\n"), maxPath)
 	}
 	a.mounts()
 	a.modules()
@@ -252,7 +279,7 @@ func (a *answer) mounts() {
 		}
 		point := unescapeMount(left[4])
 		if _, asked := a.facts.Mounts[point]; asked {
-			a.facts.Mounts[point] = host.Mount{Source: unescapeMount(right[1]), FSType: right[0]}
+			a.facts.Mounts[point] = host.Mount{Source: host.Word(unescapeMount(right[1]), maxPath), FSType: host.Word(right[0], maxID)}
 		}
 	}
 }
@@ -271,18 +298,24 @@ func (a *answer) modules() {
 		return
 	}
 	loaded := a.facts.Modules
+	asked := make(map[string]bool, len(a.o.query.Modules))
+	for _, m := range a.o.query.Modules {
+		asked[strings.ReplaceAll(m, "-", "_")] = true
+	}
 	builtin := map[string]bool{}
 	for name, content := range a.files {
 		if strings.HasSuffix(name, "/modules.builtin") {
 			for line := range strings.Lines(string(content)) {
 				base := strings.TrimSpace(line[strings.LastIndexByte(line, '/')+1:])
 				base, _, _ = strings.Cut(base, ".ko")
-				builtin[strings.ReplaceAll(base, "-", "_")] = true
+				if base = strings.ReplaceAll(base, "-", "_"); asked[base] {
+					builtin[base] = true
+				}
 			}
 		}
 	}
 	for line := range strings.Lines(string(a.files["/proc/filesystems"])) {
-		if fields := strings.Fields(line); len(fields) > 0 {
+		if fields := strings.Fields(line); len(fields) > 0 && asked[fields[len(fields)-1]] {
 			builtin[fields[len(fields)-1]] = true
 		}
 	}
@@ -298,10 +331,11 @@ func splitFiles(body []byte, prefix string) map[string][]byte {
 	files := map[string][]byte{}
 	open := []byte("==> " + prefix)
 	at := 0
+	// No observation asks for so many.
 	if !bytes.HasPrefix(body, open) {
 		return files
 	}
-	for at < len(body) {
+	for at < len(body) && len(files) < maxEntries {
 		rest := body[at+len(open):]
 		end := bytes.Index(rest, []byte(" <==\n"))
 		if end < 0 {
@@ -371,12 +405,23 @@ func parseInt(s string) int64 {
 	return n
 }
 
-// parseSeconds reads seconds since 1970 with an optional fraction.
+// between is n, or the bound that it is beyond.
+func between(least, n, most int64) int64 { return max(least, min(n, most)) }
+
+// product is a times b, of amounts that cannot be negative and fit into an int64.
+func product(a, b int64) int64 {
+	if a <= 0 || b <= 0 || a > math.MaxInt64/b {
+		return 0
+	}
+	return a * b
+}
+
+// parseSeconds reads seconds since 1970 with an optional fraction. What is no time that can be written down is none.
 func parseSeconds(s string) time.Time {
 	whole, fraction, _ := strings.Cut(s, ".")
 	seconds, err := strconv.ParseInt(whole, 10, 64)
-	if err != nil {
+	if err != nil || seconds < 0 || seconds > lastSecond {
 		return time.Time{}
 	}
-	return time.Unix(seconds, parseInt((fraction + "000000000")[:9])).UTC()
+	return time.Unix(seconds, between(0, parseInt((fraction + "000000000")[:9]), 999_999_999)).UTC()
 }

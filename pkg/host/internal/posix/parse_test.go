@@ -108,6 +108,8 @@ func TestRefusedBeforeSent(t *testing.T) {
 		"root":                {Node: "n", Changes: []host.Change{host.Absent{Path: "/"}}},
 		"unit state":          {Node: "n", Changes: []host.Change{host.Unit{Name: "a.service", Active: "running"}}},
 		"unit name":           {Node: "n", Changes: []host.Change{host.Unit{Name: "a b", Active: "started"}}},
+		"sysctl by the way":   {Node: "n", Changes: []host.Change{host.Sysctl{Name: "net/../../x", Value: "1"}}},
+		"sysctl with dots":    {Node: "n", Changes: []host.Change{host.Sysctl{Name: "net.//.x", Value: "1"}}},
 		"sysctl that climbs":  {Node: "n", Changes: []host.Change{host.Sysctl{Name: "../x", Value: "1"}}},
 		"digest":              {Node: "n", Changes: []host.Change{host.File{Path: "/x", Blob: "sha256:../../etc/shadow"}}},
 		"env":                 {Node: "n", Changes: []host.Change{host.Command{Argv: []string{"true"}, Env: []string{"A B=c"}}}},

@@ -82,6 +82,11 @@ func (h *Host) start(ctx context.Context, script string, onStderr func(io.Reader
 		return nil, p.failure(ctx, false)
 	}
 	if err := p.greet(); err != nil {
+		var over *excess
+		if errors.As(err, &over) {
+			_ = p.Close()
+			return nil, h.overflows(over)
+		}
 		return nil, p.failure(ctx, false)
 	}
 	if prompt != "" && send() != nil {
@@ -97,10 +102,18 @@ func (p *process) Write(b []byte) (int, error) {
 	return n, err
 }
 
+// said is the end of what the process has printed to standard error, without the password.
+func (p *process) said() string {
+	return host.Text(redact(p.stderr.String(), []secret.Value{p.host.config.SudoPassword}), 3*maxTail)
+}
+
 // greet reads up to the greeting; what login shells print before it is dropped.
 func (p *process) greet() error {
-	for {
+	for read := 0; ; {
 		line, err := p.out.ReadSlice('\n')
+		if read += len(line); read > maxGreeting {
+			return &excess{"its login shell prints more than " + strconv.Itoa(maxGreeting>>20) + " MiB"}
+		}
 		if strings.TrimRight(string(line), "\r\n") == greeting {
 			p.greeted = time.Now()
 			return nil
@@ -146,14 +159,32 @@ func (p *process) end() (int, error) {
 	return p.code, p.lost
 }
 
-// failure says why a process ended before its answer was complete.
+// unread says why an answer could not be read to its end: err is the reader's.
+func (p *process) unread(ctx context.Context, err error) error {
+	var over *excess
+	if !errors.As(err, &over) {
+		return p.failure(ctx, true)
+	}
+	_ = p.Close() // whatever it goes on to say
+	return p.host.overflows(over)
+}
+
+// overflows is the error of a host that says more than it was asked for.
+func (h *Host) overflows(over *excess) error {
+	return &host.Error{Kind: host.KindProtocol, Host: h.Name(), Remedy: remedyProtocol,
+		Message: "the host's answer exceeds its bounds and was given up: " + over.what}
+}
+
+// failure says why a process ended before its answer was complete. One that ends its output and goes on is not waited for.
 func (p *process) failure(ctx context.Context, greeted bool) error {
 	_ = p.CloseWrite()
+	grace := time.AfterFunc(p.host.config.StopGrace, func() { _ = p.Close() })
+	defer grace.Stop()
 	code, lost := p.end()
 	user := p.host.config.User
 	e := &host.Error{
 		Host: p.host.Name(), ExitCode: code,
-		Output: redact(p.stderr.String(), []secret.Value{p.host.config.SudoPassword}),
+		Output: p.said(),
 	}
 	switch {
 	case p.refused:

@@ -34,6 +34,10 @@ type entry struct {
 
 func (e entry) key() string { return e.word + " " + e.target }
 
+// shown and shownNode are for people: the log is the host's, and may say anything.
+func (e entry) shown() string     { return host.Word(e.key(), maxName) }
+func (e entry) shownNode() string { return host.Word(e.node, maxName) }
+
 func (e entry) within(s host.Scope) bool {
 	return (s.Run == "" || s.Run == e.run) && (s.Task == "" || s.Task == e.task) && (s.Node == "" || s.Node == e.node)
 }
@@ -98,20 +102,43 @@ type logs struct {
 	lastSeq int
 }
 
+// maxEntries is how many entries either log may have that count: a hundred times what the largest cluster's host has.
+const maxEntries = 1 << 16
+
 func parseLogs(journal, undo []byte) (*logs, error) {
 	l := &logs{journal: map[string]host.JournalEntry{}}
 	for fields := range wholeLines(journal) {
 		if err := l.addJournal(fields); err != nil {
 			return nil, err
 		}
+		if len(l.journal) > maxEntries {
+			return nil, fmt.Errorf("journal: it has more than %d entries", maxEntries)
+		}
 	}
+	// By number, how many entries there were when it was dropped: one pass drops all.
+	dropped := map[int]int{}
 	for fields := range wholeLines(undo) {
-		if err := l.addUndo(fields); err != nil {
+		if err := l.addUndo(fields, dropped); err != nil {
 			return nil, err
 		}
+		if len(l.entries) > maxLines || len(dropped) > maxLines {
+			return nil, fmt.Errorf("undo log: it has more than %d lines", maxLines)
+		}
+	}
+	var live []entry
+	for i, e := range l.entries {
+		if i >= dropped[e.seq] {
+			live = append(live, e)
+		}
+	}
+	if l.entries = live; len(live) > maxEntries {
+		return nil, fmt.Errorf("undo log: it has more than %d entries", maxEntries)
 	}
 	return l, nil
 }
+
+// maxLines is how many lines of either sort an undo log may have that was not rewritten yet (see compact).
+const maxLines = 4 * maxEntries
 
 // wholeLines yields the fields of every line that was written to its end.
 func wholeLines(log []byte) func(func([]string) bool) {
@@ -145,7 +172,7 @@ func (l *logs) addJournal(fields []string) error {
 		if err != nil {
 			return fmt.Errorf("journal: %w", err)
 		}
-		l.journal[node] = host.JournalEntry{Run: run, Digest: digest, Time: parseSeconds(fields[4])}
+		l.journal[node] = host.JournalEntry{Run: host.Word(run, maxName), Digest: host.Word(digest, maxName), Time: parseSeconds(fields[4])}
 	}
 	return nil
 }
@@ -154,7 +181,7 @@ func journalLine(node string, e host.JournalEntry) string {
 	return strings.Join([]string{"*", field(node), field(e.Run), field(e.Digest), fmt.Sprintf("%d.%09d", e.Time.Unix(), e.Time.Nanosecond()), lineEnd}, " ")
 }
 
-func (l *logs) addUndo(fields []string) error {
+func (l *logs) addUndo(fields []string, dropped map[int]int) error {
 	switch fields[0] {
 	case "+":
 		e, err := parseEntry(fields[1:])
@@ -168,7 +195,7 @@ func (l *logs) addUndo(fields []string) error {
 		if err != nil {
 			return fmt.Errorf("undo log: %q is not a number", fields[1])
 		}
-		l.drop(seq)
+		dropped[seq] = len(l.entries)
 		l.lastSeq = max(l.lastSeq, seq)
 	}
 	return nil

@@ -7,8 +7,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -69,7 +69,7 @@ func (h *Host) Begin(ctx context.Context, r host.Run) (host.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &session{host: h, run: r, proc: proc, in: newFrameReader(proc.out, mark)}
+	b := &session{host: h, run: r, proc: proc, in: newFrameReader(proc.out, mark, maxWaiting)}
 	stop := context.AfterFunc(ctx, func() { _ = proc.Close() })
 	defer stop()
 	if err := b.locked(ctx); err != nil {
@@ -121,21 +121,23 @@ func (s *session) locked(ctx context.Context) error {
 				return &host.Error{Kind: host.KindLocked, Host: s.host.Name(), Err: ctx.Err(),
 					Message: "an act of a connection that was cut still runs: " + busy, Remedy: "wait for it to end"}
 			}
-			return s.proc.failure(ctx, true)
+			return s.proc.unread(ctx, err)
 		}
 		switch f.kind() {
 		case "begun":
-			s.pid = f.arg(1)
+			if s.pid = f.arg(1); !isPID(s.pid) {
+				return s.host.unexpected(f)
+			}
 			return nil
 		case "busy":
-			busy = strings.TrimSpace(string(f.body))
+			busy = host.Word(string(f.body), maxName)
 		case "wait":
 			s.waited = true
 		case "locked":
 			return s.host.lockedBy(f.body)
 		case "nostate":
 			_, _ = s.proc.end() // for all of standard error
-			return s.host.commandError("", "cannot make "+s.host.config.StateDir, 1, s.proc.stderr.String())
+			return s.host.commandError("", "cannot make "+s.host.config.StateDir, 1, s.proc.said())
 		default:
 			return s.host.unexpected(f)
 		}
@@ -147,7 +149,8 @@ func (h *Host) lockedBy(content []byte) error {
 	var by holder
 	// The holder may be about to write its name.
 	if json.Unmarshal(content, &by) == nil && by.Holder != "" {
-		e.Message = fmt.Sprintf("%s holds the host for run %s since %s", by.Holder, by.ID, by.Since.Format(time.RFC3339))
+		e.Message = fmt.Sprintf("%s holds the host for run %s since %s",
+			host.Word(by.Holder, maxName), host.Word(by.ID, maxName), by.Since.Format(time.RFC3339))
 	}
 	e.Remedy = "wait for that run to end, or stop it"
 	return e
@@ -199,13 +202,10 @@ func (s *session) compact(ctx context.Context, journal, undo int) error {
 	}
 	code, err := s.ask(ctx, sc.String(), func(f frame) error { return s.host.unexpected(f) })
 	if err == nil && code != 0 {
-		err = s.host.commandError("", "cannot rewrite the record in "+s.host.config.StateDir, code, s.proc.stderr.String())
+		err = s.host.commandError("", "cannot rewrite the record in "+s.host.config.StateDir, code, s.proc.said())
 	}
 	return err
 }
-
-// stopGrace is how long a cancelled act may take to stop before it is given up with its session.
-const stopGrace = 15 * time.Second
 
 // ask sends one script to the worker and hands each frame of its answer to take, up to the end. It returns the exit
 // code. When ctx ends, what runs on the far side is stopped.
@@ -217,9 +217,6 @@ func (s *session) ask(ctx context.Context, script string, take func(frame) error
 		return 0, s.host.canceled(ctx)
 	}
 	s.host.stats.exchanges.Add(1)
-	if s.write(strconv.Itoa(len(script))+"\n"+script) != nil {
-		return 0, s.lose(ctx)
-	}
 	pid := make(chan string, 1)
 	done := make(chan struct{})
 	stopped := make(chan struct{})
@@ -227,10 +224,16 @@ func (s *session) ask(ctx context.Context, script string, take func(frame) error
 		defer close(stopped)
 		s.stopOnCancel(ctx, pid, done)
 	}()
-	code, err := s.answer(ctx, pid, take)
-	close(done)
-	<-stopped
-	return code, err
+	defer func() {
+		close(done)
+		<-stopped
+	}()
+	// A host that reads nothing keeps us from writing, too.
+	if s.write(strconv.Itoa(len(script))+"\n"+script) != nil {
+		return 0, s.lose(ctx, io.ErrUnexpectedEOF)
+	}
+	s.in.allow(framesFor(script))
+	return s.answer(ctx, pid, take)
 }
 
 // stopOnCancel waits for ctx to end and then stops the process whose id comes.
@@ -240,7 +243,7 @@ func (s *session) stopOnCancel(ctx context.Context, pid <-chan string, done <-ch
 		return
 	case <-ctx.Done():
 	}
-	grace := time.AfterFunc(stopGrace, func() { _ = s.proc.Close() })
+	grace := time.AfterFunc(s.host.config.StopGrace, func() { _ = s.proc.Close() })
 	defer grace.Stop()
 	select {
 	case id := <-pid:
@@ -254,13 +257,19 @@ func (s *session) stopOnCancel(ctx context.Context, pid <-chan string, done <-ch
 // answer reads frames up to the end of one answer.
 func (s *session) answer(ctx context.Context, pid chan<- string, take func(frame) error) (int, error) {
 	var first error
+	told := false
 	for {
 		f, err := s.in.read()
 		if err != nil {
-			return 0, s.lose(ctx)
+			return 0, s.lose(ctx, err)
 		}
 		switch f.kind() {
 		case "pid":
+			// One worker acts, and says so once. Whoever waits for it takes it from the channel, which holds one.
+			if told || !isPID(f.arg(1)) {
+				return 0, s.lose(ctx, &excess{"it names more than one worker"})
+			}
+			told = true
 			pid <- f.arg(1)
 		case "end":
 			if ctx.Err() != nil {
@@ -276,18 +285,24 @@ func (s *session) answer(ctx context.Context, pid chan<- string, take func(frame
 	}
 }
 
-// lose notes that the worker has ended before its answer.
-func (s *session) lose(ctx context.Context) error {
-	err := s.proc.failure(ctx, true)
+// lose notes that the worker's answer could not be read to its end, and why: cause is the reader's error.
+func (s *session) lose(ctx context.Context, cause error) error {
+	err := s.proc.unread(ctx, cause)
 	if s.broken == nil {
 		s.broken = &host.Error{Kind: host.KindOf(err), Host: s.host.Name(), Message: "the session is over", Err: err}
 	}
 	return err
 }
 
-// stop ends the process tree of pid on the host, by a connection of its own.
+// isPID reports whether a word names a process.
+func isPID(word string) bool {
+	n, err := strconv.ParseInt(word, 10, 32)
+	return err == nil && n > 0
+}
+
+// stop ends the process tree of pid on the host, by a channel of its own.
 func (h *Host) stop(ctx context.Context, pid string) {
-	ctx, cancel := context.WithTimeout(ctx, stopGrace)
+	ctx, cancel := context.WithTimeout(ctx, h.config.StopGrace)
 	defer cancel()
 	s := newScript(newMark(), h.config.StateDir, coreLib)
 	s.call("k_stop", pid, "30")
@@ -311,7 +326,7 @@ func (s *session) Do(ctx context.Context, a host.Act) (*host.Facts, error) {
 	if a.Timeout > 0 {
 		var cancel context.CancelFunc
 		// The far side stops by itself; this is for when it does not.
-		ctx, cancel = context.WithTimeout(ctx, a.Timeout+stopGrace)
+		ctx, cancel = context.WithTimeout(ctx, a.Timeout+s.host.config.StopGrace)
 		defer cancel()
 	}
 	var feeding *feed
@@ -344,7 +359,7 @@ func (s *session) Do(ctx context.Context, a host.Act) (*host.Facts, error) {
 		return nil, feeding.explain(r.failed)
 	case code != 0:
 		return nil, &host.Error{Kind: host.KindProtocol, Host: s.host.Name(), ExitCode: code,
-			Message: "the act ended without saying why", Output: s.proc.stderr.String()}
+			Message: "the act ended without saying why", Output: s.proc.said()}
 	}
 	for _, c := range a.Changes {
 		if u, ok := c.(host.Unit); ok && u.Enabled != "" {
@@ -432,7 +447,7 @@ func (s *session) tidy(ctx context.Context, keep bool) error {
 	sc.line(`rm -rf "$T" "$S/act" "$S/holder"`)
 	code, err := s.ask(ctx, sc.String(), func(f frame) error { return s.host.unexpected(f) })
 	if err == nil && code != 0 {
-		err = s.host.commandError("", "cannot tidy the state directory", code, s.proc.stderr.String())
+		err = s.host.commandError("", "cannot tidy the state directory", code, s.proc.said())
 	}
 	return err
 }

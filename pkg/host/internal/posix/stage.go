@@ -43,6 +43,8 @@ const (
 	stretch = 32 << 20
 	// copyBuffer is the memory that a stream takes, in bytes.
 	copyBuffer = 256 << 10
+	// streamFrames is how many frames answer a stream: ready, end.
+	streamFrames = 2
 )
 
 // Stage implements host.Session.
@@ -249,13 +251,13 @@ func (s *session) open(ctx context.Context, tool string) (*stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	st := &stream{ctx: ctx, host: s.host, proc: p, in: newFrameReader(p.out, mark)}
+	st := &stream{ctx: ctx, host: s.host, proc: p, in: newFrameReader(p.out, mark, streamFrames)}
 	st.unhook = context.AfterFunc(ctx, func() { _ = p.Close() })
 	f, err := st.in.read()
 	if err == nil && f.kind() == "ready" {
 		st.pack, err = newPacker(p, tool)
 	} else {
-		err = p.failure(ctx, true)
+		err = p.unread(ctx, err)
 	}
 	if err != nil {
 		st.giveUp()
@@ -299,12 +301,12 @@ func (st *stream) close(sendErr error) error {
 	case st.ctx.Err() != nil:
 		return st.host.canceled(st.ctx)
 	case err != nil:
-		return st.proc.failure(st.ctx, true)
+		return st.proc.unread(st.ctx, err)
 	case f.kind() != "end":
 		return st.host.unexpected(f)
 	case f.arg(1) != "0": // which is said of a stream that has come to its end
 		_, _ = st.proc.end() // for all of standard error
-		return st.host.commandError("", "the host cannot store what was sent", int(parseInt(f.arg(1))), st.proc.stderr.String())
+		return st.host.commandError("", "the host cannot store what was sent", int(parseInt(f.arg(1))), st.proc.said())
 	}
 	return nil
 }
@@ -385,7 +387,7 @@ func (s *session) accept(ctx context.Context, blobs []host.Blob) error {
 		return nil
 	})
 	if err == nil && code != 0 && len(failures) == 0 {
-		err = s.host.commandError("", "the host cannot store what was sent", code, s.proc.stderr.String())
+		err = s.host.commandError("", "the host cannot store what was sent", code, s.proc.said())
 	}
 	return errors.Join(append(failures, err)...)
 }

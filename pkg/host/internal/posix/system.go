@@ -6,6 +6,7 @@ package posix
 import (
 	"bufio"
 	"bytes"
+	"math"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -27,23 +28,24 @@ func (a *answer) systemFromFiles() {
 		return
 	}
 	sys := &a.facts.System
-	text := func(file string) string { return strings.TrimSpace(string(a.files[file])) }
+	text := func(file string) string { return strings.TrimSpace(string(limit(a.files[file], maxSystemFile))) }
 
 	release := assignments(a.files[fileOSRelease])
-	sys.OSID, sys.OSVersion, sys.OSName = release["ID"], release["VERSION_ID"], release["PRETTY_NAME"]
-	sys.Hostname, sys.Kernel = text(fileHostname), text(fileKernel)
+	sys.OSID, sys.OSVersion = host.Word(release["ID"], maxID), host.Word(release["VERSION_ID"], maxID)
+	sys.OSName = host.Word(release["PRETTY_NAME"], maxVersion)
+	sys.Hostname, sys.Kernel = host.Word(text(fileHostname), maxVersion), host.Word(text(fileKernel), maxID)
 	if c := text(fileContainer); c != "" && sys.Container == "" {
-		sys.Container = c
+		sys.Container = host.Word(c, maxID)
 	}
 	sys.CPUs = countCPUs(text(fileCPUs))
-	sys.MemoryBytes = kilobytes(a.files[fileMemory], "MemTotal:")
+	sys.MemoryBytes = bytesOf(a.files[fileMemory], "MemTotal:")
 	sys.DefaultInterface = defaultInterface(a.files[fileRoutes])
 	sys.DefaultIPv6 = lastingIPv6(a.addresses, sys.DefaultInterface)
 	sys.Nameservers = nameservers(a.files[fileResolv])
 	sys.UpstreamNameservers = nameservers(a.files[fileResolved])
-	for i, line := range slices.Collect(strings.Lines(string(a.files[fileSwaps]))) {
-		if fields := strings.Fields(line); i > 0 && len(fields) > 0 {
-			sys.Swap = append(sys.Swap, fields[0])
+	for i, line := range slices.Collect(strings.Lines(string(limit(a.files[fileSwaps], maxSystemFile)))) {
+		if fields := strings.Fields(line); i > 0 && len(fields) > 0 && len(sys.Swap) < maxList {
+			sys.Swap = append(sys.Swap, host.Word(fields[0], maxPath))
 		}
 	}
 	switch enforce, has := a.files[fileSELinux]; {
@@ -63,12 +65,12 @@ func (a *answer) systemFromFiles() {
 // status reads effective user and capability bounds from /proc/self/status.
 func (a *answer) status(sys *host.System) {
 	last := int(parseInt(strings.TrimSpace(string(a.files[fileLastCap]))))
-	for line := range strings.Lines(string(a.files[fileStatus])) {
+	for line := range strings.Lines(string(limit(a.files[fileStatus], maxSystemFile))) {
 		fields := strings.Fields(line)
 		switch {
 		case len(fields) > 2 && fields[0] == "Uid:":
 			sys.Root = fields[2] == "0"
-		case len(fields) == 2 && fields[0] == "CapBnd:":
+		case len(fields) == 2 && fields[0] == "CapBnd:" && sys.MissingCapabilities == nil:
 			bounds, err := strconv.ParseUint(fields[1], 16, 64)
 			if err != nil {
 				continue
@@ -90,7 +92,12 @@ func (a *answer) unitsFromList() {
 		properties := map[string]string{}
 		for line := range strings.Lines(block) {
 			key, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
-			properties[key] = value
+			switch key {
+			case "Id", "Names": // compared, and kept nowhere
+				properties[key] = value
+			case "LoadState", "ActiveState", "SubState", "UnitFileState", "NeedDaemonReload", "ActiveEnterTimestampMonotonic":
+				properties[key] = host.Word(value, maxID)
+			}
 		}
 		names := append(strings.Fields(properties["Names"]), properties["Id"])
 		// A unit that systemctl could not show at all has no block.
@@ -104,7 +111,7 @@ func (a *answer) unitsFromList() {
 			Load: properties["LoadState"], Active: properties["ActiveState"], Sub: properties["SubState"], File: properties["UnitFileState"],
 			NeedDaemonReload: properties["NeedDaemonReload"] == "yes",
 		}
-		if since := parseInt(properties["ActiveEnterTimestampMonotonic"]); since > 0 && unit.Active == "active" && !a.booted.IsZero() {
+		if since := between(0, parseInt(properties["ActiveEnterTimestampMonotonic"]), maxMemory); since > 0 && unit.Active == "active" && !a.booted.IsZero() {
 			unit.Since = a.booted.Add(time.Duration(since) * time.Microsecond)
 		}
 		shown[a.o.units[i]] = unit
@@ -139,7 +146,7 @@ func (a *answer) unitsFromList() {
 // assignments reads KEY=value lines with optional quotes (os-release(5)).
 func assignments(content []byte) map[string]string {
 	values := map[string]string{}
-	for line := range strings.Lines(string(content)) {
+	for line := range strings.Lines(string(limit(content, maxSystemFile))) {
 		key, value, ok := strings.Cut(strings.TrimSpace(line), "=")
 		if ok && !strings.HasPrefix(key, "#") {
 			values[key] = strings.Trim(value, `"'`)
@@ -160,32 +167,34 @@ func goarch(machine string) string {
 
 // countCPUs counts a list such as 0-3,8.
 func countCPUs(list string) int32 {
-	var n int32
+	var n int64
 	for part := range strings.SplitSeq(list, ",") {
 		first, last, isRange := strings.Cut(part, "-")
 		switch {
 		case isRange:
-			n += int32(parseInt(last)-parseInt(first)) + 1
+			n += between(0, between(0, parseInt(last), maxCPUs)-between(0, parseInt(first), maxCPUs)+1, maxCPUs)
 		case first != "":
 			n++
 		}
 	}
-	return n
+	return int32(between(0, n, maxCPUs))
 }
 
-func kilobytes(content []byte, key string) int64 {
-	for line := range strings.Lines(string(content)) {
+// bytesOf is the amount that a line of /proc/meminfo gives in kB.
+func bytesOf(content []byte, key string) int64 {
+	for line := range strings.Lines(string(limit(content, maxSystemFile))) {
 		if fields := strings.Fields(line); len(fields) > 1 && fields[0] == key {
-			return parseInt(fields[1]) << 10
+			return between(0, parseInt(fields[1]), maxMemory>>10) << 10
 		}
 	}
 	return 0
 }
 
+// parseFloat reads how many seconds the host has been up.
 func parseFloat(text string) float64 {
 	first, _, _ := strings.Cut(text, " ")
 	f, err := strconv.ParseFloat(first, 64)
-	if err != nil {
+	if err != nil || !(f >= 0 && f < lastSecond/100) {
 		return 0
 	}
 	return f
@@ -195,7 +204,7 @@ func parseFloat(text string) float64 {
 func defaultInterface(content []byte) string {
 	for line := range strings.Lines(string(content)) {
 		if fields := strings.Fields(line); len(fields) > 7 && fields[1] == "00000000" && fields[7] == "00000000" {
-			return fields[0]
+			return host.Word(fields[0], maxID)
 		}
 	}
 	return ""
@@ -203,19 +212,22 @@ func defaultInterface(content []byte) string {
 
 func nameservers(content []byte) []string {
 	var servers []string
-	for line := range strings.Lines(string(content)) {
-		if fields := strings.Fields(line); len(fields) > 1 && fields[0] == "nameserver" {
-			servers = append(servers, fields[1])
+	for line := range strings.Lines(string(limit(content, maxSystemFile))) {
+		if fields := strings.Fields(line); len(fields) > 1 && fields[0] == "nameserver" && len(servers) < maxList {
+			servers = append(servers, host.Word(fields[1], maxID))
 		}
 	}
 	return servers
 }
 
+// maxAddresses is how many addresses of a host are known: a load balancer can have many.
+const maxAddresses = 1024
+
 // parseAddresses reads lines of "ip -o addr": "2: eth0 inet 10.0.0.1/24 …".
 func parseAddresses(body []byte) []string {
 	var addresses []string
 	scanner := bufio.NewScanner(bytes.NewReader(body))
-	for scanner.Scan() {
+	for scanner.Scan() && len(addresses) < maxAddresses {
 		fields := strings.Fields(scanner.Text())
 		if len(fields) < 4 || fields[2] != "inet" && fields[2] != "inet6" {
 			continue
@@ -255,8 +267,8 @@ func isPassing(flag string) bool {
 func parseResolves(body []byte) []string {
 	var addresses []string
 	for line := range strings.Lines(string(body)) {
-		if fields := strings.Fields(line); len(fields) > 0 && !slices.Contains(addresses, fields[0]) {
-			addresses = append(addresses, fields[0])
+		if fields := strings.Fields(line); len(fields) > 0 && len(addresses) < maxList && !slices.Contains(addresses, fields[0]) {
+			addresses = append(addresses, host.Word(fields[0], maxID))
 		}
 	}
 	return addresses
@@ -271,8 +283,9 @@ func parsePorts(body []byte, asked []int32) map[int32]host.Listener {
 			continue
 		}
 		colon := strings.LastIndexByte(fields[3], ':')
-		port := int32(parseInt(fields[3][colon+1:]))
-		if !slices.Contains(asked, port) {
+		number, err := strconv.ParseUint(fields[3][colon+1:], 10, 16)
+		port := int32(number)
+		if err != nil || !slices.Contains(asked, port) {
 			continue
 		}
 		var l host.Listener
@@ -280,7 +293,7 @@ func parsePorts(body []byte, asked []int32) map[int32]host.Listener {
 			name, rest, _ := strings.Cut(users, `"`)
 			_, pid, _ := strings.Cut(rest, "pid=")
 			pid, _, _ = strings.Cut(pid, ",")
-			l = host.Listener{Process: name, PID: int32(parseInt(pid))}
+			l = host.Listener{Process: host.Word(name, maxID), PID: int32(between(0, parseInt(pid), math.MaxInt32))}
 		}
 		ports[port] = l
 	}

@@ -126,7 +126,7 @@ func (s *session) giveBack(ctx context.Context) error {
 	sc.line(`rm -rf "$T" && rm -rf "$S"`)
 	code, err := s.ask(ctx, sc.String(), func(f frame) error { return s.host.unexpected(f) })
 	if err == nil && code != 0 {
-		err = s.host.commandError("", "cannot remove "+s.host.config.StateDir, code, s.proc.stderr.String())
+		err = s.host.commandError("", "cannot remove "+s.host.config.StateDir, code, s.proc.said())
 	}
 	s.given = err == nil
 	return err
@@ -158,21 +158,21 @@ func (r *undoReader) take(f frame) error {
 			r.output = map[int]*host.Error{}
 		}
 		if r.output[seq] == nil {
-			r.output[seq] = r.session.host.commandError(e.key(), "cannot be undone", int(parseInt(f.arg(2))), strings.TrimSpace(string(f.body)))
+			r.output[seq] = r.session.host.commandError(e.shown(), "cannot be undone", int(parseInt(f.arg(2))), strings.TrimSpace(string(f.body)))
 		}
 	case "undone":
 		r.session.logs.drop(seq)
-		r.report(host.Undone{Key: e.key(), Node: e.node})
+		r.report(host.Undone{Key: e.shown(), Node: e.shownNode()})
 	case "later":
 		r.later = append(r.later, strconv.Itoa(seq), e.target)
 	case "stays":
 	case "kept":
 		var err error = r.output[seq]
 		if r.output[seq] == nil {
-			err = r.session.host.commandError(e.key(), "cannot be undone", 1, "")
+			err = r.session.host.commandError(e.shown(), "cannot be undone", 1, "")
 		}
-		r.failures = append(r.failures, fmt.Errorf("undo of node %s: %w", e.node, err))
-		r.report(host.Undone{Key: e.key(), Node: e.node, Err: err})
+		r.failures = append(r.failures, fmt.Errorf("undo of node %s: %w", e.shownNode(), err))
+		r.report(host.Undone{Key: e.shown(), Node: e.shownNode(), Err: err})
 	default:
 		return r.session.host.unexpected(f)
 	}

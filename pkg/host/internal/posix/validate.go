@@ -73,6 +73,16 @@ func match(what string, re *regexp.Regexp, values ...string) error {
 	return nil
 }
 
+// checkSysctls refuses names that are none, and those that would lead out of /proc/sys.
+func checkSysctls(names ...string) error {
+	for _, name := range names {
+		if p := sysctlPath(name); path.Clean(p) != p {
+			return fmt.Errorf("sysctl %q is not valid", name)
+		}
+	}
+	return match("sysctl", sysctlName, names...)
+}
+
 func checkArgv(argv []string) error {
 	for i, a := range argv {
 		if strings.ContainsRune(a, 0) || i == 0 && a == "" {
@@ -112,7 +122,7 @@ func checkQuery(q host.Query) error {
 		}
 	}
 	for _, err := range []error{
-		match("unit", unitName, q.Units...), match("sysctl", sysctlName, q.Sysctls...),
+		match("unit", unitName, q.Units...), checkSysctls(q.Sysctls...),
 		match("module", plainName, q.Modules...), match("package", plainName, q.Packages...),
 	} {
 		if err != nil {
@@ -163,7 +173,7 @@ func checkChange(c host.Change) error {
 		if strings.ContainsAny(c.Value, "\x00\n") {
 			return fmt.Errorf("value %q is not valid", c.Value)
 		}
-		return match("sysctl", sysctlName, c.Name)
+		return checkSysctls(c.Name)
 	case host.Module:
 		return match("module", plainName, c.Name)
 	case host.SwapOff:

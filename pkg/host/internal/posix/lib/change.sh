@@ -55,6 +55,8 @@ c_keep() {
 		[ -d "$1" ] || [ -L "$1" ] || c_try sync "$S/undo/$Q.part"
 		c_try mv -T -- "$S/undo/$Q.part" "$S/undo/$Q"
 	fi
+	# The name, too: not every file system keeps it with the content.
+	c_try sync "$S/undo"
 	s_boundary
 }
 
@@ -209,12 +211,14 @@ c_absent() {
 	s_boundary
 	if ! c_exists "$S/undo/$W"; then
 		if [ "$(stat -c %d -- "$1")" = "$(stat -c %d "$S/undo")" ] && mv -T -- "$1" "$S/undo/$W" 2>/dev/null; then
+			c_try sync "$S/undo"
 			return 0
 		fi
 		rm -rf "$S/undo/$W.part"
 		c_try cp -a --reflink=auto -- "$1" "$S/undo/$W.part"
 		c_try sync -f "$S/undo"
 		c_try mv -T -- "$S/undo/$W.part" "$S/undo/$W"
+		c_try sync "$S/undo"
 	fi
 	s_boundary
 	c_try rm -rf --one-file-system -- "$1"
@@ -246,7 +250,7 @@ c_block() {
 		rm -rf "$S/undo/$W" "$S/undo/$W.new"
 		c_try cp -a -- "$1" "$S/undo/$W"
 		c_try cp "$T/new" "$S/undo/$W.new"
-		c_try sync "$S/undo/$W" "$S/undo/$W.new"
+		c_try sync "$S/undo/$W" "$S/undo/$W.new" "$S/undo"
 		s_boundary
 		c_record block block "$5" "$2" "$4"
 	else
@@ -292,7 +296,7 @@ c_sysctl() {
 	[ "$before" = "$words" ] && return 0
 	if [ "$W" -eq 0 ]; then
 		printf '%s\n' "$old" >"$S/undo/$Q" || c_unwritten "$S"
-		c_try sync "$S/undo/$Q"
+		c_try sync "$S/undo/$Q" "$S/undo"
 		c_record sysctl sysctl "$1"
 		c_try sync "$S/undo.log"
 	fi
@@ -330,7 +334,7 @@ c_swapoff() {
 	[ -n "$devices$lines" ] || return 0
 	if [ "$W" -eq 0 ]; then
 		printf '%s\n' "$devices" >"$S/undo/$Q" || c_unwritten "$S"
-		c_try sync "$S/undo/$Q"
+		c_try sync "$S/undo/$Q" "$S/undo"
 		c_record swap swap -
 		c_try sync "$S/undo.log"
 	fi
@@ -355,6 +359,7 @@ c_claim() {
 		c_try cp -a --reflink=auto -- "$1" "$S/undo/$Q.part"
 		c_try sync -f "$S/undo"
 		c_try mv -T -- "$S/undo/$Q.part" "$S/undo/$Q"
+		c_try sync "$S/undo"
 		s_boundary
 		c_record claimed_kept claim "$2"
 	fi

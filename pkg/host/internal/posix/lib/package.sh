@@ -9,10 +9,11 @@ c_installed() {
 	fi
 }
 
-# Run a package tool within the act's time: it asks nothing, and starts nothing that could hold our lock.
+# Run a package tool within the act's time: it asks nothing, and starts nothing that could hold our lock. What packages and their
+# scripts write is for all to read, as it is when a person installs them.
 c_tool() {
 	s_left 0
-	DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1 timeout -k 30 "$left" "$@" </dev/null 8>&- >&2
+	(umask 022; DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1 exec timeout -k 30 "$left" "$@" </dev/null 8>&- >&2)
 	status=$?
 	s_ended "$status"
 	return "$status"
