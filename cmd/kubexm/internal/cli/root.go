@@ -16,6 +16,9 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/state"
 )
 
+// verifyKeyVariable names the file for --bundle-verify-key, so that nobody forgets the flag.
+const verifyKeyVariable = "KUBEXM_BUNDLE_VERIFY_KEY"
+
 // app is what all commands share: the streams, and the flags that every command has.
 type app struct {
 	Streams
@@ -24,6 +27,7 @@ type app struct {
 	quiet     bool
 	logFormat string
 	logFile   string
+	bundleKey string // file with the keys that bundles must be signed by, or ""
 }
 
 // Run runs a command line and returns the exit code. built is the version that the program was built as, or "".
@@ -72,6 +76,8 @@ It keeps what it must know of a cluster in ./.kubexm/<cluster>.
 	flags.BoolVarP(&a.quiet, "quiet", "q", false, "show failures alone")
 	flags.StringVar(&a.logFormat, "log-format", "text", "how progress is told: text, or json (a line per event, on standard error)")
 	flags.StringVar(&a.logFile, "log-file", "", "write all events to this file too, a JSON object per line")
+	flags.StringVar(&a.bundleKey, "bundle-verify-key", os.Getenv(verifyKeyVariable),
+		"file with public SSH keys, one per line, one of which must have signed the bundle (default $"+verifyKeyVariable+")")
 	root.PersistentPreRunE = func(*cobra.Command, []string) error {
 		if a.logFormat != "text" && a.logFormat != "json" {
 			return usage("--log-format: %q is none of text, json", a.logFormat)
