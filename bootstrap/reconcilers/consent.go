@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"slices"
 
-	bootstrapapi "k8s.io/cluster-bootstrap/token/api"
-
 	corev1 "k8s.io/api/core/v1"
+	bootstrapapi "k8s.io/cluster-bootstrap/token/api"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/infra"
 )
 
 // Who may write objects of ours need not be allowed to read Secrets, and has us read them. So Secrets say themselves what they are for.
@@ -31,11 +31,14 @@ func mayBeContent(s *corev1.Secret) error {
 }
 
 // mayLogIn says why nobody is to log in with what a Secret has, nil if they may. A private key stays with us, and who makes a Secret
-// of that type says what it is for.
+// of that type says what it is for; a password is sent to whatever host is named.
 func mayLogIn(s *corev1.Secret) error {
 	switch s.Type {
 	case corev1.SecretTypeSSHAuth:
-		return nil
+		if len(s.Data[infra.KeyPassword])+len(s.Data[infra.KeySudoPassword]) == 0 {
+			return nil
+		}
+		return labelled(s, bootstrapv1.ForHostsCredentials, "its password is not given to hosts")
 	case corev1.SecretTypeOpaque, corev1.SecretTypeBasicAuth, "":
 		return labelled(s, bootstrapv1.ForHostsCredentials, "nobody logs in to hosts with it")
 	}

@@ -30,6 +30,12 @@ func secretOf(kind corev1.SecretType, use string) *corev1.Secret {
 	return s
 }
 
+func keyOf(use string) *corev1.Secret {
+	s := secretOf(corev1.SecretTypeSSHAuth, use)
+	s.Data = map[string][]byte{"tls.key": []byte("key"), corev1.SSHAuthPrivateKey: []byte("key")}
+	return s
+}
+
 // Whoever names a Secret need not be allowed to read it: the Secret itself must be for hosts.
 func TestSecretsForHosts(t *testing.T) {
 	const content, credentials = bootstrapv1.ForHostsContent, bootstrapv1.ForHostsCredentials
@@ -45,8 +51,10 @@ func TestSecretsForHosts(t *testing.T) {
 		"a cluster's own":              {secret: secretOf(clusterv1.ClusterSecretType, "")},
 		"a cluster's own for files":    {secret: secretOf(clusterv1.ClusterSecretType, content)},
 		"a cluster's own for logins":   {secret: secretOf(clusterv1.ClusterSecretType, credentials)},
-		"a key for logins":             {secret: secretOf(corev1.SecretTypeSSHAuth, ""), loginOK: true},
-		"a key for files":              {secret: secretOf(corev1.SecretTypeSSHAuth, content), loginOK: true},
+		"a key":                        {secret: keyOf(""), loginOK: true},
+		"a key for files":              {secret: keyOf(content), loginOK: true},
+		"a key and a password":         {secret: secretOf(corev1.SecretTypeSSHAuth, "")},
+		"both for logins":              {secret: secretOf(corev1.SecretTypeSSHAuth, credentials), loginOK: true},
 		"a password for logins":        {secret: secretOf(corev1.SecretTypeBasicAuth, credentials), loginOK: true},
 		"a password":                   {secret: secretOf(corev1.SecretTypeBasicAuth, "")},
 		"a token for files":            {secret: secretOf(corev1.SecretTypeServiceAccountToken, content)},

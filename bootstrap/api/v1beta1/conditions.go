@@ -30,7 +30,7 @@ const ConvergeAnnotation = "bootstrap.cluster.x-k8s.io/converge"
 const ApprovedDisruptionAnnotation = "bootstrap.cluster.x-k8s.io/approved-disruption"
 
 // ForHostsLabel on a Secret says that hosts get to see it, and how: it is set by whoever may change the Secret. Without it, a Secret
-// that is not of type kubernetes.io/ssh-auth is not read for a host, whoever names it.
+// is not read for a host, whoever names it, save one of type kubernetes.io/ssh-auth without a password, to log in with.
 const ForHostsLabel = "bootstrap.cluster.x-k8s.io/for-hosts"
 
 // Values of ForHostsLabel.
