@@ -15,7 +15,6 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/crypto/ssh"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact/build"
@@ -41,7 +40,7 @@ type CreateOptions struct {
 	// CreatedBy is recorded in the manifest ("kubexm v0.1.0").
 	CreatedBy string
 	// Signer signs the manifest; nil does not.
-	Signer ssh.Signer
+	Signer Signer
 	// Jobs is how many components are made at once. 0 is 2: the compilers fill all cores as it is, but not while they link or fetch.
 	Jobs int
 	// Progress is told how it goes, one event at a time. May be nil.

@@ -66,6 +66,25 @@ func ParseSigners(data []byte) (*Signers, error) {
 	return s, nil
 }
 
+// Signer is a private key that bundles are signed with.
+type Signer = ssh.Signer
+
+// ErrPassphrase is a private key that cannot be read without its passphrase.
+var ErrPassphrase = errors.New("the key has a passphrase")
+
+// ParseSigner reads a private key as ssh-keygen writes it. Errors: ErrPassphrase.
+func ParseSigner(data []byte) (Signer, error) {
+	signer, err := ssh.ParsePrivateKey(data)
+	var locked *ssh.PassphraseMissingError
+	if errors.As(err, &locked) {
+		return nil, ErrPassphrase
+	}
+	if err != nil {
+		return nil, errors.New("it is no private SSH key") // what it is instead may be a secret
+	}
+	return signer, nil
+}
+
 // SignatureError is a bundle that none of the keys has signed.
 type SignatureError struct {
 	// Reason says why, such as that there is no signature.
@@ -103,7 +122,7 @@ func (s *Signers) verify(manifest, signature []byte) error {
 }
 
 // sign is what "ssh-keygen -Y sign -n kubexm-bundle" gives for a manifest.
-func sign(manifest []byte, signer ssh.Signer) ([]byte, error) {
+func sign(manifest []byte, signer Signer) ([]byte, error) {
 	signature, err := sshsig.Sign(bytes.NewReader(manifest), signer, sshsig.HashSHA512, SignatureNamespace)
 	if err != nil {
 		return nil, fmt.Errorf("sign %s: %w", ManifestName, err)

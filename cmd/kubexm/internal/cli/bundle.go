@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/crypto/ssh"
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
@@ -84,7 +83,7 @@ func (a *app) createBundle(ctx context.Context, o artifact.CreateOptions) error 
 }
 
 // signerOf reads a private key, nil for none.
-func signerOf(path string) (ssh.Signer, error) {
+func signerOf(path string) (artifact.Signer, error) {
 	if path == "" {
 		return nil, nil
 	}
@@ -92,14 +91,13 @@ func signerOf(path string) (ssh.Signer, error) {
 	if err != nil {
 		return nil, usage("--sign: %w", err)
 	}
-	signer, err := ssh.ParsePrivateKey(data)
-	var locked *ssh.PassphraseMissingError
-	if errors.As(err, &locked) {
-		return nil, usage("--sign: %s has a passphrase: make the bundle as a directory without --sign, and sign it with: "+
-			"ssh-keygen -Y sign -n %s -f %s DIRECTORY/%s", path, artifact.SignatureNamespace, path, artifact.ManifestName)
-	}
-	if err != nil {
-		return nil, usage("--sign: %s is no private SSH key", path)
+	signer, err := artifact.ParseSigner(data)
+	switch {
+	case errors.Is(err, artifact.ErrPassphrase):
+		return nil, usage("--sign: %s: %w: make the bundle as a directory without --sign, and sign it with: "+
+			"ssh-keygen -Y sign -n %s -f %s DIRECTORY/%s", path, err, artifact.SignatureNamespace, path, artifact.ManifestName)
+	case err != nil:
+		return nil, usage("--sign: %s: %w", path, err)
 	}
 	return signer, nil
 }
