@@ -15,7 +15,12 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 	"sigs.k8s.io/kustomize/api/krusty"
@@ -181,7 +186,7 @@ func TestRuntimeExtension(t *testing.T) {
 func TestVariables(t *testing.T) {
 	anyVariable := regexp.MustCompile(`\$\{([A-Z_]+)([^}]*)\}`)
 	for directory, want := range map[string][]string{
-		"bootstrap":      {"CAPI_DIAGNOSTICS_ADDRESS", "CAPI_INSECURE_DIAGNOSTICS", "KUBEXM_BUNDLES_CLAIM", "KUBEXM_RUNTIME_EXTENSION_PORT"},
+		"bootstrap":      {"CAPI_DIAGNOSTICS_ADDRESS", "CAPI_INSECURE_DIAGNOSTICS", "KUBEXM_BUNDLES_CLAIM", "KUBEXM_BUNDLE_VERIFY_KEY", "KUBEXM_RUNTIME_EXTENSION_CLIENT_CA_FILE", "KUBEXM_RUNTIME_EXTENSION_PORT"},
 		"controlplane":   {"CAPI_DIAGNOSTICS_ADDRESS", "CAPI_INSECURE_DIAGNOSTICS", "EXP_MACHINE_TAINT_PROPAGATION"},
 		"infrastructure": {"CAPI_DIAGNOSTICS_ADDRESS", "CAPI_INSECURE_DIAGNOSTICS"},
 	} {
@@ -200,6 +205,121 @@ func TestVariables(t *testing.T) {
 			slices.Sort(got)
 			if !slices.Equal(got, want) {
 				t.Errorf("the variables are %v, not %v", got, want)
+			}
+		})
+	}
+}
+
+// A manager takes no more than its share of a Node's memory, and is reached at the ports that it serves and at no other.
+func TestManagersAreBounded(t *testing.T) {
+	for _, directory := range []string{"bootstrap", "controlplane", "infrastructure"} {
+		t.Run(directory, func(t *testing.T) {
+			all := build(t, directory)
+			deployment := each[appsv1.Deployment](t, all, "Deployment")[0]
+			manager := deployment.Spec.Template.Spec.Containers[0]
+			if limit := manager.Resources.Limits.Memory(); limit.IsZero() {
+				t.Error("the manager's memory has no limit")
+			}
+			policies := each[networkingv1.NetworkPolicy](t, all, "NetworkPolicy")
+			if len(policies) != 1 || policies[0].Namespace != deployment.Namespace {
+				t.Fatalf("there are the policies %v", policies)
+			}
+			policy := policies[0].Spec
+			selector, err := metav1.LabelSelectorAsSelector(&policy.PodSelector)
+			if err != nil || !selector.Matches(labels.Set(deployment.Spec.Template.Labels)) {
+				t.Errorf("the policy is for %v, %v", policy.PodSelector, err)
+			}
+			if !slices.Equal(policy.PolicyTypes, []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}) {
+				t.Errorf("the policy is about %v", policy.PolicyTypes)
+			}
+			served := map[string]bool{}
+			for _, port := range manager.Ports {
+				served[port.Name] = true
+			}
+			open, hooks := []string{}, 0
+			for _, rule := range policy.Ingress {
+				for _, port := range rule.Ports {
+					switch {
+					case port.Port.StrVal != "":
+						open = append(open, port.Port.StrVal)
+						if !served[port.Port.StrVal] {
+							t.Errorf("the manager has no port %s", port.Port.StrVal)
+						}
+					case port.Port.IntVal == 9444 && len(rule.From) == 1 && rule.From[0].NamespaceSelector.MatchLabels["cluster.x-k8s.io/provider"] == "cluster-api":
+						hooks++
+					default:
+						t.Errorf("the port %v is open to %v", port.Port, rule.From)
+					}
+				}
+			}
+			slices.Sort(open)
+			if want := []string{"healthz", "metrics", "webhook-server"}; !slices.Equal(open, want) {
+				t.Errorf("open are %v, not %v", open, want)
+			}
+			if want := map[string]int{"bootstrap": 1}[directory]; hooks != want {
+				t.Errorf("Cluster API reaches hooks by %d rules, not %d", hooks, want)
+			}
+		})
+	}
+}
+
+// The verbs on Secrets are those that are used.
+func TestSecretsRights(t *testing.T) {
+	for directory, want := range map[string][]string{
+		"bootstrap": {"create", "delete", "get", "list", "patch", "watch"}, "controlplane": {"create", "get", "patch"}, "infrastructure": nil,
+	} {
+		var got []string
+		for _, role := range each[rbacv1.ClusterRole](t, build(t, directory), "ClusterRole") {
+			for _, rule := range role.Rules {
+				if slices.Contains(rule.Resources, "secrets") {
+					got = append(got, rule.Verbs...)
+				}
+			}
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %v, not %v", directory, got, want)
+		}
+	}
+}
+
+// A manager of one namespace has rights in that one, and in none but its own besides.
+func TestNamespaced(t *testing.T) {
+	for _, directory := range []string{"bootstrap", "controlplane", "infrastructure"} {
+		t.Run(directory, func(t *testing.T) {
+			all := build(t, "namespaced/"+directory)
+			for _, role := range each[rbacv1.ClusterRole](t, all, "ClusterRole") {
+				for _, rule := range role.Rules {
+					for _, group := range rule.APIGroups {
+						if !slices.Contains([]string{"apiextensions.k8s.io", "authentication.k8s.io", "authorization.k8s.io"}, group) {
+							t.Errorf("%s has rights in all namespaces: %v", role.Name, rule)
+						}
+					}
+				}
+			}
+			whole := map[string][]rbacv1.PolicyRule{}
+			for _, role := range each[rbacv1.ClusterRole](t, build(t, directory), "ClusterRole") {
+				whole[role.Name] = role.Rules
+			}
+			deployment := each[appsv1.Deployment](t, all, "Deployment")[0]
+			if args := deployment.Spec.Template.Spec.Containers[0].Args; !slices.Contains(args, "--namespace=${KUBEXM_NAMESPACE}") {
+				t.Errorf("the manager is started with %v", args)
+			}
+			bound := false
+			for _, role := range each[rbacv1.Role](t, all, "Role") {
+				if role.Namespace != "${KUBEXM_NAMESPACE}" {
+					continue
+				}
+				if !equality.Semantic.DeepEqual(role.Rules, whole[role.Name]) {
+					t.Errorf("%s has other rights than in all namespaces: %v", role.Name, role.Rules)
+				}
+				for _, binding := range each[rbacv1.RoleBinding](t, all, "RoleBinding") {
+					bound = bound || binding.Namespace == role.Namespace && binding.RoleRef.Kind == "Role" && binding.RoleRef.Name == role.Name &&
+						binding.Subjects[0].Name == deployment.Spec.Template.Spec.ServiceAccountName && binding.Subjects[0].Namespace == deployment.Namespace
+				}
+			}
+			if !bound {
+				t.Error("the manager has no role in the namespace")
 			}
 		})
 	}

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/infra"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/ssh"
@@ -50,7 +51,8 @@ func (r *Config) access(ctx context.Context, namespace, name string, h infra.Hos
 	if err != nil {
 		return ssh.Config{}, &host.Error{
 			Kind: host.KindAuth, Host: name, Message: "there are no credentials to log in with", Err: err,
-			Remedy: fmt.Sprintf("create the Secret %s with %s or %s", h.Credentials, infra.KeyPrivateKey, infra.KeyPassword),
+			Remedy: fmt.Sprintf("have a Secret %s with %s or %s, of type %s or with the label %s=%s",
+				h.Credentials, infra.KeyPrivateKey, infra.KeyPassword, corev1.SecretTypeSSHAuth, bootstrapv1.ForHostsLabel, bootstrapv1.ForHostsCredentials),
 		}
 	}
 	c := ssh.Config{
@@ -72,6 +74,9 @@ func (r *Config) credentials(ctx context.Context, key client.ObjectKey) (map[str
 		return nil, &noCredentials{message: fmt.Sprintf("the Secret %s does not exist", key.Name)}
 	} else if err != nil {
 		return nil, fmt.Errorf("get the Secret %s: %w", key.Name, err)
+	}
+	if err := mayLogIn(s); err != nil {
+		return nil, &noCredentials{message: "credentialsRef: " + err.Error()}
 	}
 	if len(s.Data[infra.KeyPrivateKey])+len(s.Data[infra.KeyPassword]) == 0 {
 		return nil, &noCredentials{message: fmt.Sprintf("the Secret %s has neither %s nor %s", key.Name, infra.KeyPrivateKey, infra.KeyPassword)}

@@ -50,7 +50,8 @@ func (r *Config) publish(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// write creates the Secret, or brings the one that is there up to date. A Secret of that name that is not ours is left alone.
+// write creates the Secret, or brings the one that is there up to date. One that is not this KubexmConfig's is left alone, whatever its
+// type is: a Cluster's certificate authority may have the same name.
 func (r *Config) write(ctx context.Context, s *scope, wanted *corev1.Secret) error {
 	found := &corev1.Secret{}
 	err := r.Reader.Get(ctx, client.ObjectKeyFromObject(wanted), found)
@@ -62,14 +63,15 @@ func (r *Config) write(ctx context.Context, s *scope, wanted *corev1.Secret) err
 		return nil
 	case err != nil:
 		return fmt.Errorf("get the Secret %s: %w", wanted.Name, err)
-	case !metav1.IsControlledBy(found, s.config) && metav1.GetControllerOf(found) != nil, found.Type != wanted.Type:
-		return fmt.Errorf("the Secret %s, which is to have the bootstrap data, exists and is somebody else's: delete it", wanted.Name)
-	case equality.Semantic.DeepEqual(found.Data, wanted.Data) && metav1.IsControlledBy(found, s.config):
+	case !metav1.IsControlledBy(found, s.config):
+		return fmt.Errorf("the Secret %s, which is to have the bootstrap data, exists and is not this KubexmConfig's, so that it is left as it is: "+
+			"give the KubexmConfig (or its Machine) another name, or delete the Secret if nobody needs what it has", wanted.Name)
+	case equality.Semantic.DeepEqual(found.Data, wanted.Data):
 		return nil
 	}
 	before := found.DeepCopy()
 	found.Labels, found.OwnerReferences, found.Data = wanted.Labels, wanted.OwnerReferences, wanted.Data
-	if err := r.Client.Patch(ctx, found, client.MergeFrom(before)); err != nil {
+	if err := r.Client.Patch(ctx, found, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("update the Secret %s: %w", wanted.Name, err)
 	}
 	return nil
@@ -80,7 +82,7 @@ func (r *Config) unpublish(ctx context.Context, s *scope) error {
 	found := &corev1.Secret{}
 	err := r.Reader.Get(ctx, s.key, found)
 	if err == nil && metav1.IsControlledBy(found, s.config) {
-		err = r.Client.Delete(ctx, found)
+		err = r.Client.Delete(ctx, found, client.Preconditions{UID: &found.UID})
 	}
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete the Secret %s: %w", s.key.Name, err)

@@ -27,12 +27,18 @@ var ofCluster = []capisecret.Purpose{
 func (r *Config) secrets(ctx context.Context, cluster client.ObjectKey) func(step.SecretRef) ([]byte, error) {
 	return func(ref step.SecretRef) ([]byte, error) {
 		key := client.ObjectKey{Namespace: cluster.Namespace, Name: ref.Name}
-		if slices.Contains(ofCluster, capisecret.Purpose(ref.Name)) {
+		own := slices.Contains(ofCluster, capisecret.Purpose(ref.Name))
+		if own {
 			key.Name = capisecret.Name(cluster.Name, capisecret.Purpose(ref.Name))
 		}
 		s := &corev1.Secret{}
 		if err := r.Reader.Get(ctx, key, s); err != nil {
 			return nil, fmt.Errorf("get the Secret %s: %w", key.Name, err)
+		}
+		if !own {
+			if err := mayBeContent(s); err != nil {
+				return nil, err
+			}
 		}
 		value, found := s.Data[ref.Key]
 		if !found {
@@ -62,15 +68,22 @@ func (r *Config) connect(ctx context.Context, cluster client.ObjectKey) (*kube.C
 	return kube.FromKubeconfig(secret.New(s.Data[capisecret.KubeconfigDataName]))
 }
 
-// versions are the resource versions of Secrets, so that a change of one is noticed. One that is missing has none.
-func (r *Config) versions(ctx context.Context, namespace string, names []string) ([]string, error) {
+// versions are the resource versions of the Secrets that the host's files and etcd's clients are made from, so that a change of one is
+// noticed. One that is missing has none. The error has the field that names a Secret which must not be read for hosts.
+func (r *Config) versions(ctx context.Context, namespace string, named []namedSecret) ([]string, error) {
 	var versions []string
-	for _, name := range names {
+	for _, n := range named {
 		s := &corev1.Secret{}
-		if err := r.Reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, s); client.IgnoreNotFound(err) != nil {
-			return nil, fmt.Errorf("get the Secret %s: %w", name, err)
+		if err := r.Reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: n.name}, s); apierrors.IsNotFound(err) {
+			versions = append(versions, n.name+"@")
+			continue
+		} else if err != nil {
+			return nil, fmt.Errorf("get the Secret %s: %w", n.name, err)
 		}
-		versions = append(versions, name+"@"+s.ResourceVersion)
+		if err := mayBeContent(s); err != nil {
+			return nil, fmt.Errorf("%s: %w", n.path, err)
+		}
+		versions = append(versions, n.name+"@"+s.ResourceVersion)
 	}
 	return versions, nil
 }

@@ -199,14 +199,20 @@ func digest(raw []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// secretsOf are the names of the Secrets that a KubexmConfig takes files from, each once, in order.
-func secretsOf(c *bootstrapv1.KubexmConfig) []string {
-	var names []string
-	for _, f := range c.Spec.Files {
+// namedSecret is a Secret, and the field that names it.
+type namedSecret struct {
+	name string
+	path *field.Path
+}
+
+// secretsOf are the Secrets that a host's files are made from, each once, by name.
+func secretsOf(c *bootstrapv1.KubexmConfig) []namedSecret {
+	var named []namedSecret
+	for i, f := range c.Spec.Files {
 		if name := f.ContentFrom.Secret.Name; name != "" {
-			names = append(names, name)
+			named = append(named, namedSecret{name, field.NewPath("spec", "files").Index(i).Child("contentFrom", "secret", "name")})
 		}
 	}
-	slices.Sort(names)
-	return slices.Compact(names)
+	slices.SortStableFunc(named, func(a, b namedSecret) int { return cmp.Compare(a.name, b.name) })
+	return slices.CompactFunc(named, func(a, b namedSecret) bool { return a.name == b.name })
 }

@@ -4,60 +4,88 @@
 package setup
 
 import (
+	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/singleflight"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/reconcilers"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
-// Bundles opens the bundle that a cluster names, or the one at path where it names none: either may be a directory with one
+// Bundles opens the bundle that a cluster names, or the one at path where it names none. path is a directory or an archive; a
+// cluster names what lies in that directory, and nothing else of the manager's files is opened. A directory may have one
 // bundle for each version that hosts have, which are two while a cluster is upgraded. A bundle that did not change is
-// opened once. store is where archives are unpacked; it may be nil for bundles that are directories.
-func Bundles(path string, store *artifact.Store) reconcilers.Artifacts {
-	b := &bundles{path: path, store: store, open: make(map[string]opened)}
+// opened once. store is where archives are unpacked; it may be nil for bundles that are directories. One of signers must have signed each
+// bundle; nil asks for no signature.
+func Bundles(path string, store *artifact.Store, signers *artifact.Signers) reconcilers.Artifacts {
+	b := &bundles{path: path, store: store, signers: signers, known: make(map[string]known)}
 	return b.bundle
 }
 
 type bundles struct {
-	path  string
-	store *artifact.Store
+	path    string
+	store   *artifact.Store
+	signers *artifact.Signers
 
-	mu   sync.Mutex
-	open map[string]opened
+	// A bundle may take minutes to read, or for ever where its file system hangs: nobody waits for another's bundle.
+	reads singleflight.Group
+
+	mu    sync.Mutex // held for the map alone
+	known map[string]known
 }
 
-// opened is a bundle, and by what one knows that its file is another now.
-type opened struct {
-	bundle   *artifact.Bundle
+// known is what was found at a path, and by what one sees that it is another now.
+type known struct {
 	modified time.Time
 	size     int64
+
+	sum    string           // the archive's or the manifest's
+	bundle *artifact.Bundle // nil while nobody has asked for this sum
 }
 
+// bundle waits no longer than ctx, whatever the read does.
 func (b *bundles) bundle(ctx context.Context, from spec.Artifacts, version string) (*artifact.Bundle, error) {
-	path := b.path
-	switch {
-	case from.Bundle.URL != "":
-		return nil, errors.New("cluster.artifacts.bundle.url is not supported by this version of kubexm: download the bundle and set path")
-	case from.Bundle.Path != "":
-		path = from.Bundle.Path
-	case path == "":
-		return nil, errors.New("there is no bundle: set cluster.artifacts.bundle.path, or give the manager one")
+	if b.path == "" {
+		return nil, errors.New("the manager has no bundles: start it with --bundle=DIRECTORY, and put them there")
 	}
-	path, err := artifact.ForVersion(path, version)
+	for {
+		read := b.reads.DoChan(from.Bundle.Path+"\x00"+from.Bundle.SHA256+"\x00"+version, func() (any, error) {
+			return b.find(ctx, from.Bundle, version)
+		})
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("read the bundle %s: %w", cmp.Or(from.Bundle.Path, b.path), ctx.Err())
+		case result := <-read:
+			if result.Err == nil {
+				return result.Val.(*artifact.Bundle), nil
+			}
+			// The one who read for all was cancelled, and this one was not.
+			if ctx.Err() == nil && (errors.Is(result.Err, context.Canceled) || errors.Is(result.Err, context.DeadlineExceeded)) {
+				continue
+			}
+			return nil, result.Err
+		}
+	}
+}
+
+func (b *bundles) find(ctx context.Context, from spec.Bundle, version string) (*artifact.Bundle, error) {
+	root, path, err := b.locate(from.Path)
 	if err != nil {
 		return nil, err
 	}
-	found, err := b.at(ctx, path, from.Bundle.SHA256)
+	defer root.Close()
+	if path, err = artifact.ForVersionIn(root, path, version); err != nil {
+		return nil, err
+	}
+	found, err := b.at(ctx, root, path, from.SHA256)
 	if err != nil {
 		return nil, err
 	}
@@ -67,52 +95,99 @@ func (b *bundles) bundle(ctx context.Context, from spec.Artifacts, version strin
 	return found, nil
 }
 
-func (b *bundles) at(ctx context.Context, path, sum string) (*artifact.Bundle, error) {
-	info, err := os.Stat(manifestOf(path))
+// locate is the directory that the manager takes bundles from, and the path in it that is asked for.
+func (b *bundles) locate(declared string) (*os.Root, string, error) {
+	info, err := os.Stat(b.path)
 	if err != nil {
-		return nil, fmt.Errorf("bundle: %w", err)
+		return nil, "", fmt.Errorf("--bundle: %w", err)
 	}
-	key := path + "@" + sum
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if known, found := b.open[key]; found && known.modified.Equal(info.ModTime()) && known.size == info.Size() {
-		return known.bundle, nil
+	dir, only := b.path, ""
+	if !info.IsDir() {
+		dir, only = filepath.Split(b.path)
+		dir = cmp.Or(dir, ".")
 	}
-	if err := verify(path, sum); err != nil {
+	path := cmp.Or(only, ".")
+	if declared != "" {
+		if path, err = below(dir, declared); err != nil {
+			return nil, "", err
+		}
+	}
+	if only != "" && path != only {
+		return nil, "", fmt.Errorf("cluster.artifacts.bundle.path: the manager was started with one bundle, %s: leave path out", b.path)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, "", fmt.Errorf("--bundle: %w", err)
+	}
+	return root, path, nil
+}
+
+// below is a declared path, relative to dir.
+func below(dir, declared string) (string, error) {
+	path := filepath.Clean(declared)
+	if filepath.IsAbs(path) {
+		abs, err := filepath.Abs(dir)
+		if err != nil {
+			return "", err
+		}
+		if path, err = filepath.Rel(abs, path); err != nil {
+			return "", err
+		}
+	}
+	if !filepath.IsLocal(path) {
+		return "", fmt.Errorf("cluster.artifacts.bundle.path: %s does not lie in the directory of bundles that the manager was started with, %s: "+
+			"put the bundle there, or leave path out", declared, dir)
+	}
+	return path, nil
+}
+
+// at opens the bundle at a path in root, unless it was opened before and has not changed.
+func (b *bundles) at(ctx context.Context, root *os.Root, path, sum string) (*artifact.Bundle, error) {
+	name := filepath.Join(root.Name(), path)
+	info, err := root.Stat(path)
+	if err == nil && info.IsDir() {
+		info, err = root.Stat(filepath.Join(path, artifact.ManifestName))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("bundle %s: %w", name, err)
+	}
+	seen := b.recall(name, info)
+	// A digest that is wrong is not computed again each time that it is asked for.
+	if seen.sum != "" && sum != "" && seen.sum != sum {
+		return nil, differs(&artifact.DigestError{Path: name, Want: sum, Got: seen.sum})
+	}
+	if seen.bundle != nil {
+		return seen.bundle, nil
+	}
+	bundle, err := artifact.OpenWith(ctx, path, artifact.OpenOptions{Root: root, Store: b.store, SHA256: sum, Signers: b.signers})
+	var other *artifact.DigestError
+	if errors.As(err, &other) {
+		b.remember(name, known{modified: info.ModTime(), size: info.Size(), sum: other.Got})
+		return nil, differs(&artifact.DigestError{Path: name, Want: sum, Got: other.Got})
+	}
+	if err != nil {
 		return nil, err
 	}
-	bundle, err := artifact.Open(ctx, path, b.store)
-	if err != nil {
-		return nil, err
-	}
-	b.open[key] = opened{bundle: bundle, modified: info.ModTime(), size: info.Size()}
+	b.remember(name, known{modified: info.ModTime(), size: info.Size(), sum: bundle.SHA256(), bundle: bundle})
 	return bundle, nil
 }
 
-// manifestOf is the file by which a bundle is known: an archive itself, or a directory's manifest.
-func manifestOf(path string) string {
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return filepath.Join(path, artifact.ManifestName)
-	}
-	return path
+func differs(err *artifact.DigestError) error {
+	return fmt.Errorf("%w as cluster.artifacts.bundle.sha256 says: correct it, or put the right bundle there", err)
 }
 
-// verify compares an archive with its digest, if one is given.
-func verify(path, sum string) error {
-	if sum == "" {
-		return nil
+// recall is what is known of a path, or nothing where its file has changed.
+func (b *bundles) recall(name string, info os.FileInfo) known {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if k := b.known[name]; k.modified.Equal(info.ModTime()) && k.size == info.Size() {
+		return k
 	}
-	f, err := os.Open(manifestOf(path))
-	if err != nil {
-		return fmt.Errorf("bundle: %w", err)
-	}
-	defer f.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return fmt.Errorf("bundle %s: %w", path, err)
-	}
-	if got := hex.EncodeToString(h.Sum(nil)); got != sum {
-		return fmt.Errorf("the bundle %s has the sha256 %s, not %s as cluster.artifacts.bundle.sha256 says", path, got, sum)
-	}
-	return nil
+	return known{}
+}
+
+func (b *bundles) remember(name string, k known) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.known[name] = k
 }

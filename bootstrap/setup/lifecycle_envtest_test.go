@@ -193,9 +193,12 @@ func (f *fleet) create(objects ...client.Object) {
 	}
 }
 
+// credentials is the label of Secrets that hosts may be logged in to with.
+var credentials = map[string]string{bootstrapv1.ForHostsLabel: bootstrapv1.ForHostsCredentials}
+
 // declare creates a cluster of one control plane Machine and one worker, unless the functions say otherwise.
 func (f *fleet) declare(change ...func(*controlplanev1.KubexmControlPlane)) {
-	f.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "ssh"}, Data: map[string][]byte{"password": []byte("secret")}})
+	f.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "ssh", Labels: credentials}, Data: map[string][]byte{"password": []byte("secret")}})
 	for address, m := range f.machines {
 		f.create(&infrav1.KubexmHost{
 			ObjectMeta: metav1.ObjectMeta{Name: m.System.Hostname},

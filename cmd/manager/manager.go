@@ -96,7 +96,9 @@ func newManager(ctx context.Context, config *rest.Config, o *options) (ctrl.Mana
 		}
 	}
 	if o.hooksPort > 0 {
-		if err := runtimeextension.SetupWithManager(mgr, runtimeextension.Options{Port: o.hooksPort, CertDir: o.webhookCertDir, TLSOpts: tlsOptions}); err != nil {
+		if err := runtimeextension.SetupWithManager(mgr, runtimeextension.Options{
+			Port: o.hooksPort, CertDir: o.webhookCertDir, ClientCAFile: o.hooksClientCA, TLSOpts: tlsOptions,
+		}); err != nil {
 			return nil, fmt.Errorf("runtime extension: %w", err)
 		}
 	}
@@ -122,6 +124,10 @@ func addBootstrap(ctx context.Context, mgr ctrl.Manager, o *options) error {
 	if err != nil {
 		return err
 	}
+	signers, err := artifact.ReadSigners(o.bundleKey)
+	if err != nil {
+		return fmt.Errorf("--bundle-verify-key: %w", err)
+	}
 	counted, err := eventmetrics.New(metrics.Registry)
 	if err != nil {
 		return err
@@ -131,7 +137,7 @@ func addBootstrap(ctx context.Context, mgr ctrl.Manager, o *options) error {
 	}
 	return bootstrapsetup.Reconcilers(ctx, mgr, bootstrapsetup.Options{
 		WatchFilter: o.watchFilter, Concurrency: o.concurrency, HostsAtOnce: o.hostsAtOnce, LookEvery: o.lookEvery, Logs: o.hostLogs,
-		Artifacts: bootstrapsetup.Bundles(o.bundle, store),
+		Artifacts: bootstrapsetup.Bundles(o.bundle, store, signers),
 		Reader:    event.Readers(counted, jsonlog.New(os.Stdout)),
 	})
 }

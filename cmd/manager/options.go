@@ -7,6 +7,7 @@ import (
 	"errors"
 	goflag "flag"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -38,7 +39,8 @@ type options struct {
 	concurrency            int
 	hostsAtOnce            int
 	lookEvery              time.Duration
-	bundle, hostLogs       string
+	bundle, bundleKey      string
+	hostLogs               string
 
 	leaderElect                              bool
 	leaderElectNamespace                     string
@@ -51,6 +53,7 @@ type options struct {
 	webhookPort    int
 	webhookCertDir string
 	hooksPort      int
+	hooksClientCA  string
 	healthAddress  string
 	profiler       string
 	serving        flags.ManagerOptions
@@ -83,7 +86,8 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.concurrency, "concurrency", 10, "how many objects of one kind are reconciled at once; no reconcile waits for a host")
 	fs.IntVar(&o.hostsAtOnce, "hosts-at-once", 50, "how many workers' hosts are worked on at once; control plane hosts do not count")
 	fs.DurationVar(&o.lookEvery, "look-every", 10*time.Minute, "how often a host is looked at that was as declared when last seen")
-	fs.StringVar(&o.bundle, "bundle", "", "directory or archive with the artifacts for clusters that name none; kubexm bundle create makes it")
+	fs.StringVar(&o.bundle, "bundle", "", "directory with bundles, or one archive: clusters name what lies in it, and no other file; kubexm bundle create makes them")
+	fs.StringVar(&o.bundleKey, "bundle-verify-key", "", "file with public SSH keys, one per line, one of which must have signed every bundle; empty takes bundles without a signature")
 
 	fs.StringVar(&o.hostLogs, "host-logs-dir", "", "directory where the logs of hosts that failed are kept before these are rebooted or reset; they may hold secrets; empty means that they are not kept")
 
@@ -100,6 +104,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.webhookPort, "webhook-port", 9443, "port of the webhook server")
 	fs.StringVar(&o.webhookCertDir, "webhook-cert-dir", "/tmp/k8s-webhook-server/serving-certs", "directory with the webhook server's tls.crt and tls.key")
 	fs.IntVar(&o.hooksPort, "runtime-extension-port", 0, "port of the hooks by which Cluster API updates Machines in place, with the webhook server's certificate; 0 serves none")
+	fs.StringVar(&o.hooksClientCA, "runtime-extension-client-ca-file", "", "file with the certificate authorities (PEM) one of which has signed the certificate of whoever asks these hooks, as Cluster API shows it with --runtime-extension-client-cert-file; empty means that anybody who reaches the port may ask")
 	fs.StringVar(&o.healthAddress, "health-addr", ":9440", "address of /healthz and /readyz")
 	fs.StringVar(&o.profiler, "profiler-address", "", "address of Go's profiler; empty means none")
 	flags.AddManagerOptions(fs, &o.serving)
@@ -135,6 +140,11 @@ func (o *options) validate() error {
 	}
 	if o.hooksPort < 0 || o.hooksPort > 65535 {
 		errs = append(errs, fmt.Errorf("--runtime-extension-port: %d: want 1 to 65535, or 0 for none", o.hooksPort))
+	}
+	if o.hooksClientCA != "" {
+		if _, err := os.Stat(o.hooksClientCA); err != nil {
+			errs = append(errs, fmt.Errorf("--runtime-extension-client-ca-file: %w", err))
+		}
 	}
 	if o.hooksPort > 0 && !o.has(bootstrap) {
 		errs = append(errs, fmt.Errorf("--runtime-extension-port: the provider %s serves it: add it to --providers, or leave the port out", bootstrap))

@@ -56,10 +56,17 @@ func readProviders(root string) ([]provider, error) {
 }
 
 // components is one YAML file with everything that the provider is in a cluster.
-func (p *provider) components(o *options) ([]byte, error) {
-	all, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), p.dir)
+func (p *provider) components(o *options) ([]byte, error) { return p.build(p.dir, o) }
+
+// namespaced is the same for a manager that has rights in one namespace alone.
+func (p *provider) namespaced(o *options) ([]byte, error) {
+	return p.build(filepath.Join(filepath.Dir(p.dir), "namespaced", filepath.Base(p.dir)), o)
+}
+
+func (p *provider) build(dir string, o *options) ([]byte, error) {
+	all, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
 	if err != nil {
-		return nil, fmt.Errorf("kustomize build %s: %w", p.dir, err)
+		return nil, fmt.Errorf("kustomize build %s: %w", dir, err)
 	}
 	if err := all.ApplyFilter(imagetag.Filter{
 		ImageTag: types.Image{Name: defaultRepository, NewName: o.repository, NewTag: o.version},

@@ -73,15 +73,18 @@ func TestWriteRepository(t *testing.T) {
 	want := []string{
 		"bootstrap-kubexm/v0.1.7/bootstrap-components.yaml",
 		"bootstrap-kubexm/v0.1.7/metadata.yaml",
+		"bootstrap-kubexm/v0.1.7/namespaced-bootstrap-components.yaml",
 		"clusterctl.yaml",
 		"control-plane-kubexm/v0.1.7/control-plane-components.yaml",
 		"control-plane-kubexm/v0.1.7/metadata.yaml",
+		"control-plane-kubexm/v0.1.7/namespaced-control-plane-components.yaml",
 		"infrastructure-kubexm/v0.1.7/cluster-template-ha.yaml",
 		"infrastructure-kubexm/v0.1.7/cluster-template-topology.yaml",
 		"infrastructure-kubexm/v0.1.7/cluster-template.yaml",
 		"infrastructure-kubexm/v0.1.7/clusterclass-kubexm.yaml",
 		"infrastructure-kubexm/v0.1.7/infrastructure-components.yaml",
 		"infrastructure-kubexm/v0.1.7/metadata.yaml",
+		"infrastructure-kubexm/v0.1.7/namespaced-infrastructure-components.yaml",
 	}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("%v\n-want +got:\n%s", err, diff)

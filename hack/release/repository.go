@@ -41,6 +41,9 @@ func writeRepository(root string, o *options) error {
 		if files[p.Config.ComponentsFile], err = p.components(o); err != nil {
 			return err
 		}
+		if files["namespaced-"+p.Config.ComponentsFile], err = p.namespaced(o); err != nil {
+			return err
+		}
 		if p.Label == infrastructure {
 			for name, source := range templates {
 				if files[name], err = os.ReadFile(filepath.Join(root, "templates", "cluster", source)); err != nil {

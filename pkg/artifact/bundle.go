@@ -4,6 +4,7 @@
 package artifact
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -23,27 +24,47 @@ type Bundle struct {
 	dir      string
 	manifest Manifest
 	digest   string
+	archive  string // the sum of the archive that it was unpacked from, or ""
 }
 
-// openDir opens an unpacked bundle.
-func openDir(dir string) (*Bundle, error) {
+// openDir opens an unpacked bundle that one of the signers has signed.
+func openDir(dir string, by *Signers) (*Bundle, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
 	}
-	f, err := openInside(dir, ManifestName)
+	b, err := readDir(dir, by)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("bundle %s: it has no %s: not a bundle, or one that was not completed", dir, ManifestName)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("bundle %s: %w", dir, err)
 	}
-	h := sha256.New()
-	m, err := ReadManifest(io.TeeReader(f, h))
-	if err := errors.Join(err, f.Close()); err != nil {
-		return nil, fmt.Errorf("bundle %s: %w", dir, err)
+	return b, nil
+}
+
+func readDir(dir string, by *Signers) (*Bundle, error) {
+	f, err := openInside(dir, ManifestName)
+	if err != nil {
+		return nil, err
 	}
-	return &Bundle{dir: dir, manifest: m, digest: "sha256:" + hex.EncodeToString(h.Sum(nil))}, nil
+	data, err := limited(f, maxManifest)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return nil, fmt.Errorf("%s: %w", ManifestName, err)
+	}
+	signature, err := readSignature(dir)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", SignatureName, err)
+	}
+	// Before a parser sees it.
+	if err := by.verify(data, signature); err != nil {
+		return nil, err
+	}
+	m, err := decodeManifest(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", ManifestName, err)
+	}
+	return &Bundle{dir: dir, manifest: m, digest: "sha256:" + blobOf(data).SHA256}, nil
 }
 
 // openInside opens a regular file below dir; links that lead out of dir are not followed.
@@ -68,6 +89,9 @@ func (b *Bundle) Dir() string { return b.dir }
 
 // Digest is the digest of the manifest, and through it of the whole bundle ("sha256:…").
 func (b *Bundle) Digest() string { return b.digest }
+
+// SHA256 is the digest that OpenOptions.SHA256 is compared with: that of the archive, or of a directory's manifest.
+func (b *Bundle) SHA256() string { return cmp.Or(b.archive, b.digest[len("sha256:"):]) }
 
 // Manifest says what is in the bundle. It must not be changed.
 func (b *Bundle) Manifest() Manifest { return b.manifest }

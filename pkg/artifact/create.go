@@ -39,6 +39,8 @@ type CreateOptions struct {
 	Zone string
 	// CreatedBy is recorded in the manifest ("kubexm v0.1.0").
 	CreatedBy string
+	// Signer signs the manifest; nil does not.
+	Signer Signer
 	// Jobs is how many components are made at once. 0 is 2: the compilers fill all cores as it is, but not while they link or fetch.
 	Jobs int
 	// Progress is told how it goes, one event at a time. May be nil.
@@ -268,7 +270,29 @@ func (p *production) manifest() (Manifest, error) {
 			m.Items = append(m.Items, i)
 		}
 	}
+	bill, err := sbomOf(m)
+	if err != nil {
+		return Manifest{}, err
+	}
+	blob := blobOf(bill)
+	m.SBOM = &blob
 	return m, m.validate()
+}
+
+// documents are the files that follow from the manifest, with itself and its signature, by their path.
+func (p *production) documents(m Manifest, manifest []byte) (map[string][]byte, error) {
+	documents, err := m.layoutDocuments()
+	if err != nil {
+		return nil, err
+	}
+	if documents[SBOMName], err = sbomOf(m); err != nil {
+		return nil, err
+	}
+	documents[ManifestName] = manifest
+	if p.opts.Signer != nil {
+		documents[SignatureName], err = sign(manifest, p.opts.Signer)
+	}
+	return documents, err
 }
 
 func (p *production) imageItem(r imageRecipe, arch string) (Item, error) {

@@ -65,7 +65,7 @@ type publisher struct {
 
 func newPublisher(t *testing.T) *publisher {
 	p := &publisher{}
-	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	p.Server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.requests.Add(1)
 		path, isSum := strings.CutSuffix(r.URL.Path, ".sha256")
 		content := []byte("content of " + path)

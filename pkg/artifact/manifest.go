@@ -31,7 +31,9 @@ type Manifest struct {
 	// Components are the versions of all that is in the bundle or in its images.
 	Components map[string]string `json:"components"`
 	CreatedBy  string            `json:"createdBy"`
-	Items      []Item            `json:"items"`
+	// SBOM is the bill of materials, which lies at SBOMName. Bundles that were made before there was one have none.
+	SBOM  *oci.Blob `json:"sbom,omitempty"`
+	Items []Item    `json:"items"`
 }
 
 // Item is one artifact.
@@ -147,6 +149,9 @@ func (m Manifest) validate() error {
 		}
 		places[place] = b
 	}
+	if m.SBOM != nil {
+		claim("sbom", SBOMName, *m.SBOM)
+	}
 	refs := map[string]bool{}
 	for n, item := range m.Items {
 		where := fmt.Sprintf("items[%d]", n)
@@ -195,7 +200,7 @@ func (i Item) validate() error {
 		return fmt.Errorf("path is %q, must be %q", i.Path, i.place())
 	}
 	// No item can take the place of the bundle's own files.
-	if top, _, _ := strings.Cut(i.Path, "/"); i.Kind == KindBinary && slices.Contains([]string{imagesDir, chartsDir, ManifestName}, top) {
+	if top, _, _ := strings.Cut(i.Path, "/"); i.Kind == KindBinary && slices.Contains([]string{imagesDir, chartsDir, ManifestName, SignatureName, SBOMName}, top) {
 		return fmt.Errorf("component must not be %s", top)
 	}
 	return nil

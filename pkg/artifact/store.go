@@ -236,12 +236,31 @@ func sumFile(path string) (oci.Blob, error) {
 	if err != nil {
 		return oci.Blob{}, err
 	}
+	blob, err := sum(context.Background(), f)
+	return blob, errors.Join(err, f.Close())
+}
+
+// sum reads until the end, or until ctx ends.
+func sum(ctx context.Context, r io.Reader) (oci.Blob, error) {
 	h := sha256.New()
-	n, err := io.Copy(h, f)
-	if err := errors.Join(err, f.Close()); err != nil {
+	n, err := io.Copy(h, &cancelReader{ctx: ctx, r: r})
+	if err != nil {
 		return oci.Blob{}, err
 	}
 	return oci.Blob{SHA256: hex.EncodeToString(h.Sum(nil)), Size: n}, nil
+}
+
+// cancelReader ends with its context, between two reads.
+type cancelReader struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (c *cancelReader) Read(p []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return c.r.Read(p)
 }
 
 // writeFileAtomic writes a file so that after a crash it is either what it was or what it shall be.

@@ -12,8 +12,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -94,43 +96,8 @@ func (w *archiveWriter) file(rel string, s *Store, b oci.Blob, mode fs.FileMode)
 
 func (w *archiveWriter) close() error { return errors.Join(w.tar.Close(), w.compress.Close()) }
 
-// Open opens a bundle: a directory, or a tar that is plain or compressed by gzip or zstd. A tar is unpacked once into the store, under its
-// digest, and verified as it is unpacked; store may be nil for a directory.
-func Open(ctx context.Context, path string, store *Store) (*Bundle, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, fmt.Errorf("bundle: %w", err)
-	}
-	if info.IsDir() {
-		return openDir(path)
-	}
-	if store == nil {
-		return nil, fmt.Errorf("bundle %s: a store is needed to unpack it to", path)
-	}
-	b, err := store.unpack(ctx, path)
-	if err != nil {
-		return nil, fmt.Errorf("bundle %s: %w", path, err)
-	}
-	return b, nil
-}
-
-// unpack unpacks an archive into the store unless it is there.
-func (s *Store) unpack(ctx context.Context, archive string) (*Bundle, error) {
-	blob, err := sumFile(archive)
-	if err != nil {
-		return nil, err
-	}
-	return s.bundle(ctx, blob.SHA256, func(dir string) error {
-		f, err := os.Open(archive)
-		if err != nil {
-			return err
-		}
-		return errors.Join(unpackArchive(ctx, f, dir), f.Close())
-	})
-}
-
 // bundle is the bundle whose archive has this sum, unpacked. fill does so unless it is there.
-func (s *Store) bundle(ctx context.Context, sum string, fill func(dir string) error) (_ *Bundle, err error) {
+func (s *Store) bundle(ctx context.Context, sum string, by *Signers, fill func(dir string) error) (_ *Bundle, err error) {
 	dst := filepath.Join(s.root, "bundles", sum)
 	unlock, err := lock(ctx, filepath.Join(s.root, "locks", "bundle-"+sum), nil)
 	if err != nil {
@@ -138,7 +105,7 @@ func (s *Store) bundle(ctx context.Context, sum string, fill func(dir string) er
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
 	if _, err := os.Stat(dst); err == nil {
-		return openDir(dst)
+		return openDir(dst, by)
 	}
 	work := filepath.Join(s.root, "work", "bundle-"+sum)
 	if err := errors.Join(os.RemoveAll(work), os.MkdirAll(work, 0o755)); err != nil {
@@ -150,13 +117,13 @@ func (s *Store) bundle(ctx context.Context, sum string, fill func(dir string) er
 	if err := os.Rename(work, dst); err != nil {
 		return nil, err
 	}
-	return openDir(dst)
+	return openDir(dst, by)
 }
 
 // unpackArchive unpacks a bundle's archive into an empty directory. Only regular files that the manifest at its beginning lists are
-// taken, each with the size and sum that it lists, and all of them must come.
-func unpackArchive(ctx context.Context, r io.Reader, dir string) error {
-	plain, done, err := decompress(r)
+// taken, each with the size and sum that it lists, and all of them must come; before the first, the manifest's signature is compared.
+func unpackArchive(ctx context.Context, r io.Reader, dir string, by *Signers) error {
+	plain, done, err := decompress(&cancelReader{ctx: ctx, r: r})
 	if err != nil {
 		return err
 	}
@@ -175,10 +142,22 @@ func unpackArchive(ctx context.Context, r io.Reader, dir string) error {
 	if hdr.Name != ManifestName {
 		return fmt.Errorf("not a bundle: its first file is %q, must be %s", hdr.Name, ManifestName)
 	}
-	data, err := io.ReadAll(io.LimitReader(tr, maxManifest+1))
+	data, err := limited(tr, maxManifest)
 	if err != nil {
+		return fmt.Errorf("%s: %w", ManifestName, err)
+	}
+	var signature []byte
+	hdr, err = nextFile(tr)
+	if err == nil && hdr.Name == SignatureName {
+		if signature, err = limited(tr, maxSignature); err != nil {
+			return fmt.Errorf("%s: %w", SignatureName, err)
+		}
+		hdr, err = nextFile(tr)
+	}
+	if err := by.verify(data, signature); err != nil {
 		return err
 	}
+	next := err // of hdr
 	m, err := decodeManifest(data)
 	if err != nil {
 		return fmt.Errorf("%s: %w", ManifestName, err)
@@ -188,16 +167,15 @@ func unpackArchive(ctx context.Context, r io.Reader, dir string) error {
 		return err
 	}
 	modes := modesOf(m)
-	for len(missing) > 0 {
+	for ; len(missing) > 0; hdr, next = nextFile(tr) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		hdr, err := nextFile(tr)
-		if errors.Is(err, io.EOF) {
-			return fmt.Errorf("it is not complete: %d files that its manifest lists are missing, %s first", len(missing), archiveOrder(missing)[1])
+		if errors.Is(next, io.EOF) {
+			return fmt.Errorf("it is not complete: %d files that its manifest lists are missing, %s first", len(missing), slices.Min(slices.Collect(maps.Keys(missing))))
 		}
-		if err != nil {
-			return err
+		if next != nil {
+			return next
 		}
 		want, ok := missing[hdr.Name]
 		if !ok {
@@ -208,11 +186,16 @@ func unpackArchive(ctx context.Context, r io.Reader, dir string) error {
 			return err
 		}
 	}
-	switch hdr, err := nextFile(tr); {
-	case err == nil:
+	switch {
+	case next == nil:
 		return fmt.Errorf("%q is not in its manifest, or is there twice", hdr.Name)
-	case !errors.Is(err, io.EOF):
-		return err
+	case !errors.Is(next, io.EOF):
+		return next
+	}
+	if len(signature) > 0 {
+		if err := root.WriteFile(SignatureName, signature, 0o644); err != nil {
+			return err
+		}
 	}
 	return root.WriteFile(ManifestName, data, 0o644)
 }

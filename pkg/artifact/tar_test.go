@@ -65,10 +65,10 @@ func TestUnpack(t *testing.T) {
 	dir := t.TempDir()
 	entries := smallBundle(t)
 	withDirectory := append([]tarEntry{{hdr: tar.Header{Typeflag: tar.TypeDir, Name: "tool/", Mode: 0o700}}}, entries...)
-	if err := unpackArchive(t.Context(), bytes.NewReader(tarOf(t, withDirectory...)), dir); err != nil {
+	if err := unpackArchive(t.Context(), bytes.NewReader(tarOf(t, withDirectory...)), dir, nil); err != nil {
 		t.Fatal(err)
 	}
-	b, err := openDir(dir)
+	b, err := openDir(dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func FuzzUnpack(f *testing.F) {
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		err := unpackArchive(t.Context(), bytes.NewReader(archive), dir)
+		err := unpackArchive(t.Context(), bytes.NewReader(archive), dir, nil)
 		if entries, err := os.ReadDir(parent); err != nil || len(entries) != 1 {
 			t.Fatalf("beside the bundle: %v, %v", entries, err)
 		}
@@ -164,7 +164,7 @@ func FuzzUnpack(f *testing.F) {
 		if err != nil {
 			return
 		}
-		b, err := openDir(dir)
+		b, err := openDir(dir, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

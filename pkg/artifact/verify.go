@@ -57,6 +57,9 @@ func (m Manifest) contents() (map[string]oci.Blob, error) {
 			files[blobRel(b.SHA256)] = b
 		}
 	}
+	if m.SBOM != nil {
+		files[SBOMName] = *m.SBOM
+	}
 	documents, err := m.layoutDocuments()
 	for rel, data := range documents {
 		files[rel] = blobOf(data)
@@ -94,7 +97,7 @@ func (b *Bundle) Verify(ctx context.Context) error {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() || rel == ManifestName:
+		case d.IsDir() || rel == ManifestName || rel == SignatureName:
 			return nil
 		}
 		seen[rel] = true

@@ -30,9 +30,9 @@ func (p *production) writeDirectory(ctx context.Context, m Manifest) (*Bundle, e
 		return nil, err
 	}
 	if sameManifest(out, data) {
-		b, err := openDir(out)
+		b, err := openDir(out, nil)
 		if err == nil && b.Verify(ctx) == nil {
-			return b, nil
+			return b, p.signIn(out, data)
 		}
 	}
 	if err := replaceable(out); err != nil {
@@ -46,7 +46,7 @@ func (p *production) writeDirectory(ctx context.Context, m Manifest) (*Bundle, e
 	if err := p.fill(ctx, dir, m, data); err != nil {
 		return nil, err
 	}
-	b, err := openDir(dir)
+	b, err := openDir(dir, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func (p *production) writeDirectory(ctx context.Context, m Manifest) (*Bundle, e
 	if err := replaceDirectory(dir, out); err != nil {
 		return nil, err
 	}
-	return openDir(out)
+	return openDir(out, nil)
 }
 
 // fill writes a bundle's files into an empty directory, the manifest last. Files of the store are linked where the file system can.
@@ -65,7 +65,7 @@ func (p *production) fill(ctx context.Context, dir string, m Manifest, manifest 
 	if err != nil {
 		return err
 	}
-	documents, err := m.layoutDocuments()
+	documents, err := p.documents(m, manifest)
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,22 @@ func (p *production) fill(ctx context.Context, dir string, m Manifest, manifest 
 		p.maker.progress.send(Event{Phase: PhaseWriting, N: written, M: total})
 	}
 	// MkdirTemp makes it for its owner alone.
-	return errors.Join(os.WriteFile(filepath.Join(dir, ManifestName), manifest, 0o644), os.Chmod(dir, 0o755))
+	if signature, signed := documents[SignatureName]; signed {
+		err = os.WriteFile(filepath.Join(dir, SignatureName), signature, 0o644)
+	}
+	return errors.Join(err, os.WriteFile(filepath.Join(dir, ManifestName), manifest, 0o644), os.Chmod(dir, 0o755))
+}
+
+// signIn signs a bundle that is there. Without a key, it keeps the signature that it has.
+func (p *production) signIn(dir string, manifest []byte) error {
+	if p.opts.Signer == nil {
+		return nil
+	}
+	signature, err := sign(manifest, p.opts.Signer)
+	if err != nil {
+		return err
+	}
+	return writeFileAtomic(filepath.Join(dir, SignatureName), signature)
 }
 
 // modesOf tells a file's permissions by its path.
@@ -188,7 +203,7 @@ func (p *production) writeArchive(ctx context.Context, m Manifest, form archiveF
 	if err := os.Rename(f.Name(), p.opts.Out); err != nil {
 		return nil, err
 	}
-	return p.opts.Store.bundle(ctx, hex.EncodeToString(h.Sum(nil)), func(dir string) error { return p.fill(ctx, dir, m, manifest) })
+	return p.opts.Store.bundle(ctx, hex.EncodeToString(h.Sum(nil)), nil, func(dir string) error { return p.fill(ctx, dir, m, manifest) })
 }
 
 // pack writes a bundle's files as a tar, each checked by the way.
@@ -197,11 +212,10 @@ func (p *production) pack(ctx context.Context, out io.Writer, m Manifest, manife
 	if err != nil {
 		return err
 	}
-	documents, err := m.layoutDocuments()
+	documents, err := p.documents(m, manifest)
 	if err != nil {
 		return err
 	}
-	documents[ManifestName] = manifest
 	w, err := newArchiveWriter(out, form)
 	if err != nil {
 		return err
@@ -213,7 +227,11 @@ func (p *production) pack(ctx context.Context, out io.Writer, m Manifest, manife
 	}()
 	modes := modesOf(m)
 	written, total := int64(0), totalSize(files)
-	for _, rel := range archiveOrder(files) {
+	paths := archiveOrder(files)
+	if _, signed := documents[SignatureName]; signed {
+		paths = slices.Insert(paths, 1, SignatureName)
+	}
+	for _, rel := range paths {
 		if err := ctx.Err(); err != nil {
 			return err
 		}

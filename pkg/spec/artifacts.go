@@ -18,25 +18,17 @@ type Artifacts struct {
 	Bundle Bundle `json:"bundle,omitempty,omitzero"`
 }
 
-// Bundle is one file with all that a cluster needs, at a path or at a URL.
-//
-// +kubebuilder:validation:MinProperties=1
-// +kubebuilder:validation:XValidation:rule="has(self.path) != has(self.url)",message="set exactly one of path and url"
-// +kubebuilder:validation:XValidation:rule="!has(self.url) || has(self.sha256)",message="a bundle from a url needs its sha256"
+// Bundle is one file, or one directory, with all that a cluster needs.
 type Bundle struct {
-	// path is where the bundle lies on the machine that runs kubexm.
-	// +optional
+	// path is where the bundle lies on the machine that runs kubexm. A manager takes bundles from the directory that it was
+	// started with (--bundle) and from nowhere else; a relative path is one below that directory.
+	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
 	Path string `json:"path,omitempty"`
 
-	// url is where the bundle is downloaded from (https:// or http://).
-	// +optional
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=2048
-	URL string `json:"url,omitempty"`
-
-	// sha256 is the bundle's digest in lower-case hexadecimal digits; it is verified before anything is taken from the bundle.
+	// sha256 is the digest of the file, or of the directory's manifest.json, in lower-case hexadecimal digits; it is verified
+	// before anything is taken from the bundle.
 	// +optional
 	// +kubebuilder:validation:MinLength=64
 	// +kubebuilder:validation:MaxLength=64
@@ -54,16 +46,8 @@ func (a *Artifacts) validate(path *field.Path) field.ErrorList {
 
 func (b *Bundle) validate(path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	switch {
-	case b.Path == "" && b.URL == "":
-		errs = append(errs, field.Required(path, "set path, for a file on the machine that runs kubexm, or url"))
-	case b.Path != "" && b.URL != "":
-		errs = append(errs, field.Forbidden(path.Child("url"), "a bundle comes from one place: remove url or path"))
-	case b.URL != "":
-		errs = append(errs, validateURL(path.Child("url"), b.URL)...)
-		if b.SHA256 == "" {
-			errs = append(errs, field.Required(path.Child("sha256"), "give the bundle's digest, as sha256sum prints it"))
-		}
+	if b.Path == "" {
+		errs = append(errs, field.Required(path.Child("path"), "name a file or a directory on the machine that runs kubexm; download what lies elsewhere first"))
 	}
 	if b.SHA256 != "" && !sha256Digits.MatchString(b.SHA256) {
 		errs = append(errs, field.Invalid(path.Child("sha256"), b.SHA256, "use the 64 lower-case hexadecimal digits that sha256sum prints"))

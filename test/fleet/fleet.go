@@ -8,9 +8,13 @@ package fleet
 import (
 	"cmp"
 	"context"
+	"errors"
+	"io"
+	"io/fs"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -142,11 +146,11 @@ func (f *Fleet) startPlane(store *artifact.Store) {
 	bundles := filepath.Join(f.dir, "bundles")
 	must(f.T, os.Mkdir(bundles, 0o755))
 	for _, dir := range f.Options.Bundles {
-		must(f.T, os.Symlink(dir, filepath.Join(bundles, filepath.Base(dir))))
+		must(f.T, linkAll(dir, filepath.Join(bundles, filepath.Base(dir))))
 	}
 	var err error
 	f.plane, err = management.Start(f.T.Context(), filepath.Join(f.dir, "plane"), Namespace, f.Bundle, store, func(o *bootstrapsetup.Options) {
-		o.Artifacts, o.LookEvery, o.Logs = bootstrapsetup.Bundles(bundles, store), f.Options.LookEvery, f.Logs
+		o.Artifacts, o.LookEvery, o.Logs = bootstrapsetup.Bundles(bundles, store, nil), f.Options.LookEvery, f.Logs
 	})
 	must(f.T, err)
 	f.API = f.plane.Client()
@@ -198,4 +202,35 @@ func must(t *testing.T, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// linkAll makes a directory with the same files as another: a manager does not follow links that lead out of its bundles.
+func linkAll(from, to string) error {
+	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			return os.Mkdir(filepath.Join(to, rel), 0o755)
+		}
+		err = os.Link(path, filepath.Join(to, rel))
+		if !errors.Is(err, syscall.EXDEV) {
+			return err
+		}
+		content, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		defer content.Close()
+		copied, err := os.Create(filepath.Join(to, rel))
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(copied, content)
+		return errors.Join(err, copied.Close())
+	})
 }

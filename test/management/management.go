@@ -30,7 +30,7 @@ import (
 func Start(
 	ctx context.Context, dir, namespace string, bundle *artifact.Bundle, store *artifact.Store, change ...func(*bootstrapsetup.Options),
 ) (*embedded.Plane, error) {
-	hosts := bootstrapsetup.Options{Artifacts: bootstrapsetup.Bundles(bundle.Dir(), store)}
+	hosts := bootstrapsetup.Options{Artifacts: bootstrapsetup.Bundles(bundle.Dir(), store, nil)}
 	for _, f := range change {
 		f(&hosts)
 	}

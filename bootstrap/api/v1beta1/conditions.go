@@ -29,6 +29,18 @@ const ConvergeAnnotation = "bootstrap.cluster.x-k8s.io/converge"
 // done, and nothing else. It is taken off when that is done.
 const ApprovedDisruptionAnnotation = "bootstrap.cluster.x-k8s.io/approved-disruption"
 
+// ForHostsLabel on a Secret says that hosts get to see it, and how: it is set by whoever may change the Secret. Without it, a Secret
+// is not read for a host, whoever names it, save one of type kubernetes.io/ssh-auth without a password, to log in with.
+const ForHostsLabel = "bootstrap.cluster.x-k8s.io/for-hosts"
+
+// Values of ForHostsLabel.
+const (
+	// ForHostsCredentials is a Secret that credentialsRef may name: hosts that ask for a password are given it.
+	ForHostsCredentials = "credentials"
+	// ForHostsContent is a Secret whose values become files on hosts, or are what an external etcd is reached with.
+	ForHostsContent = "content"
+)
+
 // Conditions of a KubexmConfig, in the order in which they become True.
 const (
 	// ReadyCondition sums up the others. The Machine shows it as BootstrapConfigReady.

@@ -383,3 +383,32 @@ func TestDeletionAndPause(t *testing.T) {
 		g.Expect(conditions.GetReason(p.host("host01"), infrav1.AvailableCondition)).To(Equal(infrav1.FreeReason))
 	}, patience).Should(Succeed())
 }
+
+// What leads to a host in use is not changed under whoever works on it, unless the host is paused.
+func TestClaimedHostKeepsItsAccess(t *testing.T) {
+	p := newPool(t, 1)
+	p.addMachine("one", nil, nil)
+	host := &infrav1.KubexmHost{}
+	key := client.ObjectKey{Namespace: p.namespace, Name: "host01"}
+	p.Eventually(func(g Gomega) {
+		g.Expect(api.Get(p.t.Context(), key, host)).To(Succeed())
+		g.Expect(host.Spec.ClaimRef.Name).To(Equal("one"))
+	}, patience).Should(Succeed())
+	patch := func(body string) error {
+		return api.Patch(p.t.Context(), host, client.RawPatch(types.MergePatchType, []byte(body)))
+	}
+	for field, body := range map[string]string{
+		"spec.address":            `{"spec": {"address": "10.9.9.9", "internalAddresses": ["10.1.0.1"]}}`,
+		"spec.ssh.user":           `{"spec": {"ssh": {"user": "mallory"}}}`,
+		"spec.ssh.port":           `{"spec": {"ssh": {"port": 2222}}}`,
+		"spec.ssh.hostKey":        `{"spec": {"ssh": {"hostKey": "SHA256:AAAAztksCsDhcc0u9e8BrWfPrQmMlQWbZ+Yb9Jgkl3c"}}}`,
+		"spec.ssh.credentialsRef": `{"spec": {"ssh": {"credentialsRef": {"name": "others"}}}}`,
+	} {
+		err := patch(body)
+		p.Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%s: %v", field, err)
+		p.Expect(err).To(MatchError(ContainSubstring(field)))
+	}
+	p.Expect(patch(`{"metadata": {"annotations": {"cluster.x-k8s.io/paused": ""}}, "spec": {"ssh": {"port": 2222}}}`)).To(Succeed())
+	p.Expect(patch(`{"metadata": {"annotations": {"cluster.x-k8s.io/paused": null}}}`)).To(Succeed())
+	p.Expect(patch(`{"spec": {"ssh": {"port": 22}}}`)).NotTo(Succeed())
+}

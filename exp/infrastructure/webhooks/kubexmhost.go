@@ -4,11 +4,14 @@
 package webhooks
 
 import (
+	"cmp"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
+	"sigs.k8s.io/cluster-api/util/annotations"
 
 	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/internal/admission"
@@ -51,23 +54,49 @@ func ValidateHost(h *infrav1.KubexmHost) field.ErrorList {
 	return append(errs, spec.ValidateHostKey(h.Spec.SSH.HostKey, ssh.Child("hostKey"))...)
 }
 
-// ValidateHostUpdate refuses to hand a host from one Machine to another, and to move a Node to another address.
+// ValidateHostUpdate refuses to hand a host from one Machine to another, to move a Node to another address, and to lead whoever
+// works on a host that is in use to another machine or with other credentials.
 func ValidateHostUpdate(old, updated *infrav1.KubexmHost) field.ErrorList {
 	path := field.NewPath("spec")
 	var errs field.ErrorList
 	none := infrav1.MachineReference{}
 	was, is := old.Spec.ClaimRef, updated.Spec.ClaimRef
-	if was != none && is != none && was != is {
+	if was == none {
+		return nil
+	}
+	if is != none && was != is {
 		errs = append(errs, field.Forbidden(path.Child("claimRef"), fmt.Sprintf(
 			"the KubexmMachine %s of the Cluster %s has this host: delete its Machine, and the host is reset and released", was.Name, was.ClusterName)))
 	}
 	before, after := asPlanned(old), asPlanned(updated)
-	if was != none && before.NodeAddress() != after.NodeAddress() {
+	if before.NodeAddress() != after.NodeAddress() {
 		errs = append(errs, field.Invalid(path, after.NodeAddress(), fmt.Sprintf(
 			"the address of a host that a Machine has is its Node's, and cannot be changed: set it back to %s", before.NodeAddress())))
 	}
+	// Whoever comes to the host brings the cluster's keys, and may bring passwords.
+	if annotations.HasPaused(updated) {
+		return errs
+	}
+	for _, f := range []struct {
+		path    *field.Path
+		changed bool
+	}{
+		{path.Child("address"), old.Spec.Address != updated.Spec.Address},
+		{path.Child("ssh", "user"), old.Spec.SSH.User != updated.Spec.SSH.User},
+		{path.Child("ssh", "port"), portOf(old) != portOf(updated)},
+		{path.Child("ssh", "hostKey"), old.Spec.SSH.HostKey != updated.Spec.SSH.HostKey},
+		{path.Child("ssh", "credentialsRef"), old.Spec.SSH.CredentialsRef != updated.Spec.SSH.CredentialsRef},
+	} {
+		if f.changed {
+			errs = append(errs, field.Forbidden(f.path, fmt.Sprintf(
+				"the %s %s has this host, and what leads to it cannot be changed: where the host was re-keyed or moved, annotate the KubexmHost with %s, "+
+					"change it, and remove the annotation", was.KindOrDefault(), was.Name, clusterv1.PausedAnnotation)))
+		}
+	}
 	return errs
 }
+
+func portOf(h *infrav1.KubexmHost) int32 { return cmp.Or(h.Spec.SSH.Port, 22) }
 
 // ValidateHostDelete refuses to delete a host that a Machine has, except where clusterctl has moved it elsewhere.
 func ValidateHostDelete(h *infrav1.KubexmHost) field.ErrorList {

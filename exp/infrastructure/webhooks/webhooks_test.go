@@ -86,24 +86,38 @@ func claimed(machine string) func(*infrav1.KubexmHost) {
 }
 
 func TestValidateHostUpdate(t *testing.T) {
+	with := func(changes ...func(*infrav1.KubexmHost)) func(*infrav1.KubexmHost) {
+		return func(h *infrav1.KubexmHost) {
+			for _, c := range changes {
+				c(h)
+			}
+		}
+	}
+	inside := func(h *infrav1.KubexmHost) { h.Spec.InternalAddresses = []string{"10.0.0.9"} }
+	paused := func(h *infrav1.KubexmHost) { h.Annotations = map[string]string{clusterv1.PausedAnnotation: ""} }
+	elsewhere := func(h *infrav1.KubexmHost) {
+		h.Spec.Address, h.Spec.SSH.User, h.Spec.SSH.Port = "10.0.0.1", "mallory", 2222
+		h.Spec.SSH.HostKey, h.Spec.SSH.CredentialsRef.Name = "SHA256:AAAAztksCsDhcc0u9e8BrWfPrQmMlQWbZ+Yb9Jgkl3c", "others-ssh"
+	}
+	all := []string{"spec.address", "spec.ssh.user", "spec.ssh.port", "spec.ssh.hostKey", "spec.ssh.credentialsRef"}
 	for name, test := range map[string]struct {
 		old, updated func(*infrav1.KubexmHost)
 		want         []string
 	}{
-		"a claim":                    {updated: claimed("m")},
-		"a release":                  {old: claimed("m")},
-		"another machine":            {old: claimed("m"), updated: claimed("n"), want: []string{"spec.claimRef"}},
-		"the address of a free host": {updated: func(h *infrav1.KubexmHost) { h.Spec.Address = "10.0.0.1" }},
-		"the address of a Node": {
-			old: claimed("m"), updated: func(h *infrav1.KubexmHost) { claimed("m")(h); h.Spec.Address = "10.0.0.1" }, want: []string{"spec"},
+		"a claim":            {updated: claimed("m")},
+		"a release":          {old: claimed("m")},
+		"another machine":    {old: claimed("m"), updated: claimed("n"), want: []string{"spec.claimRef"}},
+		"a free host":        {updated: elsewhere},
+		"a host in use":      {old: with(claimed("m"), inside), updated: with(claimed("m"), inside, elsewhere), want: all},
+		"released by the by": {old: with(claimed("m"), inside), updated: with(inside, elsewhere), want: all},
+		"the port that it has": {
+			old: claimed("m"), updated: with(claimed("m"), func(h *infrav1.KubexmHost) { h.Spec.SSH.Port = 22 }),
 		},
-		"the address at which a Node's host is reached from outside": {
-			old: func(h *infrav1.KubexmHost) { claimed("m")(h); h.Spec.InternalAddresses = []string{"10.0.0.9"} },
-			updated: func(h *infrav1.KubexmHost) {
-				claimed("m")(h)
-				h.Spec.InternalAddresses = []string{"10.0.0.9"}
-				h.Spec.Address = "10.0.0.1"
-			},
+		"a host in use that is paused": {old: with(claimed("m"), inside, paused), updated: with(claimed("m"), inside, paused, elsewhere)},
+		"paused by the by":             {old: with(claimed("m"), inside), updated: with(claimed("m"), inside, paused, elsewhere)},
+		"unpaused by the by":           {old: with(claimed("m"), inside, paused), updated: with(claimed("m"), inside, elsewhere), want: all},
+		"the address of a Node that is paused": {
+			old: with(claimed("m"), paused), updated: with(claimed("m"), paused, elsewhere), want: []string{"spec"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -46,6 +46,10 @@ func (f File) Validate() error {
 			return fmt.Errorf("%q is not a URL", u)
 		}
 	}
+	// What is pinned here may come by any way; a sum that is read from the network is as good as the way that it comes by.
+	if f.SHA256 == "" && (strings.HasPrefix(f.URL, "http://") || strings.HasPrefix(f.SHA256URL, "http://")) {
+		return fmt.Errorf("%s: http:// is for files whose sha256 is given: use https://", f.URL)
+	}
 	switch {
 	case f.URL == "":
 		return errors.New("url must not be empty")
@@ -186,9 +190,12 @@ func (f Fetcher) get(ctx context.Context, from string, offset int64) (*http.Resp
 	if offset > 0 {
 		req.Header.Set("Range", fmt.Sprintf("bytes=%d-", offset))
 	}
-	client := f.Client
-	if client == nil {
-		client = http.DefaultClient
+	client := http.DefaultClient
+	if f.Client != nil {
+		client = f.Client
+	}
+	if req.URL.Scheme == "https" {
+		client = secured(client)
 	}
 	resp, err := client.Do(req)
 	if err != nil {
@@ -202,6 +209,24 @@ func (f Fetcher) get(ctx context.Context, from string, offset int64) (*http.Resp
 		return nil, errors.Join(&StatusError{URL: from, Status: resp.Status}, resp.Body.Close())
 	}
 	return resp, nil
+}
+
+// secured is a client that is not led from https:// to anything else.
+func secured(client *http.Client) *http.Client {
+	copied := *client
+	next := client.CheckRedirect
+	copied.CheckRedirect = func(req *http.Request, via []*http.Request) error {
+		switch {
+		case req.URL.Scheme != "https":
+			return fmt.Errorf("it leads to %s, which is not https://", req.URL.Redacted())
+		case next != nil:
+			return next(req, via)
+		case len(via) >= 10:
+			return errors.New("it leads on and on")
+		}
+		return nil
+	}
+	return &copied
 }
 
 // publishedSum reads the publisher's checksum file.

@@ -34,7 +34,7 @@ type server struct {
 func newServer(t *testing.T, content []byte) *server {
 	sum := sha256.Sum256(content)
 	s := &server{content: content, sum: hex.EncodeToString(sum[:]), ranges: true}
-	s.Server = httptest.NewServer(http.HandlerFunc(s.serve))
+	s.Server = httptest.NewTLSServer(http.HandlerFunc(s.serve))
 	t.Cleanup(s.Close)
 	return s
 }
@@ -239,5 +239,33 @@ func holdsNothing(t *testing.T, dir string) {
 	t.Helper()
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
 		t.Errorf("left behind: %v, %v", entries, err)
+	}
+}
+
+// What no sum pins comes by https, and is not led away from it.
+func TestInsecure(t *testing.T) {
+	sum := strings.Repeat("0", 64)
+	for _, test := range []struct {
+		file File
+		ok   bool
+	}{
+		{File{URL: "https://example.com/f", SHA256URL: "https://example.com/f.sha256", Name: "f"}, true},
+		{File{URL: "http://example.com/f", SHA256: sum, Name: "f"}, true},
+		{File{URL: "http://example.com/f", SHA256URL: "https://example.com/f.sha256", Name: "f"}, false},
+		{File{URL: "https://example.com/f", SHA256URL: "http://example.com/f.sha256", Name: "f"}, false},
+	} {
+		if err := test.file.Validate(); (err == nil) != test.ok {
+			t.Errorf("%+v: %v", test.file, err)
+		}
+	}
+
+	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(sum)) }))
+	defer plain.Close()
+	secure := httptest.NewTLSServer(http.RedirectHandler(plain.URL, http.StatusFound))
+	defer secure.Close()
+	file := File{URL: secure.URL + "/file", SHA256URL: secure.URL + "/file.sha256", Name: "file"}
+	_, err := Fetcher{Client: secure.Client()}.Fetch(t.Context(), file, filepath.Join(t.TempDir(), "f"), nil)
+	if err == nil || !strings.Contains(err.Error(), "is not https://") {
+		t.Errorf("got %v", err)
 	}
 }

@@ -104,7 +104,7 @@ func (f *Fleet) Declare(ctx context.Context, on, worker Host) error {
 		authority,
 		// By which a cluster is known to have begun.
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "kube-root-ca.crt"}},
-		&corev1.Secret{ObjectMeta: named("ssh"), StringData: map[string]string{corev1.SSHAuthPrivateKey: on.Key}},
+		&corev1.Secret{ObjectMeta: named("ssh"), Type: corev1.SecretTypeSSHAuth, StringData: map[string]string{corev1.SSHAuthPrivateKey: on.Key}},
 		on.object("control-plane"), on.node(), worker.object(workers), worker.node(),
 		machineTemplate("control-plane"), machineTemplate(workers),
 		&infrav1.KubexmCluster{ObjectMeta: named(cluster), Spec: infrav1.KubexmClusterSpec{ControlPlaneEndpoint: f.server}},

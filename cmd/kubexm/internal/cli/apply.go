@@ -59,7 +59,7 @@ func (a *app) applyPlan(ctx context.Context, s *source, path string) error {
 	if s.bundle != "" {
 		bundlePath = s.bundle
 	}
-	bundle, err := openBundle(ctx, bundlePath, known.KubernetesVersion)
+	bundle, err := a.openBundle(ctx, bundlePath, known.KubernetesVersion)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,17 +20,24 @@ import (
 
 func (a *app) bundleCreate() *cobra.Command {
 	o := artifact.CreateOptions{}
-	var prefer string
+	var prefer, key string
 	cmd := &cobra.Command{
 		Use:   "create",
 		Short: "Make the bundle of a version of Kubernetes: programs, images and charts",
 		Long: `Makes a bundle with all that a cluster of this version of Kubernetes needs. Programs are built from source, verified by
 the Go checksum database, or downloaded and verified by their publisher's digest. What was made once is kept in a store
-(KUBEXM_CACHE, or kubexm in the user's cache directory) and not made again.`,
+(KUBEXM_CACHE, or kubexm in the user's cache directory) and not made again.
+
+A key that has a passphrase, or is in an agent or a token, signs afterwards what is a directory:
+ssh-keygen -Y sign -n kubexm-bundle -f KEY DIRECTORY/manifest.json`,
 		Example: "  kubexm bundle create\n  kubexm bundle create --kubernetes-version v1.36.3 --output bundle-v1.36.3.tar.zst --arch amd64,arm64",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Prefer = artifact.Preference(prefer)
+			var err error
+			if o.Signer, err = signerOf(key); err != nil {
+				return err
+			}
 			return a.createBundle(cmd.Context(), o)
 		},
 	}
@@ -39,6 +47,7 @@ the Go checksum database, or downloaded and verified by their publisher's digest
 	flags.StringSliceVar(&o.Architectures, "arch", nil, "architectures: amd64, arm64 (default this machine's)")
 	flags.StringVar(&prefer, "prefer", string(artifact.FromSource), "where programs come from when there is a choice: "+string(artifact.FromSource)+" or "+string(artifact.FromUpstream))
 	flags.StringVar(&o.Zone, "zone", "", "mirrors to download from, by their name in the catalogue (cn)")
+	flags.StringVar(&key, "sign", "", "private SSH key (file, without a passphrase) to sign the bundle with")
 	flags.IntVar(&o.Jobs, "jobs", 0, "how many components are made at once (default 2)")
 	return cmd
 }
@@ -71,6 +80,26 @@ func (a *app) createBundle(ctx context.Context, o artifact.CreateOptions) error 
 	}
 	fmt.Fprintf(a.Out, "%s  Kubernetes %s  %s  in %s\n", o.Out, b.Manifest().KubernetesVersion, b.Digest(), seconds(time.Since(started)))
 	return nil
+}
+
+// signerOf reads a private key, nil for none.
+func signerOf(path string) (artifact.Signer, error) {
+	if path == "" {
+		return nil, nil
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, usage("--sign: %w", err)
+	}
+	signer, err := artifact.ParseSigner(data)
+	switch {
+	case errors.Is(err, artifact.ErrPassphrase):
+		return nil, usage("--sign: %s: %w: make the bundle as a directory without --sign, and sign it with: "+
+			"ssh-keygen -Y sign -n %s -f %s DIRECTORY/%s", path, err, artifact.SignatureNamespace, path, artifact.ManifestName)
+	case err != nil:
+		return nil, usage("--sign: %s: %w", path, err)
+	}
+	return signer, nil
 }
 
 // newest is the newest version of Kubernetes that there are artifacts for.
@@ -110,12 +139,14 @@ func (a *app) bundleProgress(started time.Time) func(artifact.Event) {
 }
 
 func (a *app) bundleVerify() *cobra.Command {
-	return &cobra.Command{
+	var key string
+	cmd := &cobra.Command{
 		Use:   "verify PATH",
-		Short: "Read all of a bundle and compare every file with the manifest",
+		Short: "Read all of a bundle and compare every file with the manifest, and the manifest with its signature",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			b, err := openBundle(cmd.Context(), args[0], "")
+			a.bundleKey = cmp.Or(key, a.bundleKey)
+			b, err := a.openBundle(cmd.Context(), args[0], "")
 			if err != nil {
 				return err
 			}
@@ -126,6 +157,8 @@ func (a *app) bundleVerify() *cobra.Command {
 			return nil
 		},
 	}
+	cmd.Flags().StringVar(&key, "key", "", "the same as --bundle-verify-key")
+	return cmd
 }
 
 func (a *app) bundleList() *cobra.Command {
@@ -135,7 +168,7 @@ func (a *app) bundleList() *cobra.Command {
 		Short: "List what is in a bundle",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			b, err := openBundle(cmd.Context(), args[0], "")
+			b, err := a.openBundle(cmd.Context(), args[0], "")
 			if err != nil {
 				return err
 			}

@@ -133,7 +133,7 @@ func (a *app) undo(ctx context.Context, s *source, dir state.Dir, names []string
 
 // deleteObjects deletes the cluster's objects in its management plane, and waits until all hosts are given back.
 func (a *app) deleteObjects(ctx context.Context, o *deleteOptions, dir state.Dir, known *state.Inventory, reader event.Reader) error {
-	bundle, err := openBundle(ctx, cmp.Or(o.bundle, known.Bundle), "")
+	bundle, err := a.openBundle(ctx, cmp.Or(o.bundle, known.Bundle), "")
 	if errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("%w\nRemedy: the management plane's programs are in the bundle: give its place with --bundle", err)
 	}

@@ -19,6 +19,9 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 )
 
+// verifyKeyVariable names the file for --bundle-verify-key, so that nobody forgets the flag.
+const verifyKeyVariable = "KUBEXM_BUNDLE_VERIFY_KEY"
+
 // app is what all commands share: the streams, and the flags that every command has.
 type app struct {
 	Streams
@@ -31,8 +34,9 @@ type app struct {
 	metricsAddr, metricsFile string
 
 	// args is the command line, and act its record, nil if it changes nothing.
-	args []string
-	act  *audit.Act
+	args      []string
+	act       *audit.Act
+	bundleKey string // file with the keys that bundles must be signed by, or ""
 }
 
 // Run runs a command line and returns the exit code. built is the version that the program was built as, or "".
@@ -84,6 +88,8 @@ It keeps what it must know of a cluster in ./.kubexm/<cluster>.
 	flags.StringVar(&a.metricsAddr, "metrics-addr", "", "serve Prometheus metrics at this address while the command runs, e.g. 127.0.0.1:9090")
 	flags.StringVar(&a.metricsFile, "metrics-file", "",
 		"write Prometheus metrics to this file when the command ends, for the node exporter's textfile collector (*.prom)")
+	flags.StringVar(&a.bundleKey, "bundle-verify-key", os.Getenv(verifyKeyVariable),
+		"file with public SSH keys, one per line, one of which must have signed the bundle (default $"+verifyKeyVariable+")")
 	root.PersistentPreRunE = func(*cobra.Command, []string) error {
 		if a.logFormat != "text" && a.logFormat != "json" {
 			return usage("--log-format: %q is none of text, json", a.logFormat)

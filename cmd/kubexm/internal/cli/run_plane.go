@@ -58,7 +58,7 @@ func (a *app) keepPlane(ctx context.Context, name, path string) error {
 	case known.Upgrading != "":
 		return usage("cluster %s is on its way to %s: finish that first: kubexm upgrade cluster", name, known.Upgrading)
 	}
-	bundle, err := openBundle(ctx, cmp.Or(path, known.Bundle), known.KubernetesVersion)
+	bundle, err := a.openBundle(ctx, cmp.Or(path, known.Bundle), known.KubernetesVersion)
 	if errors.Is(err, os.ErrNotExist) {
 		return usage("%w\nRemedy: the management plane's programs are in the bundle: give its place with --bundle", err)
 	}

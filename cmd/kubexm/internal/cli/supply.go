@@ -44,17 +44,30 @@ func (a *app) defaultBundle(version string) string {
 
 // openBundle opens a bundle for a version of Kubernetes; "" is any. Where path is a directory with several bundles, it is the
 // one that has the version.
-func openBundle(ctx context.Context, path, version string) (*artifact.Bundle, error) {
+func (a *app) openBundle(ctx context.Context, path, version string) (*artifact.Bundle, error) {
+	return a.openPinned(ctx, path, version, "")
+}
+
+// openPinned opens a bundle like openBundle, if it has a digest; "" is any.
+func (a *app) openPinned(ctx context.Context, path, version, sum string) (*artifact.Bundle, error) {
 	store, err := artifact.OpenStore("")
 	if err != nil {
 		return nil, err
+	}
+	signers, err := artifact.ReadSigners(a.bundleKey)
+	if err != nil {
+		return nil, usage("--bundle-verify-key: %w", err)
 	}
 	if version != "" {
 		if path, err = artifact.ForVersion(path, version); err != nil {
 			return nil, usage("spec.kubernetes.version: %w", err)
 		}
 	}
-	b, err := artifact.Open(ctx, path, store)
+	b, err := artifact.OpenWith(ctx, path, artifact.OpenOptions{Store: store, SHA256: sum, Signers: signers})
+	var other *artifact.DigestError
+	if errors.As(err, &other) {
+		return nil, usage("spec.artifacts.bundle.sha256: %w: correct it, or name the right bundle", err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -68,14 +81,16 @@ func openBundle(ctx context.Context, path, version string) (*artifact.Bundle, er
 // bundleFor opens the bundle that a config is to be made from.
 func (a *app) bundleFor(ctx context.Context, flag string, c *config.Cluster) (*artifact.Bundle, error) {
 	declared := c.Spec.Artifacts.Bundle
-	if flag == "" && declared.URL != "" {
-		return nil, usage("spec.artifacts.bundle.url: download the bundle yourself and give its path: downloading it is not supported yet")
-	}
 	path, err := a.bundlePath(flag, declared.Path, c.KubernetesVersion)
 	if err != nil {
 		return nil, err
 	}
-	return openBundle(ctx, path, c.KubernetesVersion)
+	// The digest is of the bundle that the config names, and not of another that a flag names.
+	sum := declared.SHA256
+	if flag != "" && flag != declared.Path {
+		sum = ""
+	}
+	return a.openPinned(ctx, path, c.KubernetesVersion, sum)
 }
 
 // describeBundle is a bundle in a few words.

@@ -307,7 +307,7 @@ func (a *app) previousBundle(ctx context.Context, s *source, c *config.Cluster, 
 		if path == "" || slices.Contains(tried, path) {
 			continue
 		}
-		b, err := openBundle(ctx, path, version)
+		b, err := a.openBundle(ctx, path, version)
 		if err == nil {
 			return b, nil
 		}

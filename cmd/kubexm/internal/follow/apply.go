@@ -9,9 +9,13 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
 )
 
 // fieldManager owns the fields that the command line sets; what a user adds to the objects with kubectl stays.
@@ -21,6 +25,14 @@ const fieldManager = "kubexm-cli"
 func Try(ctx context.Context, c client.Client, objects []client.Object) error {
 	var errs []error
 	for _, object := range objects {
+		paused, err := redirected(ctx, c, object)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if paused != nil {
+			object = paused
+		}
 		if _, err := apply(ctx, c, object, client.DryRunAll); err != nil {
 			errs = append(errs, err)
 		}
@@ -35,6 +47,15 @@ func Apply(ctx context.Context, c client.Client, objects []client.Object) (chang
 		if err != nil {
 			return changed, fmt.Errorf("%s: %w", nameOf(object), err)
 		}
+		paused, err := redirected(ctx, c, object)
+		if err != nil {
+			return changed, err
+		}
+		if paused != nil {
+			if _, err := apply(ctx, c, paused); err != nil {
+				return changed, err
+			}
+		}
 		is, err := apply(ctx, c, object)
 		if err != nil {
 			return changed, err
@@ -44,6 +65,27 @@ func Apply(ctx context.Context, c client.Client, objects []client.Object) (chang
 		}
 	}
 	return changed, nil
+}
+
+// redirected is the KubexmHost with the annotation that lets it be reached otherwise while it is in use, where the config has it so; nil
+// else. Whoever has the config has the cluster's keys, so that nothing is kept from them by asking for the annotation.
+func redirected(ctx context.Context, c client.Client, object client.Object) (client.Object, error) {
+	wanted, ok := object.(*infrav1.KubexmHost)
+	if !ok {
+		return nil, nil
+	}
+	found := &infrav1.KubexmHost{}
+	if err := c.Get(ctx, client.ObjectKeyFromObject(wanted), found); apierrors.IsNotFound(err) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("%s: %w", nameOf(object), err)
+	}
+	if found.Spec.ClaimRef == (infrav1.MachineReference{}) || found.Spec.Address == wanted.Spec.Address && found.Spec.SSH == wanted.Spec.SSH {
+		return nil, nil
+	}
+	paused := wanted.DeepCopy()
+	metav1.SetMetaDataAnnotation(&paused.ObjectMeta, clusterv1.PausedAnnotation, "")
+	return paused, nil
 }
 
 // apply applies an object and returns its resource version.

@@ -128,12 +128,13 @@ func AuthoritySecrets(namespace, cluster string, pairs pki.Authorities) []client
 func (m *maker) secrets() []client.Object {
 	var all []client.Object
 	for _, name := range slices.Sorted(maps.Keys(m.Secrets)) {
-		data := map[string][]byte{}
+		data, meta := map[string][]byte{}, moving(m.ofCluster(name))
+		meta.Labels[bootstrapv1.ForHostsLabel] = bootstrapv1.ForHostsContent
 		for key, value := range m.Secrets[name] {
 			data[key] = value.Reveal()
 		}
 		all = append(all, &corev1.Secret{
-			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: moving(m.ofCluster(name)), Type: corev1.SecretTypeOpaque, Data: data,
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: meta, Type: corev1.SecretTypeOpaque, Data: data,
 		})
 	}
 	return all
@@ -143,8 +144,10 @@ func credentialsOf(h *config.Host) string { return h.Name + "-ssh" }
 
 // credentials are how a host's user is known.
 func (m *maker) credentials(h *config.Host) client.Object {
+	meta := moving(m.meta(credentialsOf(h)))
+	meta.Labels[bootstrapv1.ForHostsLabel] = bootstrapv1.ForHostsCredentials
 	s := &corev1.Secret{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: moving(m.meta(credentialsOf(h))),
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: meta,
 		Type: corev1.SecretTypeOpaque, Data: map[string][]byte{},
 	}
 	if key := m.PrivateKey(h.Name); !key.IsZero() {
