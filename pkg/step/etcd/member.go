@@ -40,6 +40,9 @@ var (
 // loose is from which size on, in bytes, a database that is more than half free is made small again.
 const loose = "104857600"
 
+// asides are the endings under which data of a removed member is set aside, each of them once.
+var asides = []string{"1", "2", "3"}
+
 // script is the command that runs a script for this member. What it must know is in its environment, also for the scripts that
 // it starts in turn: so nothing needs to be quoted.
 func (s Settings) script(text string, also ...string) []string {
@@ -50,9 +53,10 @@ func (s Settings) script(text string, also ...string) []string {
 	config, content := s.config()
 	argv := append([]string{
 		"/usr/bin/env", "form=" + string(s.Form), "name=" + s.Name, "host=" + inURL(s.Address), "order=" + string(order),
+		"cluster=" + s.Cluster,
 		"others=" + words(s.others()), "leaving=" + words(s.leaving()), "known=" + words(s.known()),
 		"dir=" + dir, "data=" + s.Spec.DataDir, "wal=" + s.walDir(), "config=" + config, "digest=" + sha(content),
-		"program=" + bin + "/etcd", "run=/run/" + runtime, "manifest=" + manifest, "loose=" + loose,
+		"program=" + bin + "/etcd", "run=/run/" + runtime, "manifest=" + manifest, "loose=" + loose, "asides=" + words(asides),
 	}, also...)
 	return append(argv, "/bin/sh", "-uc", text, "etcd")
 }

@@ -32,6 +32,7 @@ while read -r id state label at client learner; do
 			ctl "$client" move-leader "$next" >/dev/null || fail "$label ($at) leads and does not hand over to $name"
 		fi
 	fi
+	keep_hold
 	error=$(change "$own" member remove "$id" 2>&1) || case $error in
 	*'member not found'*) ;;
 	*) fail "$label ($at) is not removed: $error" ;;
