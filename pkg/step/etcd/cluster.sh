@@ -7,6 +7,7 @@
 #   order           First or Later
 #   others leaving  addresses of the other hosts that are to be members, and peer URLs of those that are to go
 #   known           all of these and this host, as name=peer URL
+#   gone            names or IDs of members that none of these is, whose hosts are known to be gone
 #   cluster         the cluster's name
 #   dir             where certificates, initial.env and the member's record are
 #   data wal        where the data is, and its write-ahead log
@@ -73,6 +74,17 @@ list() (
 		$3 == "" { $3 = names[$4] }
 		{ for (i = 1; i < NF; i++) printf "%s ", ($i == "" ? "-" : $i); print $NF }'
 )
+
+# Whether the member with the peer URL $1, the ID $2 and the name $3 is to go: a host that leaves has it, or no host that is known
+# and it is said to be gone.
+is_to_go() {
+	case " $leaving " in *" $1 "*) return 0 ;; esac
+	! is_known "$1" || return 1
+	case " $gone " in *" $2 "* | *" $3 "*) return 0 ;; esac
+	return 1
+}
+
+is_known() { case " $known " in *"=$1 "*) return 0 ;; *) return 1 ;; esac; }
 
 # Those of them that are on the standard input, for people.
 labels() { awk '{ printf "%s%s (%s)", sep, $3, $4; sep = ", " }'; }

@@ -43,8 +43,12 @@ type Settings struct {
 	First bool
 	// Members are all hosts that are to be members, this one among them.
 	Members []spec.Member
-	// Leaving are the hosts whose members are to be removed. No other member is, whether it is one of Members or not.
-	Leaving      []spec.Member
+	// Leaving are the hosts whose members are to be removed. No other member is, whether it is one of Members or not, but those of
+	// Gone.
+	Leaving []spec.Member
+	// Gone are names or IDs of members that neither Members nor Leaving have, and whose hosts are known to be gone: they are removed,
+	// too.
+	Gone         []string
 	Certificates spec.Certificates
 	Form         Form
 	// Image is the full reference of etcd's image, for a Pod.

@@ -7,7 +7,7 @@
 #   before          a script that disrupts nothing and is run first, whoever has the turn; or nothing
 #   disrupts        a script that fails when there is nothing that disrupts; or nothing
 #   ssl             what this host goes to its member of etcd with, if it has one
-#   limit wait      seconds for all of it, and to wait until anybody can be asked for the turn
+#   limit wait      seconds for all of it, of which the turn by Lease may take half to come, and to wait until anybody can be asked for it
 
 own=https://$host:2379
 export ETCDCTL_CACERT="$ssl/ca.pem" ETCDCTL_CERT="$ssl/admin-$name.pem" ETCDCTL_KEY="$ssl/admin-$name-key.pem"
@@ -41,7 +41,8 @@ lock)
 	exit "$code"
 	;;
 lease)
-	await "$limit" have_turn || fail "this host's turn does not come: another host changes its control plane since $limit s: $holder"
+	await $((limit / 2)) have_turn ||
+		fail "this host's turn does not come: another host changes its control plane since $((limit / 2)) s: $holder"
 	trap 'await 20 is_given_back' EXIT
 	;;
 *)
