@@ -121,14 +121,10 @@ func TestOneMemberDoesNotBeginTwice(t *testing.T) {
 // ends waits until etcd, which was started, has ended by itself.
 func (p *process) ends() {
 	p.t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
-		if _, running := p.run([]string{"env", "/bin/sh", "-c", `kill -0 "$(cat "$dir/pid")"`}); !running {
-			return
-		}
-		if time.Now().After(deadline) {
-			p.t.Fatalf("etcd runs on %s", p.settings.Name)
-		}
-	}
+	p.await(func() bool {
+		_, running := p.run([]string{"env", "/bin/sh", "-c", `kill -0 "$(cat "$dir/pid")"`})
+		return !running
+	})
 }
 
 // A run that was cut before etcd was seen to run begins again, whatever is there by then.
@@ -243,10 +239,11 @@ func (p *process) forced() (takeAway func()) {
 
 func (p *process) await(condition func() bool) {
 	p.t.Helper()
-	for deadline := time.Now().Add(time.Minute); !condition(); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !condition(); {
 		if time.Now().After(deadline) {
 			p.t.Fatal("it does not come in a minute")
 		}
+		time.Sleep(50 * time.Millisecond)
 	}
 }
 
