@@ -81,7 +81,8 @@ func StaticPods(c Cluster, n Node) step.Step {
 		"/usr/bin/env", "name=" + n.Name, "host=" + inURL(n.Address), "port=" + itoa(c.Spec.ControlPlaneEndpoint.Port),
 		"config=" + config, componentsOf(c), "dir=" + dir, "logs=/var/log/pods",
 	}
-	argv = append(append(argv, inTurn(c, n, "", "", manifests+staticPods)...), "/bin/sh", "-uc", ready+turn.Script+certificatesAlone, "kubeadm")
+	argv = append(argv, inTurn(c, n, "", "", manifests+staticPods)...)
+	argv = append(argv, "/bin/sh", "-uc", ready+turn.Script+certificatesAlone, "kubeadm")
 	check := []string{
 		"/usr/bin/env", componentsOf(c), "dir=" + dir, "digest=" + digest(config), "/bin/sh", "-uc", manifests + manifestsCheck, "kubeadm",
 	}
