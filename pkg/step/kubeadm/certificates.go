@@ -68,9 +68,9 @@ func Restarts(name string) string {
 	return ""
 }
 
-// Certificates renews what kubeadm made, all at once, when one of them ends soon, and restarts the components that read them
-// when they start: one after the other, and on one host of the cluster at a time. It comes after the control plane runs. That somebody else has renewed and not restarted is found, too. How soon is what
-// c says, which must not leave it to people.
+// Certificates renews what kubeadm made, all at once, when one of them ends soon, and restarts the components that read them when
+// they start: one after the other, and on one host of the cluster at a time. It comes after the control plane runs. That somebody
+// else has renewed and not restarted is found, too. How soon is what c says, which must not leave it to people.
 func Certificates(c Cluster, n Node) step.Step {
 	return step.New(certificatesMeta("renew certificates that end soon"), step.Command{
 		Title: "renew kubeadm's certificates", Argv: renewArgv(c, n),
