@@ -62,7 +62,7 @@ func Tasks() []Task {
 		{"kube-proxy", OnController, []string{"kube-proxy/deploy"}},
 		{"kube-vip", OnHosts, []string{"kubevip/claim", "kubevip/pod"}},
 		{"kubeadm", OnHosts, []string{
-			"kubeadm/authorities", "kubeadm/certificates", "kubeadm/control-plane", "kubeadm/join", "kubeadm/kubelet", "kubeadm/static-pods",
+			"kubeadm/authorities", "kubeadm/certificates", "kubeadm/control-plane", "kubeadm/etcd-data", "kubeadm/join", "kubeadm/kubelet", "kubeadm/static-pods",
 			"kubelet/service",
 		}},
 		{"kubeadm-config", OnController, []string{"kubeadm/config"}},

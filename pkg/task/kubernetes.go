@@ -41,13 +41,17 @@ func KubeadmControlPlane(in Inputs) plan.Task {
 		after := append([]string{apiAnswers.Name, configUploaded.Name}, in.After...)
 		start = kubeadm.JoinControlPlane(in.kubeadmCluster(), in.kubeadmNode(), bootstrapToken, joined(in.Target.Host.Name), after...)
 	}
-	steps := []step.Step{
-		kubeadm.Authorities(in.Target.Cluster.Etcd.Type == spec.EtcdKubeadm),
+	ownEtcd := in.Target.Cluster.Etcd.Type == spec.EtcdKubeadm
+	steps := []step.Step{kubeadm.Authorities(ownEtcd)}
+	if ownEtcd {
+		steps = append(steps, kubeadm.EtcdData(in.kubeadmCluster(), in.kubeadmNode(), in.first()))
+	}
+	steps = append(steps,
 		start,
 		kubeadm.StaticPods(in.kubeadmCluster(), in.kubeadmNode()),
 		kubeadm.KubeletConfig(in.kubeadmCluster(), in.kubeadmNode()),
 		kubelet.Service(in.kubernetes, kubeadm.KubeletReads()...),
-	}
+	)
 	if in.Target.Cluster.Certificates.RenewBefore() > 0 {
 		steps = append(steps, kubeadm.Certificates(in.kubeadmCluster(), in.kubeadmNode()))
 	}

@@ -7,7 +7,10 @@
 #   order           First or Later
 #   others leaving  addresses of the other hosts that are to be members, and peer URLs of those that are to go
 #   known           all of these and this host, as name=peer URL
-#   dir wal         where certificates and initial.env are, and where the data has its write-ahead log
+#   gone            names or IDs of members that none of these is, whose hosts are known to be gone
+#   cluster         the cluster's name
+#   dir             where certificates, initial.env and the member's record are
+#   data wal        where the data is, and its write-ahead log
 #   config digest   the unit file or the pod's template, and the sha256 that it must have
 #   program run     etcd, and the directory that systemd makes when it starts it (unit)
 #   manifest        what the kubelet reads (pod)
@@ -50,6 +53,16 @@ answers() { timeout 6 etcdctl --endpoints="$1" --dial-timeout=2s --command-timeo
 status() { timeout 4 etcdctl --endpoints="$1" --dial-timeout=1s --command-timeout=2s endpoint status -w fields 2>/dev/null; }
 field() { sed -n "s/^\"$1\" : //p" | head -n 1; }
 
+# The IDs of the cluster and of the member that answers, of what etcdctl prints with "-w fields --hex".
+ids() { sed -n -e 's/^"ClusterID" : //p' -e 's/^"MemberID" : //p' | head -n 2 | paste -s -d ' ' -; }
+
+# The IDs of the member at the endpoint $1, if it is a voting one and has quorum: like answers, and it says who.
+identity() { timeout 6 etcdctl --endpoints="$1" --dial-timeout=2s --command-timeout=4s get kubexm -w fields --hex 2>/dev/null | ids; }
+
+# What is remembered of this member outside of its data: see the table in member.sh.
+record=$dir/member
+recorded() { cat "$record" 2>/dev/null; }
+
 # The members that the endpoints tell of, one a line: ID, started or not, name, peer URL, client URLs, whether a learner;
 # what it has none of is "-". One that has not started has not told its name, but it is known. Further words are etcdctl's.
 list() (
@@ -61,6 +74,17 @@ list() (
 		$3 == "" { $3 = names[$4] }
 		{ for (i = 1; i < NF; i++) printf "%s ", ($i == "" ? "-" : $i); print $NF }'
 )
+
+# Whether the member with the peer URL $1, the ID $2 and the name $3 is to go: a host that leaves has it, or no host that is known
+# and it is said to be gone.
+is_to_go() {
+	case " $leaving " in *" $1 "*) return 0 ;; esac
+	! is_known "$1" || return 1
+	case " $gone " in *" $2 "* | *" $3 "*) return 0 ;; esac
+	return 1
+}
+
+is_known() { case " $known " in *"=$1 "*) return 0 ;; *) return 1 ;; esac; }
 
 # Those of them that are on the standard input, for people.
 labels() { awk '{ printf "%s%s (%s)", sep, $3, $4; sep = ", " }'; }
@@ -120,12 +144,21 @@ await() {
 # Run the script $3 while nobody else in the cluster restarts, removes or defragments a member, waiting for it and with it at
 # most $1 seconds; $2 are the endpoints that keep the lock. It goes with the one who holds it, however that one ends.
 hold() (
+	export lockers="$2"
 	error=$(timeout "$1" etcdctl --endpoints="$2" --dial-timeout=5s lock --ttl=20 kubexm/etcd -- /bin/sh -uc "$3" etcd 2>&1) && exit
 	code=$?
 	[ "$code" -ne 124 ] || fail "others in the cluster restart, remove or defragment members for $1 s already"
 	printf '%s\n' "$error" | grep -v -e '^{' -e '^Error: exit status' >&2
 	exit "$code"
 )
+
+# Fail if the lock with which hold runs a script is lost, as it is when etcd is not told for 20 s that it is held: the script goes on
+# all the same. It is asked for right before what costs a member.
+keep_hold() {
+	[ -n "${ETCD_LOCK_KEY:-}" ] || return 0
+	is_held() { [ -n "$(ctl "$lockers" get "$ETCD_LOCK_KEY" --keys-only)" ]; }
+	await 5 is_held || fail "$name has lost the lock under which one member at a time is restarted, defragmented or removed: nothing more is done"
+}
 
 # Why etcd must be restarted, or nothing. A file from the future says nothing: a clock was set back since.
 outdated() {

@@ -35,7 +35,7 @@ const (
 type Settings struct {
 	// Name and Address are this member's; the name is the host's.
 	Name, Address string
-	// Cluster is the cluster's name, by which members of one etcd cluster know each other when it begins.
+	// Cluster is the cluster's name. With a random part it is the token with which etcd begins.
 	Cluster string
 	// Spec has its defaults.
 	Spec spec.Etcd
@@ -43,8 +43,12 @@ type Settings struct {
 	First bool
 	// Members are all hosts that are to be members, this one among them.
 	Members []spec.Member
-	// Leaving are the hosts whose members are to be removed. No other member is, whether it is one of Members or not.
-	Leaving      []spec.Member
+	// Leaving are the hosts whose members are to be removed. No other member is, whether it is one of Members or not, but those of
+	// Gone.
+	Leaving []spec.Member
+	// Gone are names or IDs of members that neither Members nor Leaving have, and whose hosts are known to be gone: they are removed,
+	// too.
+	Gone         []string
 	Certificates spec.Certificates
 	Form         Form
 	// Image is the full reference of etcd's image, for a Pod.
@@ -61,6 +65,8 @@ const (
 	// manifest is what the kubelet reads, and template what it is made of.
 	manifest = "/etc/kubernetes/manifests/etcd.yaml"
 	template = dir + "/etcd.yaml"
+	// begun is a link to the write-ahead log, which must be there for a pod to start; see run.sh.
+	begun    = dir + "/begun"
 	unitPath = "/etc/systemd/system/" + service
 	// runtime is made by systemd whenever it starts etcd: its age is etcd's.
 	runtime = "kubexm-etcd"
@@ -76,7 +82,10 @@ func Claim(s Settings) step.Step {
 	}
 	paths := []string{s.Spec.DataDir, dir}
 	if own := s.ownWALDir(); own != "" {
-		parts, paths = append(parts, step.Directory{Path: path.Dir(own), Mode: 0o700}), append(paths, own, own+".tmp", own+".removed")
+		parts, paths = append(parts, step.Directory{Path: path.Dir(own), Mode: 0o700}), append(paths, own, own+".tmp")
+		for _, n := range asides {
+			paths = append(paths, own+".removed."+n)
+		}
 	}
 	if s.Form == Pod {
 		parts, paths = append(parts, step.Directory{Path: path.Dir(manifest), Mode: 0o755}), append(paths, manifest)

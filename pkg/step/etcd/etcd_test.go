@@ -153,7 +153,7 @@ func TestPodIsYAML(t *testing.T) {
 	if strings.HasPrefix(file.Path, "/etc/kubernetes/manifests/") {
 		t.Errorf("the kubelet would take the template %s for a pod", file.Path)
 	}
-	for _, word := range []string{`'@CONFIG@'`, `'@INITIAL_CLUSTER@'`, `'@INITIAL_CLUSTER_STATE@'`} {
+	for _, word := range []string{`'@CONFIG@'`, `'@INITIAL_CLUSTER@'`, `'@INITIAL_CLUSTER_STATE@'`, `'@INITIAL_CLUSTER_TOKEN@'`} {
 		if strings.Count(content, word) != 1 {
 			t.Errorf("%s is in the pod %d times", word, strings.Count(content, word))
 		}

@@ -8,7 +8,7 @@ import (
 )
 
 // flags are etcd's command line: all but what is known only when the member begins or joins, which is in its environment
-// (ETCD_INITIAL_CLUSTER, ETCD_INITIAL_CLUSTER_STATE). Where the user has one of ours among the extra arguments, theirs counts.
+// (ETCD_INITIAL_CLUSTER and its STATE and TOKEN). Where the user has one of ours among the extra arguments, theirs counts.
 func (s Settings) flags() []string {
 	e := s.Spec
 	client, peer := "https://"+inURL(s.Address)+":2379", "https://"+inURL(s.Address)+":2380"
@@ -19,7 +19,6 @@ func (s Settings) flags() []string {
 		{Name: "advertise-client-urls", Value: client},
 		{Name: "listen-peer-urls", Value: peer},
 		{Name: "initial-advertise-peer-urls", Value: peer},
-		{Name: "initial-cluster-token", Value: s.Cluster},
 		{Name: "listen-metrics-urls", Value: "http://127.0.0.1:2381"},
 		{Name: "client-cert-auth", Value: "true"},
 		{Name: "trusted-ca-file", Value: caFile},

@@ -6,6 +6,7 @@
 
 defragment() { # its peer URL, client URLs and name
 	spare "$1" || fail "the database of $3 is not defragmented, because these members do not answer: $ill. Bring them back first"
+	keep_hold
 	error=$(timeout 600 etcdctl --endpoints="$2" --dial-timeout=3s --command-timeout=590s defrag 2>&1) ||
 		fail "the database of $3 cannot be defragmented: $(printf '%s\n' "$error" | tail -n 1)"
 	await 60 answers "$2" || fail "$3 does not answer after its database was defragmented"

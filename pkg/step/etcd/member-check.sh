@@ -3,8 +3,12 @@
 
 # Whether this host has a voting member that answers, and runs what it should. Only looks.
 
-listens && answers "$own" || {
+listens && now=$(identity "$own") && [ -n "$now" ] || {
 	echo "no voting member answers here"
+	exit 1
+}
+[ "$(recorded)" = "member $now" ] || {
+	echo "$record does not say which member runs here"
 	exit 1
 }
 why=$(outdated)

@@ -5,9 +5,11 @@ package etcd
 
 import (
 	_ "embed"
+	"strings"
 	"time"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/graph"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 )
@@ -40,6 +42,9 @@ var (
 // loose is from which size on, in bytes, a database that is more than half free is made small again.
 const loose = "104857600"
 
+// asides are the endings under which data of a removed member is set aside, each of them once.
+var asides = []string{"1", "2", "3"}
+
 // script is the command that runs a script for this member. What it must know is in its environment, also for the scripts that
 // it starts in turn: so nothing needs to be quoted.
 func (s Settings) script(text string, also ...string) []string {
@@ -50,9 +55,10 @@ func (s Settings) script(text string, also ...string) []string {
 	config, content := s.config()
 	argv := append([]string{
 		"/usr/bin/env", "form=" + string(s.Form), "name=" + s.Name, "host=" + inURL(s.Address), "order=" + string(order),
-		"others=" + words(s.others()), "leaving=" + words(s.leaving()), "known=" + words(s.known()),
+		"cluster=" + s.Cluster,
+		"others=" + words(s.others()), "leaving=" + words(s.leaving()), "known=" + words(s.known()), "gone=" + words(s.Gone),
 		"dir=" + dir, "data=" + s.Spec.DataDir, "wal=" + s.walDir(), "config=" + config, "digest=" + sha(content),
-		"program=" + bin + "/etcd", "run=/run/" + runtime, "manifest=" + manifest, "loose=" + loose,
+		"program=" + bin + "/etcd", "run=/run/" + runtime, "manifest=" + manifest, "loose=" + loose, "asides=" + words(asides),
 	}, also...)
 	return append(argv, "/bin/sh", "-uc", text, "etcd")
 }
@@ -80,7 +86,8 @@ func Member(s Settings, done graph.Output[string], after ...string) step.Step {
 	})...)
 }
 
-// Members removes the members of hosts that leave, as far as the rest keeps quorum, and promotes learners that have caught up.
+// Members removes the members of hosts that leave or are gone, as far as the rest keeps quorum, and promotes learners that have
+// caught up. Members that no host has stay unless they are said to be gone; see UnknownMembers.
 // It comes after Member, on any host that stays.
 func Members(s Settings) step.Step {
 	return step.New(step.Meta{
@@ -90,6 +97,32 @@ func Members(s Settings) step.Step {
 		Title: "bring the members of etcd up to date", Argv: s.script(cluster+`hold 240 "$own" "$members"`, "members="+cluster+members),
 		Done: step.Done{Check: s.script(cluster + membersCheck)},
 	})
+}
+
+// Unknown is a member that no host has: one that is neither among Members nor among Leaving. It counts for quorum.
+type Unknown struct {
+	// ID is the member's, in hexadecimal digits, and Name the name that it has told; "-" if it has never started.
+	ID, Name string
+	// PeerURL is where others reach it.
+	PeerURL string
+}
+
+// UnknownMembers are the members that no host has, of what was seen for Members. seen is false when etcd was not asked or did not
+// answer: then nothing is known of them.
+func UnknownMembers(s Settings, facts *host.Facts) (unknown []Unknown, seen bool) {
+	for _, q := range Members(s).Observe().Commands {
+		answer, asked := facts.Commands[q.ID]
+		if !asked {
+			return nil, false
+		}
+		seen = answer.ExitCode == 0
+		for line := range strings.Lines(string(answer.Stdout)) {
+			if f := strings.Fields(line); len(f) == 4 && f[0] == "unknown" {
+				unknown, seen = append(unknown, Unknown{ID: f[1], Name: f[2], PeerURL: f[3]}), true
+			}
+		}
+	}
+	return unknown, seen
 }
 
 // Maintenance makes databases that are more than half free small again, and ends the alarm of a full one. It comes after Member,

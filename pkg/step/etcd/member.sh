@@ -3,6 +3,18 @@
 
 # Makes this host a voting member of the etcd cluster, which it begins or joins as a learner that is then promoted, and
 # restarts a member that runs with something old. It may be cut at any line and run again.
+#
+# A cluster is begun once. That a member has begun is remembered outside of its data, in $record, with the IDs by which its data
+# is known again. The same IDs are never given twice: each time that a cluster is begun, its token has another random part.
+#
+#   $record                    $dir/initial.env   with data            without data
+#   (none)                     (any)              start, remember      begin or join, as the order is
+#   beginning TOKEN            new, with TOKEN    start, remember      begin again, with another token: etcd was never seen to run
+#   joining CLUSTER MEMBER     existing           start, remember      join again, whatever the order is
+#   member CLUSTER MEMBER      existing, alone    start                join CLUSTER anew if it answers with quorum, else fail
+#
+# Neither etcd nor systemd nor the kubelet begin or join anything by themselves: "existing, alone" names no other member, so that
+# etcd without data ends at once, and a pod is not started without the directory of its data (run.sh).
 
 has_data() {
 	for file in "$wal"/*.wal; do [ ! -e "$file" ] || return 0; done
@@ -11,8 +23,15 @@ has_data() {
 
 # How the data directory is to begin; it says nothing to one that has data.
 write_initial() {
-	printf 'ETCD_INITIAL_CLUSTER="%s"\nETCD_INITIAL_CLUSTER_STATE="%s"\n' "$1" "$2" >"$dir/.initial.env"
+	printf 'ETCD_INITIAL_CLUSTER="%s"\nETCD_INITIAL_CLUSTER_STATE="%s"\nETCD_INITIAL_CLUSTER_TOKEN="%s"\n' "$@" >"$dir/.initial.env"
 	mv "$dir/.initial.env" "$dir/initial.env"
+}
+
+# Remember these words of the member.
+remember() {
+	[ "$(recorded)" != "$*" ] || return 0
+	printf '%s\n' "$*" >"$dir/.member" && sync "$dir/.member" && mv "$dir/.member" "$record" || fail "$record cannot be written"
+	state=$1 cluster_id=$2 member_id=${3:-}
 }
 
 # The entry of our peer URL among members.
@@ -30,7 +49,10 @@ begin() {
 	[ -z "$members" ] || fail "an etcd cluster exists, with the members" \
 		"$(printf '%s\n' "$members" | sort -u | labels)." \
 		"$name was to begin one, and its data directory is empty: let it join as a later member instead"
-	write_initial "$name=$peer" new
+	token=$cluster-$(od -An -N8 -tx1 /dev/urandom | tr -d ' \n')
+	remember beginning "$token"
+	place_data
+	write_initial "$name=$peer" new "$token"
 }
 
 # The other hosts on which no etcd answers, as list has members.
@@ -48,10 +70,10 @@ join() {
 	members=$(list "$endpoints") ||
 		fail "no etcd cluster with quorum answers at $endpoints: it must be begun and well before $name can join." \
 			"These do not answer: $(silent | sort | labels)"
-	read -r id state rest <<END
+	read -r id was rest <<END
 $(ours "$members")
 END
-	if [ "${state:-}" = started ]; then
+	if [ "${was:-}" = started ]; then
 		# It was a member and has lost its data: as another member it can come back.
 		error=$(change "$endpoints" member remove "$id" 2>&1) ||
 			fail "the member that $name was before it lost its data cannot be removed: $error"
@@ -67,23 +89,58 @@ END
 		esac
 		members=$(list "$endpoints") || fail "the members cannot be listed at $endpoints"
 	fi
+	found=$(cluster_at "$endpoints") && [ -n "$found" ] || fail "etcd does not tell its cluster's ID at $endpoints"
+	remember joining "$found" "$(ours "$members" | cut -d ' ' -f 1)"
+	place_data
 	write_initial "$(printf '%s\n' "$members" | awk -v peer="$peer" -v name="$name" '{
 		label = $4 == peer ? name : $3 == "-" ? $1 : $3
 		n = split($4, urls, ",")
 		for (i = 1; i <= n; i++) { printf "%s%s=%s", sep, label, urls[i]; sep = "," }
-	}')" existing
+	}')" existing "$found"
 }
 
-# The data is of a member that the others have removed while it was away: etcd refuses it. It is kept beside, once.
+# The ID of the cluster that answers at the endpoints $1 with quorum.
+cluster_at() { identity "$1" | cut -d ' ' -f 1; }
+
+# It has begun, and its data is gone: perhaps only from where it was looked for. As another member of the same cluster it can
+# come back, if that has a quorum without it.
+come_back() {
+	found=
+	[ -z "$others" ] || found=$(cluster_at "$(clients $others)")
+	if [ "$found" = "$cluster_id" ]; then
+		join
+		return
+	fi
+	[ -z "$found" ] || found=" The etcd at $(clients $others) is another cluster, $found."
+	fail "etcd on $name has begun before (as the member $member_id of the cluster $cluster_id) and finds no data:" \
+		"its write-ahead log should be in $wal. Nothing is begun in its place.$found" \
+		"Bring the data back to $data (is a file system not mounted?), or restore a snapshot to there, and run this again." \
+		"If the data is lost and the other members have a quorum, bring them back first: then $name joins them anew." \
+		"If all is lost, reset the host or replace its Machine"
+}
+
+# The data is of a member that the cluster of which it is has removed while it was away: etcd refuses it. What another cluster
+# says is of no concern.
 is_removed() {
-	[ -n "$others" ] && members=$(list "$(clients $others)" 2>/dev/null) && [ -z "$(ours "$members")" ]
+	[ -n "$others" ] && [ -n "$member_id" ] && told=$(ctl "$(clients $others)" member list -w fields --hex 2>/dev/null) &&
+		[ "$(printf '%s\n' "$told" | field ClusterID)" = "$cluster_id" ] &&
+		! printf '%s\n' "$told" | grep -qxF "\"ID\" : $member_id"
 }
 
+# It is kept, each time under another name, and as often as there is a name.
 set_aside() {
+	at=
+	for n in $asides; do
+		if [ ! -e "$data/member.removed.$n" ] && [ ! -e "$wal.removed.$n" ]; then
+			at=$n
+			break
+		fi
+	done
+	[ -n "$at" ] || fail "etcd on $name was removed from its cluster, and its data is to be set aside, but there is data of earlier times in" \
+		"$data/member.removed.*: remove what nobody needs any more, and run this again"
 	stop_etcd
-	rm -rf "$data/member.removed" "$wal.removed"
-	[ ! -e "$data/member" ] || mv "$data/member" "$data/member.removed"
-	[ ! -e "$wal" ] || mv "$wal" "$wal.removed"
+	[ ! -e "$data/member" ] || mv "$data/member" "$data/member.removed.$at"
+	[ ! -e "$wal" ] || mv "$wal" "$wal.removed.$at"
 }
 
 is_up() { listens && status "$own" >/dev/null; }
@@ -108,12 +165,18 @@ END
 	fail "etcd on $name is a static pod ($manifest), and the cluster's etcd is said to be a unit:" \
 		"say the etcd.type that the cluster was made with, kubeadm"
 
+state= cluster_id= member_id=
+[ ! -e "$record" ] || read -r state cluster_id member_id <"$record"
 if has_data && ! { listens && answers "$own"; } && is_removed; then set_aside; fi
 if ! has_data; then
 	stop_etcd # it may be trying again and again with an initial.env of old
-	has_data || if [ "$order" = First ]; then begin; else join; fi
+	has_data || case $state/$order in
+	member/*) come_back ;;
+	joining/* | */Later) join ;;
+	*) begin ;;
+	esac
 elif [ ! -e "$dir/initial.env" ]; then
-	write_initial "$name=$peer" existing
+	write_initial "$name=$peer" existing none
 fi
 
 start || fail "etcd cannot be started"
@@ -121,11 +184,14 @@ why=$(outdated)
 # One that does not answer is of no use to the others, so they need not be asked.
 if [ -n "$why" ] && ! answers "$own"; then restart_etcd; fi
 await 60 is_up || fail "etcd was started on $name, but does not answer at $own. $(last_words)"
+# From now on an empty data directory begins nothing.
+now=$(etcdctl --endpoints="$own" --dial-timeout=3s --command-timeout=5s endpoint status -w fields --hex 2>/dev/null | ids)
+[ -n "$now" ] || fail "etcd was started on $name, but does not say which member it is at $own"
+remember member $now
 said=
 await 60 votes || fail "etcd on $name is a learner still, and is not promoted: ${said:-it is not in sync with the leader}"
 await 30 answers "$own" || fail "etcd runs on $name, but the cluster has no quorum. $(last_words)"
-# From now on an empty data directory must never begin a cluster.
-! grep -q '="new"' "$dir/initial.env" || write_initial "$name=$peer" existing
+write_initial "$name=$peer" existing none
 
 why=$(outdated)
 [ -n "$why" ] || exit 0

@@ -1,26 +1,27 @@
 # Copyright 2026 The cluster-api-provider-kubexm Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Whether there are members of hosts that leave, or learners that could vote. Only looks.
+# Whether there are members of hosts that leave or are gone, or learners that could vote. Members that no host has are told of, each
+# in a line "unknown ID NAME PEER-URL" after the reason, if there is one. Only looks.
 
 listens && members=$(list "$own" 2>/dev/null) || {
 	echo "the members are not known: etcd does not answer here"
 	exit 1
 }
-index=$(status "$own" | field RaftIndex)
+index=$(status "$own" | field RaftIndex) why='' unknown=''
 while read -r id state label at client learner; do
-	case " $leaving " in
-	*" $at "*)
-		echo "$label ($at) is a member still"
-		exit 1
-		;;
-	esac
+	if is_to_go "$at" "$id" "$label"; then
+		why=${why:-"$label ($at) is a member still"}
+		continue
+	fi
+	is_known "$at" || unknown="${unknown}unknown $id $label $at
+"
 	[ "$learner" = true ] && [ "$state" = started ] || continue
 	applied=$(status "$client" | field RaftAppliedIndex)
-	if [ -n "$applied" ] && [ $((applied * 10)) -ge $((index * 9)) ]; then
-		echo "$label ($at) is a learner and has caught up"
-		exit 1
-	fi
+	[ -z "$applied" ] || [ $((applied * 10)) -lt $((index * 9)) ] || why=${why:-"$label ($at) is a learner and has caught up"}
 done <<END
 $members
 END
+[ -z "$why" ] || echo "$why"
+printf '%s' "$unknown"
+[ -z "$why" ]

@@ -1,7 +1,7 @@
 # Copyright 2026 The cluster-api-provider-kubexm Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Removes the members of hosts that leave, one after the other and only as far as quorum lasts, and promotes learners.
+# Removes the members of hosts that leave or are gone, one after the other and only as far as quorum lasts, and promotes learners.
 
 case " $leaving " in
 *" $peer "*) fail "$name is itself to go: that is for another member's host to bring about" ;;
@@ -9,9 +9,7 @@ esac
 members=$(list "$own") || fail "etcd does not answer at $own"
 all=$members
 while read -r id state label at client learner; do
-	case " $leaving " in
-	*" $at "*) ;;
-	*)
+	if ! is_to_go "$at" "$id" "$label"; then
 		[ "$learner" = true ] && [ "$state" = started ] || continue
 		# Its own host does the same; whoever comes second is told that it is no learner any more.
 		error=$(ctl "$own" member promote "$id" 2>&1 >/dev/null) || case $error in
@@ -20,8 +18,7 @@ while read -r id state label at client learner; do
 		*) fail "the learner $label ($at) is not promoted: $error" ;;
 		esac
 		continue
-		;;
-	esac
+	fi
 	if [ "$learner" = false ]; then
 		look "$at" || fail "etcd does not answer at $own"
 		[ "$well" -gt $(((voting - 1) / 2)) ] ||
@@ -32,6 +29,7 @@ while read -r id state label at client learner; do
 			ctl "$client" move-leader "$next" >/dev/null || fail "$label ($at) leads and does not hand over to $name"
 		fi
 	fi
+	keep_hold
 	error=$(change "$own" member remove "$id" 2>&1) || case $error in
 	*'member not found'*) ;;
 	*) fail "$label ($at) is not removed: $error" ;;

@@ -6,7 +6,9 @@
 package etcd_test
 
 import (
+	"fmt"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
@@ -78,10 +80,35 @@ func TestPodsOnHosts(t *testing.T) {
 	}
 	m.must(1)
 	m.wantVoters(1)
+	m.testLostData()
 	if _, err := m.engine().Undo(t.Context(), engine.Undo{Hosts: []string{m.pool.Hosts[1].Name}}); err != nil {
 		t.Fatal(err)
 	}
 	if left := m.sh(1, "ls -d /var/lib/etcd /etc/kubexm /etc/kubernetes 2>/dev/null; pidof etcd || true"); left != "" {
 		t.Errorf("what is left: %s", left)
+	}
+}
+
+// testLostData moves the data of the first host away, whose manifest says that it begins a cluster: neither the kubelet nor a run
+// begins another, whether the container is started again or the pod.
+func (m *machines) testLostData() {
+	m.t.Helper()
+	m.ctl(0, "put color blue")
+	if began := m.sh(0, "grep -A 1 ETCD_INITIAL_CLUSTER_STATE /etc/kubernetes/manifests/etcd.yaml"); !strings.Contains(began, "value:") {
+		m.t.Fatal(began)
+	}
+	const refused = `timeout 120 sh -c 'until journalctl -u kubelet --since @'$since' | grep -q /etc/kubexm/etcd/begun; do sleep 0.5; done' &&
+		! ls /var/lib/etcd/member/wal/*.wal`
+	m.sh(0, `since=$(date +%s); mv /var/lib/etcd /var/lib/elsewhere; pkill -KILL -x etcd; `+refused)
+	m.sh(0, `since=$(date +%s); mv /etc/kubernetes/manifests/etcd.yaml /root/; systemctl restart kubelet;
+		mv /root/etcd.yaml /etc/kubernetes/manifests/; `+refused)
+	if err := m.run(1); !strings.Contains(fmt.Sprintf("%+v", err), "has begun before") {
+		m.t.Fatalf("with its data gone it fails with %v", err)
+	}
+	m.sh(0, "! ls /var/lib/etcd/member/wal/*.wal; rm -rf /var/lib/etcd; mv /var/lib/elsewhere /var/lib/etcd")
+	m.must(1)
+	m.wantVoters(1)
+	if got := m.ctl(0, "get color --print-value-only"); got != "blue" {
+		m.t.Errorf("it has %q", got)
 	}
 }

@@ -70,10 +70,14 @@ func (s Settings) pod() string {
 			"failureThreshold": failures, "periodSeconds": 10, "timeoutSeconds": 15,
 		}
 	}
-	mounts := []object{{"name": "data", "mountPath": s.Spec.DataDir}, {"name": "ssl", "mountPath": ssl, "readOnly": true}}
+	mounts := []object{
+		{"name": "data", "mountPath": s.Spec.DataDir}, {"name": "ssl", "mountPath": ssl, "readOnly": true},
+		{"name": "begun", "mountPath": begun, "readOnly": true},
+	}
 	volumes := []object{
 		{"name": "data", "hostPath": object{"path": s.Spec.DataDir, "type": "DirectoryOrCreate"}},
 		{"name": "ssl", "hostPath": object{"path": ssl, "type": "Directory"}},
+		{"name": "begun", "hostPath": object{"path": begun, "type": "Directory"}},
 	}
 	if own := s.ownWALDir(); own != "" {
 		// etcd makes it under another name and renames it, which it could not if it were a mount itself.
@@ -96,6 +100,7 @@ func (s Settings) pod() string {
 				"env": []object{
 					{"name": "ETCD_INITIAL_CLUSTER", "value": "@INITIAL_CLUSTER@"},
 					{"name": "ETCD_INITIAL_CLUSTER_STATE", "value": "@INITIAL_CLUSTER_STATE@"},
+					{"name": "ETCD_INITIAL_CLUSTER_TOKEN", "value": "@INITIAL_CLUSTER_TOKEN@"},
 				},
 				"resources":     object{"requests": object{"cpu": "100m", "memory": "100Mi"}},
 				"startupProbe":  probe("/livez", 24),

@@ -6,5 +6,6 @@
 if ! spare "$peer"; then
 	fail "it would cost the cluster its quorum, because these members do not answer: ${ill:-all}. Bring them back first"
 fi
+keep_hold
 restart_etcd || fail "etcd does not start again. $(last_words)"
 await 60 answers "$own" || fail "etcd was restarted, but does not answer at $own. $(last_words)"

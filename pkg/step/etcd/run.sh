@@ -3,11 +3,24 @@
 
 # How etcd is started, restarted and stopped: by systemd, or by the kubelet as a static pod.
 
+# Make the directory by which a pod knows that its data is there, before there is any: see hold_pod.
+place_data() {
+	[ "$form" = pod ] || return 0
+	mkdir -p -m 0700 "$data/member" && mkdir -p -m 0700 "$wal" && chown --reference="$data" "$data/member" "$wal" ||
+		fail "$wal cannot be made"
+}
+
+# The manifest tells etcd for ever how it began, and would have it begin anew wherever its data is gone. So the pod mounts its
+# write-ahead log once more, by a link that lies outside of the data. Where that leads nowhere, the kubelet does not start the pod,
+# and containerd does not start its container: a path that is missing it would make, which it cannot where a link is.
+hold_pod() { ln -sfn "$wal" "$dir/begun" || fail "$dir/begun cannot be made"; }
+
 # Hand the pod to the kubelet, with what only this host knows.
 install_pod() {
 	. "$dir/initial.env"
+	hold_pod
 	sed -e "s|@INITIAL_CLUSTER@|$ETCD_INITIAL_CLUSTER|" -e "s|@INITIAL_CLUSTER_STATE@|$ETCD_INITIAL_CLUSTER_STATE|" \
-		-e "s|@CONFIG@|$(wanted_pod)|" "$config" >"$dir/.manifest"
+		-e "s|@INITIAL_CLUSTER_TOKEN@|$ETCD_INITIAL_CLUSTER_TOKEN|" -e "s|@CONFIG@|$(wanted_pod)|" "$config" >"$dir/.manifest"
 	mv "$dir/.manifest" "$manifest"
 }
 

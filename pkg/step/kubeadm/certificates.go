@@ -5,6 +5,7 @@ package kubeadm
 
 import (
 	_ "embed"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/containerd"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/turn"
 )
 
 var (
@@ -21,16 +23,20 @@ var (
 	certificatesCheck string
 	//go:embed certificates-renew.sh
 	certificatesRenew string
+	//go:embed certificates-restart.sh
+	certificatesRestart string
 	//go:embed certificates-alone.sh
 	certificatesAlone string
 )
 
 const (
 	// etcdSSL is what a host that has a member of etcd goes to it with.
-	etcdSSL = "/etc/kubexm/etcd/ssl"
-	// renewLimit is how long a host may renew, with the wait for those that renew before it. A component may take patience to
-	// become Ready.
-	renewLimit, patience = 20 * time.Minute, 4 * time.Minute
+	etcdSSL   = "/etc/kubexm/etcd/ssl"
+	adminConf = dir + "/admin.conf"
+	// renewLimit is how long a host may renew, with the wait for those that renew before it.
+	renewLimit = turn.Limit
+	// askLimit is how long nobody may answer that could give a host its turn, before no one is thought to be served from there.
+	askLimit = time.Minute
 
 	certificatesName = "kubeadm/certificates"
 	restarts         = "restarts kube-apiserver, kube-controller-manager, kube-scheduler"
@@ -62,10 +68,9 @@ func Restarts(name string) string {
 	return ""
 }
 
-// Certificates renews what kubeadm made, all at once, when one of them ends soon, and restarts the components that read them
-// when they start: one after the other, and on one host of the cluster at a time where etcd is on its hosts, which keeps the
-// lock. It comes after the control plane runs. That somebody else has renewed and not restarted is found, too. How soon is what
-// c says, which must not leave it to people.
+// Certificates renews what kubeadm made, all at once, when one of them ends soon, and restarts the components that read them when
+// they start: one after the other, and on one host of the cluster at a time. It comes after the control plane runs. That somebody
+// else has renewed and not restarted is found, too. How soon is what c says, which must not leave it to people.
 func Certificates(c Cluster, n Node) step.Step {
 	return step.New(certificatesMeta("renew certificates that end soon"), step.Command{
 		Title: "renew kubeadm's certificates", Argv: renewArgv(c, n),
@@ -103,8 +108,20 @@ func certificatesMeta(description string) step.Meta {
 }
 
 func renewArgv(c Cluster, n Node, names ...string) []string {
-	return certificatesArgv(c, n, names, certificatesAlone,
-		"renewal="+ready+certificates+certificatesRenew, "limit="+seconds(renewLimit), "patience="+seconds(patience))
+	const any = `[ -n "$(outdated)" ]`
+	return certificatesArgv(c, n, names, ready+turn.Script+certificatesAlone,
+		inTurn(c, n, ready+certificates+certificatesRenew, certificates+any, certificates+certificatesRestart)...)
+}
+
+// inTurn is the environment in which certificates-alone.sh runs the script act when it is this host's turn. That comes after before,
+// which disturbs nobody, and only if the script disrupts succeeds; either may be "".
+func inTurn(c Cluster, n Node, before, disrupts, act string) []string {
+	return []string{
+		"before=" + before, "disrupts=" + disrupts, "renewal=" + ready + turn.Script + act, "ssl=" + etcdSSL,
+		"admin=" + adminConf, "server=https://" + net.JoinHostPort(n.Address, itoa(c.Spec.ControlPlaneEndpoint.Port)),
+		"term=" + seconds(turn.Term), "asking=" + seconds(turn.Asking), "limit=" + seconds(renewLimit),
+		"wait=" + seconds(askLimit), "patience=" + seconds(turn.Patience),
+	}
 }
 
 // certificatesArgv is the command that runs a script about certificates. What it must know is in its environment, so that nothing
@@ -113,7 +130,7 @@ func certificatesArgv(c Cluster, n Node, names []string, script string, also ...
 	argv := append([]string{
 		"/usr/bin/env", "name=" + n.Name, "host=" + inURL(n.Address), "port=" + itoa(c.Spec.ControlPlaneEndpoint.Port),
 		"config=" + renewalConfig(c, n), "within=" + seconds(renewBefore(c)), "names=" + strings.Join(names, " "),
-		"dir=" + dir, "ssl=" + etcdSSL,
+		"dir=" + dir,
 	}, also...)
 	return append(argv, "/bin/sh", "-uc", script, "kubeadm")
 }

@@ -6,7 +6,7 @@
 #   config          kubeadm's configuration: all that it must know, so that it asks nobody
 #   within          seconds before its end at which a certificate is renewed
 #   names           certificates that are renewed now, whenever they end, as kubeadm names them; or nothing
-#   dir ssl         where Kubernetes' files are, and what this host goes to etcd with
+#   dir             where Kubernetes' files are
 
 certs() { printf '%s\n' "$config" | kubeadm certs "$@" --config /dev/stdin; }
 

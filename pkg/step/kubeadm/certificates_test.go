@@ -55,6 +55,7 @@ func newControlPlane(t *testing.T) *controlPlane {
 		{"controller-manager.conf", "first\nclient-key-data: secret\n", 0},
 		{"scheduler.conf", "first\n", 0},
 		{"ssl/admin-n1.pem", "", 0},
+		{"admin.conf", "", 0},
 		{"manifests/kube-apiserver.yaml", manifest, time.Second},
 		{"manifests/kube-controller-manager.yaml", plain, time.Second},
 		{"manifests/kube-scheduler.yaml", plain, time.Second},
@@ -90,7 +91,9 @@ func (p *controlPlane) read(name string) string {
 
 func (p *controlPlane) run(ctx context.Context, argv []string, env ...string) (string, bool) {
 	at := slices.Index(argv, "/bin/sh")
-	argv = slices.Concat(argv[:at], []string{"dir=" + p.dir, "ssl=" + p.path("ssl"), "patience=0"}, env, argv[at:])
+	argv = slices.Concat(argv[:at], []string{
+		"dir=" + p.dir, "ssl=" + p.path("ssl"), "admin=" + p.path("admin.conf"), "patience=0", "wait=0", "asking=0",
+	}, env, argv[at:])
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	fake, _ := filepath.Abs("testdata/bin")
 	cmd.Env = append(os.Environ(), "PATH="+fake+":"+os.Getenv("PATH"))
@@ -148,10 +151,10 @@ func TestCertificates(t *testing.T) {
 		{"half of what they are made for is the most", 300, func(p *controlPlane) {
 			p.write("ends", "ca 315359995\napiserver ca 15768001 2027-05-22T00:00:00Z\n")
 		}, "", "", ""},
-		{"one ends soon", 170, nil, "apiserver ends 2027-05-06T00:00:00Z", "lock, kubeadm renew all, " + restarted + ", unlock", ""},
+		{"one ends soon", 170, nil, "apiserver ends 2027-05-06T00:00:00Z", "kubeadm renew all, lock, " + restarted + ", unlock", ""},
 		{"one has ended", 90, func(p *controlPlane) {
 			p.write("ends", "ca 315359995\napiserver ca -5 2026-11-20T00:00:00Z\n")
-		}, "apiserver ends 2026-11-20T00:00:00Z", "lock, kubeadm renew all, " + restarted + ", unlock", ""},
+		}, "apiserver ends 2026-11-20T00:00:00Z", "kubeadm renew all, lock, " + restarted + ", unlock", ""},
 		{"it ends with its authority", 170, func(p *controlPlane) {
 			p.write("ends", "ca 14342400\napiserver ca 14342400 2027-05-06T00:00:00Z\n")
 		}, "", "", ""},
@@ -165,10 +168,10 @@ func TestCertificates(t *testing.T) {
 			p.write("scheduler.conf", "second\n")
 		}, "", "", ""},
 		{"kubeadm refuses", 170, func(p *controlPlane) { p.write("refuse", "") },
-			"apiserver ends 2027-05-06T00:00:00Z", "lock, kubeadm renew all, unlock",
+			"apiserver ends 2027-05-06T00:00:00Z", "kubeadm renew all",
 			"kubeadm cannot renew the certificates (all): no key of the authority"},
 		{"a component does not come back", 170, func(p *controlPlane) { p.write("ill", "kube-apiserver") },
-			"apiserver ends 2027-05-06T00:00:00Z", "lock, kubeadm renew all, kubelet restarts kube-apiserver, unlock",
+			"apiserver ends 2027-05-06T00:00:00Z", "kubeadm renew all, lock, kubelet restarts kube-apiserver, unlock",
 			"kube-apiserver has new certificates and was restarted, but is not Ready; " +
 				"look at: kubectl -n kube-system describe pod kube-apiserver-n1"},
 		{"somebody wrote a manifest of their own", 90, func(p *controlPlane) {
@@ -228,7 +231,7 @@ func TestCertificatesGoOn(t *testing.T) {
 // Cut at any time, it goes on where it was, and leaves no component without a manifest.
 func TestCertificatesAreCut(t *testing.T) {
 	p := newControlPlane(t)
-	_ = os.RemoveAll(p.path("ssl")) // who is cut while it has the lock goes on for a while; here the lock is none
+	_ = os.RemoveAll(p.path("ssl")) // who is cut while it has etcd's lock goes on for a while
 	c, n := of(170)
 	s := kubeadm.Certificates(c, n)
 	for after := 5 * time.Millisecond; after < time.Second; after *= 2 {
@@ -256,7 +259,7 @@ func TestRenew(t *testing.T) {
 	asked := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 	s := kubeadm.Renew(c, n, []string{"apiserver", "etcd-peer"}, asked)
 	_, does, failure := p.does(s)
-	want := "lock, kubeadm renew apiserver, kubeadm renew etcd-peer, kubelet restarts kube-apiserver, unlock"
+	want := "kubeadm renew apiserver, kubeadm renew etcd-peer, lock, kubelet restarts kube-apiserver, unlock"
 	if does != want || failure != "" {
 		t.Errorf("it does %q, and fails with %q", does, failure)
 	}

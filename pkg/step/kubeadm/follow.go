@@ -16,6 +16,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/containerd"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/turn"
 )
 
 // What kubeadm has made once is followed after that: StaticPods and KubeletConfig have kubeadm render what it would make now,
@@ -73,15 +74,15 @@ func KubeletReads() []string { return Kept(false, false) }
 
 // StaticPods brings the control plane's static pods on this host to what c says: another version, or other settings, or what they
 // were before somebody changed a manifest. Etcd is changed first, then the API server, then those who use it, each when what comes
-// before is Ready, and on one host of the cluster at a time where etcd is on its hosts. When one does not become Ready, those that
-// were changed are put back.
+// before is Ready, and on one host of the cluster at a time. When one does not become Ready, those that were changed are put back.
 func StaticPods(c Cluster, n Node) step.Step {
 	config := podsConfig(c, n)
 	argv := []string{
 		"/usr/bin/env", "name=" + n.Name, "host=" + inURL(n.Address), "port=" + itoa(c.Spec.ControlPlaneEndpoint.Port),
-		"config=" + config, componentsOf(c), "dir=" + dir, "ssl=" + etcdSSL, "renewal=" + ready + manifests + staticPods,
-		"limit=" + seconds(renewLimit), "patience=" + seconds(patience), "logs=/var/log/pods", "/bin/sh", "-uc", certificatesAlone, "kubeadm",
+		"config=" + config, componentsOf(c), "dir=" + dir, "logs=/var/log/pods",
 	}
+	argv = append(argv, inTurn(c, n, "", "", manifests+staticPods)...)
+	argv = append(argv, "/bin/sh", "-uc", ready+turn.Script+certificatesAlone, "kubeadm")
 	check := []string{
 		"/usr/bin/env", componentsOf(c), "dir=" + dir, "digest=" + digest(config), "/bin/sh", "-uc", manifests + manifestsCheck, "kubeadm",
 	}
@@ -179,7 +180,7 @@ func podsConfig(c Cluster, n Node) string {
 	return documents(
 		object{
 			"apiVersion": "kubeadm.k8s.io/v1beta4", "kind": "InitConfiguration", "localAPIEndpoint": localEndpoint(c, n),
-			"nodeRegistration": object{"name": n.Name, "criSocket": containerd.Socket},
+			"nodeRegistration": object{"name": n.Name, "criSocket": containerd.Socket}, "patches": object{"directory": patches},
 		},
 		clusterConfiguration(c, n), kubeletConfiguration(c),
 	)

@@ -3,7 +3,7 @@
 
 # Makes the manifests of kubeadm's static pods what kubeadm makes of $config: etcd's, then the API server's, then those of who uses
 # it, each when what comes before runs with its own. When one does not, all that were changed are put back. It may be cut at any
-# line and run again. It comes after the texts of ready.sh and manifests.sh. Its environment says, besides:
+# line and run again. It comes after the texts of ready.sh, turn.sh and manifests.sh. Its environment says, besides:
 #   config          kubeadm's configuration
 #   patience logs   seconds that a component may take to become Ready, and where the kubelet has Pods' logs
 
@@ -54,10 +54,12 @@ place() {
 	[ -e "$before" ] || before=$manifest
 	[ ! -e "$before" ] || [ -e "$new/old/$1.yaml" ] || cp -p "$before" "$new/old/$1.yaml" || fail "$new cannot be written"
 	changed="$1 $changed"
+	keep_turn
 	mv "$new/$1.marked" "$manifest" || fail "$manifest cannot be written"
 }
 
 put_back() {
+	is_my_turn || : # it lasts long enough where nobody can be told
 	for each in $changed; do
 		if [ -e "$new/old/$each.yaml" ]; then
 			cp -p "$new/old/$each.yaml" "$new/back" && mv "$new/back" "$dir/manifests/$each.yaml"
@@ -65,7 +67,11 @@ put_back() {
 			rm -f "$dir/manifests/$each.yaml"
 		fi
 	done
+	# The next host's turn comes when the API server is back here.
+	case $changed in *kube-apiserver*) await "$patience" api_answers ;; esac
 }
+
+api_answers() { api /readyz >/dev/null; }
 
 # The newest log of the component, or nothing: its name is how often the container was started again.
 newest_log() {
@@ -112,6 +118,7 @@ for at_once in etcd kube-apiserver 'kube-controller-manager kube-scheduler'; do
 	done
 	for component in $placed; do
 		mark=${component#*:} component=${component%:*}
+		is_my_turn || :
 		await "$patience" settled "$component" "$mark"
 		is_ready "$component" "$mark" && continue
 		said=$(last_words "$component")

@@ -12,18 +12,18 @@ import (
 	"time"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/turn"
 )
 
-const (
-	// turnTerm ends the turn of a host that is gone; turnLimit is how long the others wait, all before them included.
-	turnTerm  = 5 * time.Minute
-	turnLimit = 15 * time.Minute
-	// keptUnits go with the boot: the components that start with it have started anew then.
-	keptUnits = "/run/kubexm-control-plane"
-)
+// keptUnits go with the boot: the components that start with it have started anew then.
+const keptUnits = "/run/kubexm-control-plane"
 
-//go:embed follow.sh
-var followUnits string
+var (
+	//go:embed follow-begin.sh
+	followBegin string
+	//go:embed follow.sh
+	followUnits string
+)
 
 // Follow brings the components of a control plane host that runs already to other settings: the API server, then those that use
 // it, one host of the cluster at a time, so that there is always an API server that answers. When one does not come up, the
@@ -32,7 +32,7 @@ var followUnits string
 func Follow(c Cluster, n Node, upgrading string) step.Step {
 	argv := []string{
 		"/usr/bin/env", "name=" + n.Name, "admin=" + adminConf, "server=" + itself(c), "units=" + unitsDir, "kept=" + keptUnits, "upgrading=" + upgrading,
-		"patience=" + patience, "term=" + seconds(turnTerm), "limit=" + seconds(turnLimit),
+		"patience=" + patience, "term=" + seconds(turn.Term), "asking=" + seconds(turn.Asking), "limit=" + seconds(turn.Limit),
 	}
 	check := []string{"/bin/sh", "-c", unitsFollowed, "sh", upgrading, keptUnits}
 	var programs []string
@@ -42,10 +42,10 @@ func Follow(c Cluster, n Node, upgrading string) step.Step {
 		check = append(check, u.file(), hex.EncodeToString(sum[:]))
 		programs = append(programs, u.program)
 	}
-	argv = append(append(argv, "/bin/sh", "-uc", followUnits, "kubernetes"), programs...)
+	argv = append(append(argv, "/bin/sh", "-uc", followBegin+turn.Script+followUnits, "kubernetes"), programs...)
 	return step.New(step.Meta{
 		Name: "kubernetes/follow", Description: "bring the running control plane to other settings",
-		Timeout: step.Duration(turnLimit + turnTerm), Disrupts: "restarts the control plane's components",
+		Timeout: step.Duration(turn.Limit + turn.Term), Disrupts: "restarts the control plane's components",
 	}, step.Command{Title: "change the control plane's units", Argv: argv, Done: step.Done{Check: check}})
 }
 

@@ -4,71 +4,18 @@
 # Brings the units of the control plane's components on this host to what they must be: the API server's, then those of who
 # uses it. One host of the cluster does so at a time, while its API server answers. When a component does not come up, the units
 # are put back. It may be cut at any line and run again: what was there before lies in $kept until all is well. Each argument is
-# a component, the environment has its unit by the name of the component with _ for -. It says, besides:
-#   name            this Node's name
-#   admin server    the file by which to talk to this host's API server, and its URL
+# a component, the environment has its unit by the name of the component with _ for -. Before it come those of turn.sh, whose
+# environment it has. That says, besides:
 #   units kept      the directories of units, and of those that were there before
-#   patience term   seconds that the API server may take, and that a turn lasts when its holder is gone
+#   patience        seconds that the API server may take
 #   limit           seconds to wait for a turn
 #   upgrading       a path that exists while programs are replaced: others see to it then that one host at a time is changed
-
-# By their paths, kubectl asks for nothing else, and keeps nothing under the home directory.
-leases=/apis/coordination.k8s.io/v1/namespaces/kube-system/leases
-lease=kubexm-control-plane
-
-fail() {
-	printf '%s\n' "$*" >&2
-	exit 1
-}
-
-await() {
-	until=$(($(date +%s) + $1))
-	shift
-	until "$@"; do
-		[ "$(date +%s)" -lt "$until" ] || return 1
-		sleep 0.5
-	done
-}
-
-ask() { kubectl --kubeconfig "$admin" --server "$server" --request-timeout 5s "$@" 2>/dev/null; }
-is_ready() { ask get --raw /readyz >/dev/null; }
-
-# The turn as an object: whoever creates it has it.
-turn() {
-	now=$(date -u +%Y-%m-%dT%H:%M:%S.000000Z)
-	printf '{"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
-		"metadata": {"name": "%s", "namespace": "kube-system", "resourceVersion": "%s"},
-		"spec": {"holderIdentity": "%s", "leaseDurationSeconds": %s, "acquireTime": "%s", "renewTime": "%s"}}' \
-		"$lease" "$1" "$name" "$term" "$now" "$now"
-}
-
-# Whose turn it is, and of which version the object is.
-whose() {
-	found=$(ask get --raw "$leases/$lease" | tr '{},' '\n\n\n') || return
-	version=$(printf '%s\n' "$found" | sed -n 's/^"resourceVersion":"\(.*\)"$/\1/p')
-	holder=$(printf '%s\n' "$found" | sed -n 's/^"holderIdentity":"\(.*\)"$/\1/p')
-	[ -n "$version" ]
-}
-
-# Whether the turn is ours. One that is not given back in time ends: by our clock, as others' may differ.
-have_turn() {
-	turn '' | ask create --raw "$leases" -f - >/dev/null && return
-	whose || return
-	if [ "$version" != "$seen" ]; then seen=$version since=$(date +%s); fi
-	[ "$holder" = "$name" ] || [ $(($(date +%s) - since)) -ge "$term" ] || return
-	turn "$version" | ask replace --raw "$leases/$lease" -f - >/dev/null
-}
-
-is_given_back() {
-	whose || return
-	[ "$holder" != "$name" ] || ask delete --raw "$leases/$lease" >/dev/null
-}
 
 wanted() { eval "printf '%s' \"\$$(echo "$1" | tr - _)\""; }
 restarts() { systemctl show -p NRestarts --value "$1.service"; }
 
 # Whether the API server is ready, or is seen not to become so: it has ended three times.
-settled() { is_ready || [ "$(restarts kube-apiserver)" -ge 3 ]; }
+settled() { api_is_ready || [ "$(restarts kube-apiserver)" -ge 3 ]; }
 
 # Whether the component runs with the unit that it has now. Those that use the API server end at once when they do not understand
 # what they are told.
@@ -76,7 +23,7 @@ comes_up() {
 	systemctl restart "$1.service" || return
 	if [ "$1" = kube-apiserver ]; then
 		await "$patience" settled
-		is_ready
+		api_is_ready
 	else
 		sleep 2
 		systemctl is-active --quiet "$1.service" && [ "$(restarts "$1")" = 0 ]
@@ -84,21 +31,23 @@ comes_up() {
 }
 
 put_back() {
+	is_my_turn || : # it lasts long enough where nobody can be told
 	for component in "$@"; do
 		[ ! -e "$kept/$component" ] || mv "$kept/$component" "$units/$component.service" || return
 	done
 	systemctl daemon-reload
 	for component in $changed; do systemctl restart "$component.service"; done
-	! is_up || await "$patience" is_ready
+	! is_up || await "$patience" api_is_ready
 	rmdir "$kept"
 }
 
 is_up() { systemctl is-active --quiet kube-apiserver.service; }
 
 [ ! -e "$upgrading" ] || exit 0
-seen= holder=
-if is_up && is_ready; then
+by=
+if is_up && api_is_ready; then
 	await "$limit" have_turn || fail "this host's turn does not come: another host changes its control plane since $limit s: $holder"
+	by=lease
 	trap 'await 20 is_given_back' EXIT
 fi
 umask 077
@@ -111,6 +60,7 @@ for component in "$@"; do
 		[ "$(wanted "$component" | sha256sum)" != "$(sha256sum <"$file")" ] || continue
 		cp -p "$file" "$kept/.$component" && mv "$kept/.$component" "$kept/$component" || fail "$kept cannot be written"
 	fi
+	keep_turn
 	wanted "$component" >"$kept/.new" && chmod 0644 "$kept/.new" && cp -p "$kept/.new" "$file.new" && mv "$file.new" "$file" ||
 		fail "$file cannot be written"
 	rm -f "$kept/.new"
