@@ -32,6 +32,7 @@ func (a *answer) systemFromFiles() {
 	release := assignments(a.files[fileOSRelease])
 	sys.OSID, sys.OSVersion, sys.OSName = release["ID"], release["VERSION_ID"], release["PRETTY_NAME"]
 	sys.Hostname, sys.Kernel = text(fileHostname), text(fileKernel)
+	sys.MachineID = machineID(a.files[fileMachineID])
 	if c := text(fileContainer); c != "" && sys.Container == "" {
 		sys.Container = c
 	}
