@@ -145,7 +145,7 @@ func (k *kubexm) change(ctx context.Context, known *infrav1.KubexmHost, change f
 
 func factsOf(s *host.System) infrav1.HostFacts {
 	facts := infrav1.HostFacts{
-		ObservedTime: metav1.Now(), OS: s.OSName, Kernel: s.Kernel, CPUs: s.CPUs, MemoryBytes: s.MemoryBytes,
+		ObservedTime: metav1.Now(), MachineID: s.MachineID, OS: s.OSName, Kernel: s.Kernel, CPUs: s.CPUs, MemoryBytes: s.MemoryBytes,
 	}
 	// The API knows the architectures that there are artifacts for.
 	if arch := spec.Arch(s.Arch); arch == spec.ArchAMD64 || arch == spec.ArchARM64 {

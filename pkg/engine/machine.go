@@ -85,6 +85,8 @@ func (m *machine) see(ctx context.Context, q host.Query) error {
 // as finished.
 func (m *machine) admit(seen *host.Facts) error {
 	if err := m.claim.Check(m.name, seen); err != nil {
+		// Which machine it is, is all that may be known of it: nothing is decided from it.
+		m.facts = &host.Facts{Taken: seen.Taken, System: seen.System, Owner: seen.Owner, OwnerUnreadable: seen.OwnerUnreadable}
 		return err
 	}
 	if !m.claim.Adopts(seen) {

@@ -102,8 +102,10 @@ func TestAdoption(t *testing.T) {
 // TestOwnerNotKnown: without knowing for whom, no host is dialled.
 func TestOwnerNotKnown(t *testing.T) {
 	e := engine.New(engine.Options{
-		Dial:      func(context.Context, string) (host.Host, error) { t.Error("dialled"); return nil, errors.New("no") },
-		Ownership: func(context.Context, string) (host.Ownership, error) { return host.Ownership{}, errors.New("no authority") },
+		Dial: func(context.Context, string) (host.Host, error) { t.Error("dialled"); return nil, errors.New("no") },
+		Ownership: func(context.Context, string) (host.Ownership, error) {
+			return host.Ownership{}, errors.New("no authority")
+		},
 	})
 	if _, err := e.Run(t.Context(), mustPlan(t, "n1 os/files: /etc/a")); err == nil || !strings.Contains(err.Error(), "no authority") {
 		t.Errorf("got %v", err)

@@ -95,9 +95,13 @@ func (c Ownership) Check(name string, f *Facts) error {
 }
 
 func (c Ownership) foreign(name, adopt, why string) error {
+	own := ""
+	if c.Owner.Authority == "" {
+		own = "if the host is the cluster's own, go on where its certificate authorities are, or restore them; else "
+	}
 	return &Error{
 		Kind: KindForeign, Host: name, Message: "the host belongs to somebody else, and nothing was changed: " + why,
-		Remedy: fmt.Sprintf("look whether the address leads to the host that is meant; have its owner reset it (kubexm reset host, "+
+		Remedy: own + fmt.Sprintf("look whether the address leads to the host that is meant; have its owner reset it (kubexm reset host, "+
 			"or delete its Machine), or, to take it over with all that runs there, adopt it by name: %s", adopt),
 	}
 }
