@@ -19,7 +19,8 @@ import (
 
 func (s *source) addAdoptFlag(cmd *cobra.Command) {
 	cmd.Flags().StringToStringVar(&s.adopt, "adopt", nil,
-		"HOST=CLUSTER takes a host over from the owner that the refusal names (its cluster, its authority, or \"unknown\"), with all that runs there; may be repeated")
+		"take a host over from its owner, as `HOST=CLUSTER`, with all that runs there: the cluster or the authority that the refusal names, or \"unknown\"; may be repeated")
+	cmd.Flags().Lookup("adopt").DefValue = "" // not "[]"
 }
 
 // checkAdopt refuses to adopt hosts that are not the cluster's to be.

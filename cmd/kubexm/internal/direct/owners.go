@@ -5,6 +5,7 @@ package direct
 
 import (
 	"context"
+	"errors"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
@@ -25,6 +26,9 @@ type Owners struct {
 
 // Of is what is claimed of a host.
 func (o Owners) Of(_ context.Context, name string) (host.Ownership, error) {
+	if o.Authority == nil {
+		return host.Ownership{}, errors.New("defect: nobody says for which cluster the hosts are changed")
+	}
 	authority, err := o.Authority()
 	return host.Ownership{
 		Owner: host.Owner{Cluster: o.Cluster, Authority: authority, Role: string(o.Roles[name]), Host: name},
