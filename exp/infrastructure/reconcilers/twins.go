@@ -6,6 +6,8 @@ package reconcilers
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
 	"net"
 	"slices"
@@ -17,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
-	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/ssh"
 )
 
 // identities are what KubexmHosts have that no two machines share, and the host keys that clones do.
@@ -58,8 +59,19 @@ func machineOf(h *infrav1.KubexmHost) []string {
 	return ids
 }
 
-// keyOf is the host's key, however it is pinned.
-func keyOf(h *infrav1.KubexmHost) string { return ssh.Fingerprint(h.Spec.SSH.HostKey) }
+// keyOf is the fingerprint of the host's key, as ssh-keygen -l prints it, however the key is pinned.
+func keyOf(h *infrav1.KubexmHost) string {
+	pin := strings.Fields(h.Spec.SSH.HostKey)
+	if len(pin) < 2 { // a fingerprint
+		return strings.TrimRight(strings.Join(pin, " "), "=")
+	}
+	blob, err := base64.StdEncoding.DecodeString(pin[1])
+	if err != nil {
+		return strings.Join(pin[:2], " ")
+	}
+	sum := sha256.Sum256(blob)
+	return "SHA256:" + base64.RawStdEncoding.EncodeToString(sum[:])
+}
 
 func nameOf(h *infrav1.KubexmHost) string { return h.Namespace + "/" + h.Name }
 
