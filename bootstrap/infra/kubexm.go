@@ -157,6 +157,7 @@ func factsOf(s *host.System) infrav1.HostFacts {
 	facts := infrav1.HostFacts{
 		ObservedTime: metav1.Now(), OS: host.Word(s.OSName, maxFact), Kernel: host.Word(s.Kernel, maxFact),
 		CPUs: max(0, s.CPUs), MemoryBytes: max(0, s.MemoryBytes),
+		MachineID: s.MachineID,
 	}
 	// The API knows the architectures that there are artifacts for.
 	if arch := spec.Arch(s.Arch); arch == spec.ArchAMD64 || arch == spec.ArchARM64 {

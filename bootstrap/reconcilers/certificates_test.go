@@ -228,10 +228,11 @@ func TestCertificatesAreSeen(t *testing.T) {
 	s.host.Name = "w1"
 	p := testPlan(t)
 	down := false
+	r := &Config{Holder: "test", Reader: withAuthority(t, s.cluster)}
 	newJob := func() *job {
 		j := &job{
 			target:  spec.Target{ClusterName: "prod", Host: spec.Host{Name: "w1", Role: spec.RoleControlPlane, Address: "10.1.0.2"}},
-			options: (&Config{Holder: "test"}).optionsFor(s), remembered: &m.System,
+			options: r.optionsFor(s), remembered: &m.System,
 			planner: func(pipeline.Node, *artifact.Bundle) (*plan.Plan, error) { return p, nil },
 			bundle:  func(context.Context) (*artifact.Bundle, error) { return &artifact.Bundle{}, nil },
 		}

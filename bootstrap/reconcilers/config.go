@@ -209,6 +209,7 @@ func (r *Config) takesIn(ctx context.Context, s *scope) (bool, ctrl.Result, erro
 	case converging, weighing: // a look that has failed says what a run would
 		err = showRun(s.config, s.job, &m)
 		r.announce(s, out, before)
+		r.tellAdopted(s, &out.report, converging)
 		if m.converged {
 			delete(s.config.Annotations, bootstrapv1.ApprovedDisruptionAnnotation) // what it was for is done
 		}
@@ -319,10 +320,8 @@ func (r *Config) waitsFor(ctx context.Context, s *scope) (string, error) {
 	case spec.RoleControlPlane:
 		needed = []capisecret.Purpose{capisecret.ClusterCA, capisecret.EtcdCA, capisecret.FrontProxyCA, capisecret.ServiceAccount}
 	case spec.RoleEtcd:
-		needed = []capisecret.Purpose{capisecret.EtcdCA}
-	case spec.RoleLoadBalancer:
-		needed = nil
-	default:
+		needed = []capisecret.Purpose{capisecret.ClusterCA, capisecret.EtcdCA}
+	default: // by the cluster's authority, every host knows whose it is
 	}
 	name, err := r.missing(ctx, client.ObjectKeyFromObject(s.cluster), needed...)
 	if name != "" {
@@ -351,7 +350,7 @@ func (r *Config) converges(ctx context.Context, s *scope) (bool, ctrl.Result, er
 	if m == (memory{}) {
 		m = recall(&s.config.Status, j.input)
 	}
-	d := m.decide(j.input, time.Now(), r.lookEvery(s.config.UID))
+	d := m.decide(j.input, s.adopts(), time.Now(), r.lookEvery(s.config.UID))
 	if m.is(j.input) {
 		s.config.Status.ConvergedGeneration = s.config.Generation
 	}
@@ -374,7 +373,7 @@ func (r *Config) converges(ctx context.Context, s *scope) (bool, ctrl.Result, er
 		return false, ctrl.Result{}, nil
 	}
 	j.preflight = !conditions.IsTrue(s.config, bootstrapv1.PreflightPassedCondition)
-	m.wants, m.begun = j.input, j.input
+	m.wants, m.begun, m.adopts = j.input, j.input, s.adopts()
 	r.remember(s.config.UID, m)
 	r.Runner.Start(s.key, hostrun.Job[outcome]{What: converging, Urgent: s.role() != spec.RoleWorker, Do: j.converge, Lost: lost(j.input)})
 	if job, found := r.Runner.Observe(s.key); found && job.Running() {
@@ -414,14 +413,15 @@ func (r *Config) jobFor(ctx context.Context, s *scope) (*job, error) {
 func (r *Config) optionsFor(s *scope) engine.Options {
 	cluster, address := client.ObjectKeyFromObject(s.cluster), s.host.Address
 	o := engine.Options{
-		Dial:    r.dialer(s.config.Namespace, *s.host),
-		Secrets: r.secrets(context.Background(), cluster),
-		Cluster: r.api(cluster),
-		Holder:  r.Holder,
-		Address: func(string) string { return address },
-		Slots:   r.Slots.In(cluster.String()),
-		Also:    certificate.Query(),
-		Reader:  r.Reads,
+		Dial:      r.dialer(s.config.Namespace, *s.host),
+		Ownership: r.ownership(s),
+		Secrets:   r.secrets(context.Background(), cluster),
+		Cluster:   r.api(cluster),
+		Holder:    r.Holder,
+		Address:   func(string) string { return address },
+		Slots:     r.Slots.In(cluster.String()),
+		Also:      certificate.Query(),
+		Reader:    r.Reads,
 	}
 	if o.Reader == nil {
 		o.Reader = event.ReaderFunc(func(event.Event) {})

@@ -35,6 +35,9 @@ type memory struct {
 	// same, until it has ended with the host as it should be or as it was.
 	weight *weight
 	begun  string
+	// foreign is whether the last run, or reset, found the host to be somebody else's, and adopts from whom it was to be taken over.
+	foreign bool
+	adopts  string
 	// wants is the input of the run that was started last.
 	wants string
 	// resetFailures is how many resets have failed, and keptLogs whether the host's logs were kept before one.
@@ -58,6 +61,7 @@ func (m *memory) learn(out *outcome, ended time.Time) {
 		m.failures, m.restored = 0, 0
 	}
 	m.input, m.ended, m.converged, m.drifted = out.input, ended, out.err == nil, false
+	m.foreign = foreign(out.err)
 	if m.converged {
 		m.failures, m.restored = 0, 0
 	} else {
@@ -100,10 +104,16 @@ type decision struct {
 	after time.Duration
 }
 
-// decide is pure. input is the digest of what the host must be; every is how often a converged host is looked at.
-func (m memory) decide(input string, now time.Time, every time.Duration) decision {
+// decide is pure. input is the digest of what the host must be, adopts from whom it is to be taken over; every is how often a
+// converged host is looked at.
+func (m memory) decide(input, adopts string, now time.Time, every time.Duration) decision {
 	switch {
-	case m.input != input, m.drifted:
+	case m.input != input, m.drifted, m.foreign && m.adopts != adopts:
+		return decision{act: run}
+	case m.foreign:
+		if wait := lastBackoff - now.Sub(m.ended); wait > 0 {
+			return decision{act: rest, after: wait}
+		}
 		return decision{act: run}
 	case m.exhausted():
 		return decision{act: rest, after: lastBackoff}
@@ -142,10 +152,18 @@ func recall(status *bootstrapv1.KubexmConfigStatus, input string) memory {
 	return memory{input: input, ended: last.EndTime.Time, failures: *last.Failures, restored: ptr.Deref(last.Restored, 0)}
 }
 
+// pauseOfReset is how long after a reset that failed the next is tried. That a host is somebody else's takes a person to change.
+func (m memory) pauseOfReset() time.Duration {
+	if m.foreign {
+		return lastBackoff
+	}
+	return backoff(m.resetFailures)
+}
+
 // decideReset says whether a reset may be tried now.
-func (m memory) decideReset(now time.Time) decision {
-	if m.resetFailures > 0 {
-		if wait := backoff(m.resetFailures) - now.Sub(m.ended); wait > 0 {
+func (m memory) decideReset(adopts string, now time.Time) decision {
+	if m.resetFailures > 0 && (!m.foreign || m.adopts == adopts) {
+		if wait := m.pauseOfReset() - now.Sub(m.ended); wait > 0 {
 			return decision{act: rest, after: wait}
 		}
 	}

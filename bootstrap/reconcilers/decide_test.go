@@ -36,10 +36,13 @@ func TestDecide(t *testing.T) {
 		"a change of the input does not wait":            {memory{input: "b", ended: ago(time.Second), failures: 9}, decision{act: run}},
 		"a host that was put back twice is tried again":  {memory{input: "a", ended: ago(time.Hour), failures: 2, restored: 2}, decision{act: run}},
 		"one that was put back three times is not":       {memory{input: "a", ended: ago(time.Hour), failures: 3, restored: 3}, decision{act: rest, after: lastBackoff}},
+		"somebody else's host waits long":                {memory{input: "a", ended: ago(time.Minute), failures: 1, foreign: true}, decision{act: rest, after: 4 * time.Minute}},
+		"and is tried then":                              {memory{input: "a", ended: ago(5 * time.Minute), failures: 1, foreign: true}, decision{act: run}},
+		"or when it is not to be adopted any more":       {memory{input: "a", ended: ago(time.Second), failures: 1, foreign: true, adopts: "x"}, decision{act: run}},
 		"but for something else":                         {memory{input: "b", ended: ago(time.Second), failures: 3, restored: 3}, decision{act: run}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := tc.memory.decide("a", now, 10*time.Minute); got != tc.want {
+			if got := tc.memory.decide("a", "", now, 10*time.Minute); got != tc.want {
 				t.Errorf("got %+v, want %+v", got, tc.want)
 			}
 		})

@@ -139,18 +139,25 @@ func (j *job) do(ctx context.Context, tell event.Reader, act func(*engine.Engine
 func (j *job) examine(ctx context.Context, e *engine.Engine, out *outcome) {
 	name := j.target.Host.Name
 	facts, err := e.Look(ctx, []string{name}, func(string) host.Query { return preflight.Query(j.target) })
+	seen := facts[name]
+	if seen != nil {
+		out.system, out.reached = systemOf(seen), true
+	}
 	if err != nil {
 		out.err = err
 		return
 	}
-	seen := facts[name]
-	out.system, out.reached = systemOf(seen), true
-	// A host that was changed by us is past this: its ports are taken by what we have started. Where the run stands there
-	// is in its journal.
-	if !j.preflight || len(seen.Journal) > 0 || seen.UndoEntries > 0 {
+	// A host that says itself that it is the cluster's, or that is adopted, is past this: its ports are taken by what was started
+	// there. Where the run stands is in its journal, which alone does not say whose it is.
+	claim, err := j.ownership(ctx)
+	if err != nil {
+		out.err = err
 		return
 	}
-	out.checked, out.problems = true, preflight.Check(j.target, seen)
+	if !j.preflight || claim.Owns(seen) || claim.Adopts(seen) {
+		return
+	}
+	out.checked, out.problems = true, preflight.Check(j.target, seen, claim)
 	if preflight.Failed(out.problems) {
 		out.err = errPreflight
 	}
@@ -206,11 +213,36 @@ func (j *job) keeps(ctx context.Context) kept {
 	if err != nil {
 		return kept{err: err}
 	}
-	k := j.keep(ctx, h)
+	k := kept{err: admits(ctx, h, j.ownership)}
+	if k.err == nil {
+		k = j.keep(ctx, h)
+	}
 	if err := h.Close(); err != nil && k.err == nil && k.file == "" {
 		k.err = err
 	}
 	return k
+}
+
+// admits returns nil if the host may be touched by whom it is claimed for: what it has logged, and what a reboot ends there, may be
+// another cluster's.
+func admits(ctx context.Context, h host.Host, ownership func(context.Context) (host.Ownership, error)) error {
+	claim, err := ownership(ctx)
+	if err != nil {
+		return err
+	}
+	seen, err := h.Observe(ctx, host.Query{})
+	if err != nil {
+		return err
+	}
+	return claim.Check(h.Name(), seen)
+}
+
+// ownership says for whom the job's host is changed.
+func (j *job) ownership(ctx context.Context) (host.Ownership, error) {
+	if j.options.Ownership == nil {
+		return host.Ownership{}, nil
+	}
+	return j.options.Ownership(ctx, j.target.Host.Name)
 }
 
 // onHost are the counts of the host's own nodes.

@@ -60,8 +60,10 @@ func (r *Config) reboots(ctx context.Context, s *scope) (bool, ctrl.Result, erro
 	case s.job != nil:
 		return false, ctrl.Result{RequeueAfter: askAgain}, nil
 	}
+	owner, name := r.ownership(s), s.host.Name
 	j := &rebootJob{
 		host: s.host.Name, dial: r.dialer(s.config.Namespace, *s.host), asked: asked, until: until, keep: r.keeper(s),
+		ownership: func(ctx context.Context) (host.Ownership, error) { return owner(ctx, name) },
 	}
 	r.Runner.Start(s.key, hostrun.Job[outcome]{What: rebooting, Urgent: true, Do: j.do, Lost: func(err error) outcome { return outcome{err: err, asked: asked} }})
 	ctrl.LoggerFrom(ctx).Info("Rebooting a host", "host", s.host.Name, "address", s.host.Address)
@@ -92,6 +94,7 @@ type rebootJob struct {
 	host         string
 	dial         func(context.Context, string) (host.Host, error)
 	asked, until time.Time
+	ownership    func(context.Context) (host.Ownership, error)
 	// keep keeps the host's logs, nil if that is off.
 	keep func(context.Context, host.Host) kept
 }
@@ -102,7 +105,8 @@ func (j *rebootJob) do(ctx context.Context, _ event.Reader) outcome {
 	defer cancel()
 	reboot := rescue.Reboot{
 		Host: j.host, Asked: j.asked,
-		Dial: func(ctx context.Context) (host.Host, error) { return j.dial(ctx, j.host) },
+		Dial:  func(ctx context.Context) (host.Host, error) { return j.dial(ctx, j.host) },
+		Admit: func(ctx context.Context, h host.Host) error { return admits(ctx, h, j.ownership) },
 		Before: func(ctx context.Context, h host.Host) {
 			if j.keep != nil {
 				out.kept = j.keep(ctx, h)

@@ -156,10 +156,12 @@ func (s *scope) failed() bool {
 // resets starts the reset, unless the last one has failed just now.
 func (r *Config) resets(ctx context.Context, s *scope) ctrl.Result {
 	m := r.recall(s.config.UID)
-	d := m.decideReset(time.Now())
+	d := m.decideReset(s.adopts(), time.Now())
 	if d.act == rest {
 		return ctrl.Result{RequeueAfter: d.after}
 	}
+	m.adopts = s.adopts()
+	r.remember(s.config.UID, m)
 	j := &job{options: r.optionsFor(s), target: spec.Target{ClusterName: s.cluster.Name, Host: hostOf(s.host, "", &spec.Network{})}}
 	j.forget = r.forgetter(s)
 	if s.failed() && !m.keptLogs {
@@ -197,16 +199,20 @@ func (r *Config) takesReset(ctx context.Context, s *scope) (ctrl.Result, error) 
 		return ctrl.Result{}, err
 	}
 	r.tellKept(s, &out.kept)
+	r.tellAdopted(s, &out.report, resetting)
 	m := r.recall(s.config.UID)
 	m.keptLogs = m.keptLogs || out.kept.file != ""
 	if out.err != nil {
-		m.resetFailures, m.ended = m.resetFailures+1, s.job.Ended
+		m.resetFailures, m.ended, m.foreign = m.resetFailures+1, s.job.Ended, foreign(out.err)
 		r.remember(s.config.UID, m)
-		pause := backoff(m.resetFailures)
-		setFalse(s.config, bootstrapv1.HostResetCondition, bootstrapv1.ResetFailedReason, fmt.Sprintf(
-			"%s\nThe next attempt follows in %s. To give the host up as it is: annotate the %s %s with %s.",
-			textOf(out.err), pause.Round(time.Second), s.ownerKind(), s.owner().GetName(), bootstrapv1.SkipHostResetAnnotation))
-		r.Events.Eventf(s.config, nil, corev1.EventTypeWarning, bootstrapv1.ResetFailedReason, resetting, "%s", short(textOf(out.err)))
+		pause, reason, adopt := m.pauseOfReset(), bootstrapv1.ResetFailedReason, ""
+		if m.foreign {
+			reason, adopt = bootstrapv1.HostOwnedByOtherReason, howToAdopt(s.config)+"\n"
+		}
+		setFalse(s.config, bootstrapv1.HostResetCondition, reason, fmt.Sprintf(
+			"%s\n%sThe next attempt follows in %s. To give the host up as it is: annotate the %s %s with %s.",
+			textOf(out.err), adopt, pause.Round(time.Second), s.ownerKind(), s.owner().GetName(), bootstrapv1.SkipHostResetAnnotation))
+		r.Events.Eventf(s.config, nil, corev1.EventTypeWarning, reason, resetting, "%s", short(textOf(out.err)))
 		return ctrl.Result{RequeueAfter: pause}, nil
 	}
 	setTrue(s.config, bootstrapv1.HostResetCondition, bootstrapv1.HostResetReason, "")

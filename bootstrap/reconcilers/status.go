@@ -155,6 +155,11 @@ func showRun(c *bootstrapv1.KubexmConfig, job *hostrun.State[outcome], m *memory
 		c.Status.LastRun.Outcome = bootstrapv1.RunFailed
 		setFalse(c, bootstrapv1.HostConvergedCondition, bootstrapv1.PlanFailedReason, out.err.Error())
 		return nil
+	case foreign(out.err):
+		c.Status.LastRun.Outcome = bootstrapv1.RunFailed
+		setFalse(c, bootstrapv1.HostConvergedCondition, bootstrapv1.HostOwnedByOtherReason,
+			fmt.Sprintf("%s\n%s\nThe next attempt follows in %s.", textOf(out.err), howToAdopt(c), lastBackoff))
+		return nil
 	case errors.Is(out.err, errPreflight):
 		c.Status.LastRun.Outcome = bootstrapv1.RunFailed
 		setFalse(c, bootstrapv1.HostConvergedCondition, bootstrapv1.PreflightFailedReason, out.err.Error()+": see "+bootstrapv1.PreflightPassedCondition)
@@ -231,7 +236,7 @@ func showCluster(c *bootstrapv1.KubexmConfig, out *outcome) (same bool) {
 func showWay(c *bootstrapv1.KubexmConfig, out *outcome) {
 	if reason := unreachable(out.err); reason != "" {
 		setFalse(c, bootstrapv1.HostReachableCondition, reason, textOf(out.err))
-	} else if out.reached {
+	} else if out.reached || foreign(out.err) {
 		setTrue(c, bootstrapv1.HostReachableCondition, bootstrapv1.HostReachableReason, "")
 	}
 	switch {

@@ -146,6 +146,7 @@ func (s *scheduler) close(h *hostRun, undo *host.Scope) {
 func (s *scheduler) closed(h *hostRun, undone *host.Scope, restored int, err error) {
 	s.release(h)
 	h.report.Exchanges, h.report.Facts, h.report.Restored = int(h.m.exchanges.Load()), h.m.facts, restored
+	h.report.Adopted = h.m.adopted()
 	if h.dialled {
 		h.report.Duration = s.o.Clock.Since(h.start)
 	}

@@ -15,7 +15,8 @@ import (
 )
 
 // Look observes hosts, each in one exchange, and changes nothing. The facts of those that answered come beside the error,
-// an *Error that names those that did not.
+// an *Error that names those that did not. Of a host that is somebody else's they are the System and
+// the Owner alone, beside its failure.
 func (e *Engine) Look(ctx context.Context, hosts []string, query func(name string) host.Query) (map[string]*host.Facts, error) {
 	w := e.worker("Look", "", e.o.Reader)
 	facts := make(map[string]*host.Facts, len(hosts))
@@ -24,6 +25,11 @@ func (e *Engine) Look(ctx context.Context, hosts []string, query func(name strin
 		m := &machine{worker: w, name: name}
 		defer m.leave(ctx, true)
 		out := m.contact(ctx, query(name), atOnce())
+		if host.KindOf(out.err) == host.KindForeign {
+			mu.Lock()
+			defer mu.Unlock()
+			facts[name] = m.facts
+		}
 		if out.err == nil {
 			w.tell(event.Event{Type: event.HostObserved, Host: name, Duration: out.duration})
 			mu.Lock()

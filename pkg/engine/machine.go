@@ -4,6 +4,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,9 +26,12 @@ type machine struct {
 
 	conn    host.Host
 	session host.Session
-	began   bool // a session was begun, so there may be changes of this run
-	facts   *host.Facts
-	found   []finding // by position
+	began   bool            // a session was begun, so there may be changes of this run
+	claim   *host.Ownership // nil until it was asked for
+	// from is whose host it is that this run adopts, nil if it adopts none.
+	from  *host.Owner
+	facts *host.Facts
+	found []finding // by position
 	// fresh: the positions below it were judged from facts that are newer than this run's last change.
 	fresh     int
 	exchanges atomic.Int64
@@ -73,12 +77,40 @@ func (m *machine) see(ctx context.Context, q host.Query) error {
 	if err != nil {
 		return err
 	}
+	if err := m.admit(seen); err != nil {
+		return err
+	}
 	m.learn(q, seen)
+	return nil
+}
+
+// admit compares the host's owner with whom it is changed for. Of a host that is taken over from another cluster, nothing counts
+// as finished.
+func (m *machine) admit(seen *host.Facts) error {
+	if err := m.claim.Check(m.name, seen); err != nil {
+		// Which machine it is, is all that may be known of it: nothing is decided from it.
+		m.facts = &host.Facts{Taken: seen.Taken, System: seen.System, Owner: seen.Owner, OwnerUnreadable: seen.OwnerUnreadable}
+		return err
+	}
+	if !m.claim.Adopts(seen) {
+		return nil
+	}
+	m.from = cmp.Or(m.from, seen.Owner, &host.Owner{Cluster: host.AdoptUnknown})
+	if seen.Owner != nil && seen.Owner.Authority != m.claim.Owner.Authority {
+		seen.Journal = nil
+	}
 	return nil
 }
 
 // dial connects, and takes the lock again where this run had it.
 func (m *machine) dial(ctx context.Context) error {
+	if m.claim == nil {
+		claim, err := m.o.Ownership(ctx, m.name)
+		if err != nil {
+			return err
+		}
+		m.claim = &claim
+	}
 	if m.conn == nil {
 		if m.o.Dial == nil {
 			return errors.New("no way to reach hosts is configured")
@@ -102,13 +134,21 @@ func (m *machine) begin(ctx context.Context) error {
 	}
 	var s host.Session
 	if err := m.inTime(ctx, "the taking of its lock", m.o.UndoTimeout, func(ctx context.Context, _ func()) (err error) {
-		s, err = m.conn.Begin(ctx, host.Run{ID: m.id, Holder: m.o.Holder})
+		s, err = m.conn.Begin(ctx, host.Run{ID: m.id, Holder: m.o.Holder, Ownership: *m.claim})
 		return err
 	}); err != nil {
 		return err
 	}
 	m.session, m.began = s, true
 	return nil
+}
+
+// adopted is who had the host before this run took it over, nil if it did not.
+func (m *machine) adopted() *host.Owner {
+	if !m.began {
+		return nil
+	}
+	return m.from
 }
 
 // drop gives up a connection that is of no more use.

@@ -35,6 +35,11 @@ const (
 type Options struct {
 	// Dial connects to the host that a plan calls by this name. The engine closes what it returns.
 	Dial func(ctx context.Context, name string) (host.Host, error)
+	// Ownership says for whom a host is changed. It is asked once per host and run, before the host is dialled; its error
+	// is the host's. Whatever looks at a host compares it with the host's own record before anything is decided, and every
+	// session does so before anything is changed: on somebody else's host the error is of host.KindForeign. If nil, hosts
+	// are changed for nobody, and those that have an owner are refused.
+	Ownership func(ctx context.Context, name string) (host.Ownership, error)
 	// Secrets resolves references to secrets. It is asked once per reference and run.
 	Secrets func(ref step.SecretRef) ([]byte, error)
 	// Artifacts opens what steps send.
@@ -105,6 +110,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Admit == nil {
 		o.Admit = func(string, *host.Facts) error { return nil }
+	}
+	if o.Ownership == nil {
+		o.Ownership = func(context.Context, string) (host.Ownership, error) { return host.Ownership{}, nil }
 	}
 	if o.Address == nil {
 		o.Address = func(string) string { return "" }

@@ -36,6 +36,9 @@ type HostReport struct {
 	Duration time.Duration
 	// Facts are the last that were seen; nil when the host was never reached.
 	Facts *host.Facts
+	// Adopted is who had the host before this run took it over, nil if it did not. Where that was not known it is
+	// host.AdoptUnknown.
+	Adopted *host.Owner
 }
 
 // Counts counts nodes by how they ended. In the report of Check, Changed is how many would run.

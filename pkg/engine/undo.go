@@ -23,7 +23,7 @@ type Undo struct {
 
 // Undo puts hosts back, as many at once as the options allow. A host that we never changed, or that was given back
 // already, is left alone after one look. What could not be put back stays recorded on the host, so Undo can be called
-// again. The error is an *Error with a failure per host.
+// again. A host of another owner is not reset. The error is an *Error with a failure per host.
 func (e *Engine) Undo(ctx context.Context, u Undo) (Report, error) {
 	w := e.worker(u.Intent, u.Cluster, e.o.Reader)
 	start := w.o.Clock.Now()
@@ -39,7 +39,7 @@ func (e *Engine) Undo(ctx context.Context, u Undo) (Report, error) {
 		defer mu.Unlock()
 		reports[name] = HostReport{
 			Host: name, Restored: restored, Exchanges: int(m.exchanges.Load()), Facts: m.facts,
-			Duration: w.o.Clock.Since(began),
+			Duration: w.o.Clock.Since(began), Adopted: m.adopted(),
 		}
 		return out
 	})

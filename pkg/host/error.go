@@ -24,6 +24,8 @@ const (
 	KindPrivilege Kind = "PrivilegeRefused"
 	// KindLocked: another writer holds the host.
 	KindLocked Kind = "Locked"
+	// KindForeign: the host belongs to somebody else, or does not say to whom; nothing was changed.
+	KindForeign Kind = "OwnedByOther"
 	// KindDiskFull: the host has no space left.
 	KindDiskFull Kind = "DiskFull"
 	// KindCorrupt: content arrived, or lay at the source, with another digest than declared.

@@ -32,11 +32,16 @@ type Facts struct {
 	Journal map[string]JournalEntry `json:"journal,omitempty"`
 	// UndoEntries is how many entries the undo store holds; 0 on a host that we never changed or gave back.
 	UndoEntries int `json:"undoEntries,omitempty"`
+	// Owner is whose the host is by its own record, nil if it has none that can be read. OwnerUnreadable says why it cannot.
+	Owner           *Owner `json:"owner,omitempty"`
+	OwnerUnreadable string `json:"ownerUnreadable,omitempty"`
 }
 
 // System is what every observation tells.
 type System struct {
 	Hostname string `json:"hostname"`
+	// MachineID is /etc/machine-id: 32 lower-case hex digits, or "" if it has none.
+	MachineID string `json:"machineID,omitempty"`
 	// OSID and OSVersion are ID and VERSION_ID of /etc/os-release.
 	OSID      string `json:"osID"`
 	OSVersion string `json:"osVersion"`
@@ -148,6 +153,7 @@ type JournalEntry struct {
 func (f *Facts) Update(f2 *Facts) {
 	f.Taken, f.ClockSkew, f.System = f2.Taken, f2.ClockSkew, f2.System
 	f.Journal, f.UndoEntries = f2.Journal, f2.UndoEntries
+	f.Owner, f.OwnerUnreadable = f2.Owner, f2.OwnerUnreadable
 	f.Paths = overlay(f.Paths, f2.Paths)
 	f.Blocks = overlay(f.Blocks, f2.Blocks)
 	f.Units = overlay(f.Units, f2.Units)

@@ -25,7 +25,10 @@ type Host interface {
 
 	// Begin takes the host's write lock and returns the session that holds it until End or until the connection is
 	// lost. When another writer holds it the error is KindLocked and names that writer. Begin also waits (bounded by
-	// ctx) for an act that an earlier, cut connection left running.
+	// ctx) for an act that an earlier, cut connection left running. With the lock held, and before anything else is changed,
+	// it compares r.Ownership with the host's record: a host that nobody owns gets the owner that is claimed, one that is somebody
+	// else's is refused with KindForeign unless r adopts it. Where a host is taken over from another authority, its
+	// journal is dropped: what runs of another cluster have finished is not done for this one. The undo store stays.
 	Begin(ctx context.Context, r Run) (Session, error)
 
 	// Exec runs one command for a person (`kubexm run command`), outside of any session: no lock, no undo, no journal.
@@ -42,6 +45,8 @@ type Run struct {
 	ID string `json:"id"`
 	// Holder names the writer to whoever finds the host locked, e.g. "kubexm 4711@laptop" or "manager capi-kubexm-0".
 	Holder string `json:"holder"`
+	// Ownership says for whom the host is changed.
+	Ownership Ownership `json:"-"`
 }
 
 // Session is the right to change a host. It is used by one goroutine at a time.
@@ -62,7 +67,7 @@ type Session interface {
 
 	// Undo restores what the acts of the scope replaced, last in first out, and calls report (if not nil) for each entry
 	// as it is restored. It may be cut and called again. An undo of everything removes StateDir when it is through.
-	// It goes on past an entry that cannot be restored and returns all such failures joined; those entries stay.
+	// (The record of the owner goes with it.) It goes on past an entry that cannot be restored and returns all such failures joined; those entries stay.
 	Undo(ctx context.Context, s Scope, report func(Undone)) error
 
 	// End releases the lock. With keep false, entries of this run whose key was recorded by an earlier run already are

@@ -45,12 +45,13 @@ func subjects() []subject {
 type report struct {
 	t        spec.Target
 	f        *host.Facts
+	owner    host.Ownership
 	check    string
 	problems []Problem
 }
 
-// ours reports whether we have changed the host before: what is found there then may be our own work.
-func (r *report) ours() bool { return r.f.UndoEntries > 0 || len(r.f.Journal) > 0 }
+// ours reports whether what is found on the host may be our own work.
+func (r *report) ours() bool { return r.owner.Owns(r.f) || r.owner.Adopts(r.f) }
 
 // runs reports whether a process of that name, of at most 15 bytes, runs.
 func (r *report) runs(name string) bool {
@@ -75,8 +76,8 @@ func query(t spec.Target) host.Query {
 	return q
 }
 
-func check(t spec.Target, f *host.Facts) []Problem {
-	r := &report{t: t, f: f}
+func check(t spec.Target, f *host.Facts, o host.Ownership) []Problem {
+	r := &report{t: t, f: f, owner: o}
 	for _, s := range subjects() {
 		r.check = s.name
 		s.find(r)

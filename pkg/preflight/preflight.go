@@ -36,8 +36,9 @@ func (p Problem) String() string {
 // Query is what must be known of a host for Check. It is merged into the one observation.
 func Query(t spec.Target) host.Query { return query(t) }
 
-// Check returns everything that is wrong with a host. It is pure.
-func Check(t spec.Target, f *host.Facts) []Problem { return check(t, f) }
+// Check returns everything that is wrong with a host. It is pure. What is found on a host that is o's by its own record, or
+// that o adopts, may be our own work; a journal alone does not make it so.
+func Check(t spec.Target, f *host.Facts, o host.Ownership) []Problem { return check(t, f, o) }
 
 // CheckCluster returns what is wrong with hosts only in view of each other: names that lead to one machine, machines
 // that were cloned, addresses that two have, a virtual address out of their reach. Facts are by the hosts' names; hosts without are passed over. It is pure.

@@ -32,6 +32,9 @@ func target(name string, role spec.Role, address string) spec.Target {
 	return t
 }
 
+// owner is whose the hosts are.
+var owner = host.Owner{Cluster: "prod", Authority: "sha256:prod", Role: "worker", Host: "node1"}
+
 // fit are the facts of a host that nothing is wrong with.
 func fit() *host.Facts {
 	return &host.Facts{
@@ -126,7 +129,7 @@ func scenarios() []scenario {
 		{name: "disk full", spoil: func(_ *spec.Target, f *host.Facts) { f.System.DiskFreeBytes = 3 << 30 }},
 		{name: "disk nearly full", spoil: func(_ *spec.Target, f *host.Facts) { f.System.DiskFreeBytes = 10 << 30 }},
 		{name: "disk nearly full with what we put there", spoil: func(_ *spec.Target, f *host.Facts) {
-			f.System.DiskFreeBytes, f.UndoEntries = 1<<30, 40
+			f.System.DiskFreeBytes, f.Owner = 1<<30, &owner
 		}},
 		{name: "old kernel", spoil: func(_ *spec.Target, f *host.Facts) { f.System.Kernel = "4.19.0-27-amd64" }},
 		{name: "kernel too old for nftables", spoil: func(t *spec.Target, f *host.Facts) {
@@ -194,7 +197,7 @@ func scenarios() []scenario {
 			f.System.Addresses = append(f.System.Addresses, "10.233.65.1/24")
 		}},
 		{name: "our own network of pods", spoil: func(_ *spec.Target, f *host.Facts) {
-			f.System.Addresses, f.UndoEntries = append(f.System.Addresses, "10.233.65.1/24"), 40
+			f.System.Addresses, f.Owner = append(f.System.Addresses, "10.233.65.1/24"), &owner
 		}},
 		{name: "clock a little ahead", spoil: func(_ *spec.Target, f *host.Facts) { f.ClockSkew = 1200 * time.Millisecond }},
 		{name: "clock far behind", spoil: func(_ *spec.Target, f *host.Facts) { f.ClockSkew = -90 * time.Second }},
@@ -215,7 +218,17 @@ func scenarios() []scenario {
 			f.Paths["/etc/kubernetes"] = host.Path{Exists: true, Mode: fs.ModeDir, Entries: 4}
 			f.Units["kubelet.service"] = host.UnitState{Load: "loaded", Active: "active"}
 			f.Ports[6443] = host.Listener{Process: "kube-apiserver", PID: 1}
-			f.Journal = map[string]host.JournalEntry{"node1/os/system/sysctls": {}}
+			f.Owner = &owner
+		}},
+		{name: "a Kubernetes that another run of kubexm left", spoil: func(_ *spec.Target, f *host.Facts) {
+			f.Paths["/etc/kubernetes"] = host.Path{Exists: true, Mode: fs.ModeDir, Entries: 4}
+			f.Journal, f.UndoEntries = map[string]host.JournalEntry{"node1/os/system/sysctls": {}}, 40
+		}},
+		{name: "a Kubernetes of another owner", spoil: func(_ *spec.Target, f *host.Facts) {
+			f.Paths["/etc/kubernetes"] = host.Path{Exists: true, Mode: fs.ModeDir, Entries: 4}
+			other := owner
+			other.Authority = "sha256:another"
+			f.Owner = &other
 		}},
 		{name: "Debian's Docker and its containerd", worker: true, spoil: func(_ *spec.Target, f *host.Facts) {
 			f.Units["containerd.service"] = host.UnitState{Load: "loaded", Active: "active"}
@@ -251,7 +264,7 @@ func scenarios() []scenario {
 		}},
 		{name: "our own containerd", spoil: func(_ *spec.Target, f *host.Facts) {
 			f.Units["containerd.service"] = host.UnitState{Load: "loaded", Active: "active"}
-			f.Paths["/usr/local/bin/containerd"], f.UndoEntries = host.Path{Exists: true}, 40
+			f.Paths["/usr/local/bin/containerd"], f.Owner = host.Path{Exists: true}, &owner
 		}},
 		{name: "taken ports", spoil: func(_ *spec.Target, f *host.Facts) {
 			f.Ports[6443], f.Ports[10250] = host.Listener{Process: "nginx", PID: 711}, host.Listener{}
@@ -295,7 +308,7 @@ func TestMessages(t *testing.T) {
 		on, f := target("node1", role, "172.16.0.2"), fit()
 		s.spoil(&on, f)
 		fmt.Fprintf(&got, "%s\n", s.name)
-		write(&got, preflight.Check(on, f))
+		write(&got, preflight.Check(on, f, host.Ownership{Owner: owner}))
 	}
 	compare(t, "messages.golden", got.String())
 }

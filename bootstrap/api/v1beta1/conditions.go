@@ -41,6 +41,17 @@ const (
 	ForHostsContent = "content"
 )
 
+// AdoptHostAnnotation on a KubexmConfig takes its host over from the owner that the value names: the cluster, as
+// "namespace/name" or as the host's record has it, or the fingerprint of its authority, as the condition with the reason
+// HostOwnedByOther shows them, or "unknown" for a host whose record is missing or cannot be read. What runs there is
+// converged, or reset, as if it were the Machine's own. On a host of any other owner it has no effect. It is taken off when
+// that is done.
+const AdoptHostAnnotation = "bootstrap.cluster.x-k8s.io/adopt-host"
+
+// HostOwnedByOtherReason, of HostConverged and of HostReset, means that the host is another cluster's, or another host of this
+// cluster than is meant, or does not say whose it is: nothing was changed on it. The message says what it is and what to do.
+const HostOwnedByOtherReason = "HostOwnedByOther"
+
 // Conditions of a KubexmConfig, in the order in which they become True.
 const (
 	// ReadyCondition sums up the others. The Machine shows it as BootstrapConfigReady.

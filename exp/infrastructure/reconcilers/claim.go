@@ -25,6 +25,8 @@ type claimant struct {
 
 	// hosts are those of the machine's namespace, or the one that it has.
 	hosts []infrav1.KubexmHost
+	// ids are those of all hosts, of whatever namespaces, nil where the machine has its host.
+	ids *identities
 	// peers counts the machines that do the same work as this one, by the failure domain of their hosts.
 	peers map[string]int
 }
@@ -66,6 +68,8 @@ func (c *claimant) choose(now time.Time) choice {
 		} else if state := availability(host, now); !state.available {
 			refused.add(state.refusal, host.Name)
 			refused.retryAfter(state.until)
+		} else if state := c.ids.refuses(host); state != nil {
+			refused.add(state.refusal, host.Name)
 		} else {
 			free = append(free, host)
 		}

@@ -11,11 +11,13 @@
 // writes conditions. No host is dialled here.
 //
 // A claim is one write of a host's spec.claimRef at the resource version that was read, so of many claimants one wins.
+// Nor does a host go to a Machine while another KubexmHost that is the same machine is claimed (twins.go).
 // Hosts are read from the API server and not from a cache: a claim that the cache does not show yet would be made twice.
 package reconcilers
 
 // +kubebuilder:rbac:groups=infrastructure.cluster.x-k8s.io,resources=kubexmclusters;kubexmhosts;kubexmmachines,verbs=get;list;watch;update;patch
 // +kubebuilder:rbac:groups=infrastructure.cluster.x-k8s.io,resources=kubexmclusters/status;kubexmhosts/status;kubexmmachines/status,verbs=get;update;patch
 // +kubebuilder:rbac:groups=infrastructure.cluster.x-k8s.io,resources=kubexmclusters/finalizers;kubexmhosts/finalizers;kubexmmachines/finalizers,verbs=update
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters;machines,verbs=get;list;watch
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch

@@ -6,7 +6,9 @@ package reconcilers
 import (
 	"context"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/cluster-api/util/patch"
 	"sigs.k8s.io/cluster-api/util/paused"
@@ -20,6 +22,8 @@ import (
 // Host says of each KubexmHost whether it may be claimed.
 type Host struct {
 	Options
+	// Events records what is the matter with a host's identity. May be nil.
+	Events events.EventRecorder
 }
 
 // Reconcile looks at one KubexmHost. Its claim and finalizer are written together, by Machine; here a finalizer goes
@@ -40,13 +44,31 @@ func (r *Host) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	ids, err := r.readIdentities(ctx)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
 	seen := availability(host, r.now())
+	if refused := ids.refuses(host); seen.available && refused != nil {
+		seen = *refused
+	}
 	setAvailable(host, seen)
+	unique := ids.unique(host)
+	r.warn(host, unique)
+	conditions.Set(host, unique)
 	if host.Spec.ClaimRef == (infrav1.MachineReference{}) && !isPaused {
 		controllerutil.RemoveFinalizer(host, infrav1.HostFinalizer)
 	}
 	return ctrl.Result{RequeueAfter: seen.until}, client.IgnoreNotFound(helper.Patch(ctx, host,
-		patch.WithStatusObservedGeneration{}, patch.WithOwnedConditions{Conditions: []string{infrav1.AvailableCondition}}))
+		patch.WithStatusObservedGeneration{}, patch.WithOwnedConditions{Conditions: []string{infrav1.AvailableCondition, infrav1.UniqueCondition}}))
+}
+
+// warn tells once of what is the matter with the host's identity.
+func (r *Host) warn(host *infrav1.KubexmHost, unique metav1.Condition) {
+	if unique.Message == "" || r.Events == nil || conditions.GetMessage(host, infrav1.UniqueCondition) == unique.Message {
+		return
+	}
+	r.Events.Eventf(host, nil, corev1.EventTypeWarning, unique.Reason, "Identify", "%s", unique.Message[:min(1000, len(unique.Message))])
 }
 
 func setAvailable(host *infrav1.KubexmHost, seen state) {

@@ -178,6 +178,9 @@ func (r *Machine) snapshot(ctx context.Context, s *machineScope) (*claimant, err
 	if err != nil {
 		return nil, err
 	}
+	if c.ids, err = r.readIdentities(ctx); err != nil {
+		return nil, err
+	}
 	c.hosts, c.peers = hosts.Items, peersOf(s.owner, owners, machines)
 	return c, nil
 }

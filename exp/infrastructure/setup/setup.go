@@ -61,8 +61,9 @@ func Reconcilers(mgr ctrl.Manager, o Options) error {
 	}
 	if err := ctrl.NewControllerManagedBy(mgr).
 		For(&infrav1.KubexmHost{}).
+		Watches(&infrav1.KubexmHost{}, handler.EnqueueRequestsFromMapFunc(sharing(mgr.GetClient())), builder.WithPredicates(identityChanged())).
 		WithOptions(with).
-		Complete(&reconcilers.Host{Options: shared}); err != nil {
+		Complete(&reconcilers.Host{Options: shared, Events: mgr.GetEventRecorder("kubexm-infrastructure")}); err != nil {
 		return fmt.Errorf("set up the controller of KubexmHosts: %w", err)
 	}
 	if err := ctrl.NewControllerManagedBy(mgr).

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/reconcilers"
 )
 
 // machinesOfHost are the machine that has a host or, of a free host, all of its namespace that have none.
@@ -85,5 +87,37 @@ func addressesChanged() predicate.Predicate {
 		old, isOld := e.ObjectOld.(*infrav1.KubexmMachine)
 		updated, isNew := e.ObjectNew.(*infrav1.KubexmMachine)
 		return !isOld || !isNew || !equality.Semantic.DeepEqual(old.Status.Addresses, updated.Status.Addresses)
+	}}
+}
+
+// sharing are the other hosts whose identity a host shares.
+func sharing(reader client.Reader) handler.MapFunc {
+	return func(ctx context.Context, object client.Object) []ctrl.Request {
+		host, ok := object.(*infrav1.KubexmHost)
+		if !ok {
+			return nil
+		}
+		all := &infrav1.KubexmHostList{}
+		if err := reader.List(ctx, all); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "Cannot list the KubexmHosts that may be the same machine")
+			return nil
+		}
+		var others []ctrl.Request
+		for _, key := range reconcilers.SharedBy(host, all.Items) {
+			others = append(others, ctrl.Request{NamespacedName: key})
+		}
+		return others
+	}
+}
+
+// identityChanged passes what makes hosts one machine or two, and what a host means for its twins. An update is mapped from the old
+// object and from the new one, so those that shared what was changed are told as well.
+func identityChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		old, wasHost := e.ObjectOld.(*infrav1.KubexmHost)
+		is, isHost := e.ObjectNew.(*infrav1.KubexmHost)
+		return wasHost && isHost && (old.Spec.Address != is.Spec.Address || old.Spec.SSH.Port != is.Spec.SSH.Port ||
+			old.Spec.SSH.HostKey != is.Spec.SSH.HostKey || old.Spec.ClaimRef != is.Spec.ClaimRef ||
+			old.Status.Facts.MachineID != is.Status.Facts.MachineID || conditions.IsFalse(old, infrav1.CleanCondition) != conditions.IsFalse(is, infrav1.CleanCondition))
 	}}
 }

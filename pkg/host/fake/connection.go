@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -94,6 +95,13 @@ func (c *connection) Begin(ctx context.Context, r host.Run) (host.Session, error
 	if r.ID == "" || r.Holder == "" {
 		return nil, m.error(host.KindInvalid, "a run needs an id and a holder")
 	}
+	if !r.Ownership.IsZero() {
+		if err := r.Ownership.Owner.Validate(); err != nil {
+			e := m.error(host.KindInvalid, "whose the host is to be")
+			e.Err = err
+			return nil, e
+		}
+	}
 	if err := c.exchange(ctx); err != nil {
 		return nil, err
 	}
@@ -102,11 +110,54 @@ func (c *connection) Begin(ctx context.Context, r host.Run) (host.Session, error
 	if m.writer != nil {
 		return nil, m.error(host.KindLocked, m.writer.run.Holder+" holds the host for run "+m.writer.run.ID)
 	}
+	if err := m.admit(r.Ownership); err != nil {
+		return nil, err
+	}
 	m.writer = &session{connection: c, machine: m, run: r}
+	return m.writer, nil
+}
+
+// admit compares what is claimed with the machine's owner, and writes the record where the machine is taken. The machine is
+// locked.
+func (m *Machine) admit(claim host.Ownership) error {
 	if _, ok := m.files[host.StateDir]; !ok {
 		m.files[host.StateDir] = m.stamp(directory("root", "root", 0o700))
 	}
-	return m.writer, nil
+	seen := &host.Facts{System: m.System, Journal: m.journal, UndoEntries: len(m.entries)}
+	m.own(seen)
+	if err := claim.Check(m.name, seen); err != nil {
+		return err
+	}
+	if claim.IsZero() || claim.Owns(seen) {
+		return nil
+	}
+	if seen.Owner != nil && seen.Owner.Authority != claim.Owner.Authority {
+		m.journal = map[string]host.JournalEntry{}
+	}
+	owner := claim.Owner
+	owner.MachineID = m.System.MachineID
+	record, err := json.Marshal(owner)
+	if err != nil {
+		return err
+	}
+	m.files[ownerFile] = m.stamp(node{mode: 0o600, owner: "root", group: "root", content: string(record)})
+	return nil
+}
+
+const ownerFile = host.StateDir + "/" + host.OwnerFile
+
+// own tells from the machine's record whose it is. The machine is locked.
+func (m *Machine) own(f *host.Facts) {
+	record, found := m.files[ownerFile]
+	if !found {
+		return
+	}
+	o, err := host.ReadOwner([]byte(record.content))
+	if err != nil {
+		f.OwnerUnreadable = err.Error()
+		return
+	}
+	f.Owner = o
 }
 
 // run hands a command to OnCommand. The machine is not locked meanwhile, so that the command may change it.
@@ -129,6 +180,7 @@ func (m *Machine) observe(q host.Query) *host.Facts {
 		Sysctls: map[string]string{}, Modules: map[string]bool{}, Packages: map[string]string{}, Mounts: map[string]host.Mount{},
 		Commands: commands, Journal: maps.Clone(m.journal), UndoEntries: len(m.entries),
 	}
+	m.own(f)
 	for _, p := range q.Paths {
 		m.observePath(f, p)
 	}

@@ -4,6 +4,8 @@
 package fake
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"io/fs"
 	"maps"
 	"path"
@@ -70,7 +72,7 @@ func New(name string) *Machine {
 	m := &Machine{
 		name: name,
 		System: host.System{
-			Hostname: name, OSID: "debian", OSVersion: "12", OSName: "Debian GNU/Linux 12 (bookworm)", Arch: "amd64", Kernel: "6.1.0-fake",
+			Hostname: name, MachineID: idOf(name), OSID: "debian", OSVersion: "12", OSName: "Debian GNU/Linux 12 (bookworm)", Arch: "amd64", Kernel: "6.1.0-fake",
 			CgroupVersion: 2, CPUs: 2, MemoryBytes: 4 << 30, DiskFreeBytes: 50 << 30, DiskTotalBytes: 60 << 30, User: "root", Root: true,
 			BootTime: born, Addresses: []string{"10.0.0.1/24"}, DefaultInterface: "eth0", HostnameAddresses: []string{"10.0.0.1"},
 			Nameservers: []string{"10.0.0.53"}, TimeSync: "chrony.service",
@@ -83,6 +85,12 @@ func New(name string) *Machine {
 		m.files[d] = node{mode: fs.ModeDir | 0o755, owner: "root", group: "root", modified: born}
 	}
 	return m
+}
+
+// idOf is the id of the machine of this name.
+func idOf(name string) string {
+	sum := sha256.Sum256([]byte(name))
+	return hex.EncodeToString(sum[:16])
 }
 
 // Put makes a file with its parents, as root's.

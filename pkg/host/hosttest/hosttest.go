@@ -35,6 +35,8 @@ type Fixture struct {
 	CutSystemOnly bool
 	// Dir exists and is empty; the suite works in it.
 	Dir string
+	// StateDir is host.StateDir if empty.
+	StateDir string
 	// Owner is an account of the host beside root, and Group its group.
 	Owner, Group string
 	// Put makes a file of root's (parents exist), Remove a path not be, Start a unit active: what was there before us.
@@ -58,6 +60,7 @@ func Run(t *testing.T, fixture func(t *testing.T) Fixture) {
 		t.Run("Cuts", func(t *testing.T) { testCuts(t, fixture) })
 	}
 	t.Run("Undo", func(t *testing.T) { testUndo(t, fixture) })
+	t.Run("Owner", func(t *testing.T) { testOwner(t, fixture) })
 	t.Run("Lock", func(t *testing.T) { testLock(t, fixture(t)) })
 	t.Run("Stage", func(t *testing.T) { testStage(t, fixture) })
 	t.Run("Refusals", func(t *testing.T) { testRefusals(t, fixture(t)) })

@@ -21,7 +21,7 @@ func TestConformance(t *testing.T) {
 		return hosttest.Shell(hosttest.Fixture{
 			Dial:  func(t *testing.T) host.Host { return newHost(t, config) },
 			CutAt: func(n int) { cut.Store(int64(n)) },
-			Dir:   work, Owner: "nobody", Group: "nogroup", FilesOnly: true, Parallel: true,
+			Dir:   work, StateDir: state, Owner: "nobody", Group: "nogroup", FilesOnly: true, Parallel: true,
 		}, newHost(t, Config{Name: "here"}))
 	})
 }

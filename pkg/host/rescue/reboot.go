@@ -31,6 +31,9 @@ type Reboot struct {
 	Dial func(context.Context) (host.Host, error)
 	// Asked is when the reboot was asked for, by our clock. A host that has booted since then is not rebooted.
 	Asked time.Time
+	// Admit is asked once, before the host is told anything, whether it may be rebooted: an error of a kind that trying again does not
+	// help (host.KindForeign) ends the reboot. May be nil.
+	Admit func(context.Context, host.Host) error
 	// Before is called once, before the host is rebooted. May be nil.
 	Before func(context.Context, host.Host)
 }
@@ -46,6 +49,9 @@ func (r *Reboot) Do(ctx context.Context) error {
 		done, err := r.try(ctx, &told)
 		if done {
 			return nil
+		}
+		if host.KindOf(err) == host.KindForeign {
+			return err
 		}
 		if err != nil && ctx.Err() == nil {
 			last = err
@@ -82,6 +88,11 @@ func (r *Reboot) try(ctx context.Context, told *reboots) (done bool, err error) 
 	}
 	if !told.last.IsZero() && !told.refused && time.Since(told.last) < patience {
 		return false, nil // it shuts down
+	}
+	if told.first.IsZero() && r.Admit != nil {
+		if err := r.Admit(ctx, h); err != nil {
+			return false, err
+		}
 	}
 	if told.first.IsZero() && r.Before != nil {
 		r.Before(ctx, h)

@@ -167,3 +167,14 @@ func (c *keyCheck) judge(hostname string, remote net.Addr, key ssh.PublicKey) *k
 	}
 	return nil
 }
+
+// Fingerprint is the fingerprint of a key that is pinned, whichever way (see HostKey.Pinned): equal pins of one key are equal by it. A
+// pin that is no key is returned as it is.
+func Fingerprint(pin string) string {
+	pin = strings.TrimSpace(pin)
+	key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(pin))
+	if err != nil {
+		return strings.TrimRight(pin, "=")
+	}
+	return ssh.FingerprintSHA256(key)
+}

@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
@@ -169,4 +170,23 @@ func (h *Hosts) Address(name string) string {
 		return e.Host.Address
 	}
 	return ""
+}
+
+// SharedKeys are groups of hosts that show one key, by name: addresses that have moved are not noticed by it.
+func (h *Hosts) SharedKeys() [][]string {
+	byKey := map[string][]string{}
+	for name, e := range h.byName {
+		if pin := e.hostKey(); pin != "" {
+			byKey[ssh.Fingerprint(pin)] = append(byKey[ssh.Fingerprint(pin)], name)
+		}
+	}
+	var shared [][]string
+	for _, names := range byKey {
+		if len(names) > 1 {
+			slices.Sort(names)
+			shared = append(shared, names)
+		}
+	}
+	slices.SortFunc(shared, slices.Compare)
+	return shared
 }

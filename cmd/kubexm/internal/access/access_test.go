@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/access"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec/config"
@@ -53,5 +55,24 @@ func TestUnknownName(t *testing.T) {
 	}
 	if _, err := hosts.Dial(t.Context(), "nobody"); host.KindOf(err) != host.KindInvalid {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestSharedKeys: hosts with one key are found, whichever way the key is pinned.
+func TestSharedKeys(t *testing.T) {
+	const (
+		pinned      = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA0/fXqx0SfFLhF88hACNiYrXn19LsKbAcJHeaAHSf+L"
+		fingerprint = "SHA256:CMImvU4dFoLiiZ5GHxusRzhTnzS0v1sTm9fM9+yhKEo"
+		another     = "SHA256:AAAAAU4dFoLiiZ5GHxusRzhTnzS0v1sTm9fM9+yhKEo"
+	)
+	h, err := access.New([]config.Host{
+		{Name: "b", Address: "10.0.0.2", HostKey: fingerprint}, {Name: "a", Address: "10.0.0.1", HostKey: pinned + " root@image"},
+		{Name: "c", Address: "10.0.0.3", HostKey: another}, {Name: "d", Address: "10.0.0.4"}, {Name: "e", Address: "10.0.0.5"},
+	}, access.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([][]string{{"a", "b"}}, h.SharedKeys()); diff != "" {
+		t.Error(diff)
 	}
 }

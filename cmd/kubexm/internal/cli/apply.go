@@ -34,6 +34,7 @@ How hosts are reached is remembered from "kubexm plan"; hosts that need a passwo
 		RunE: func(cmd *cobra.Command, args []string) error { return a.applyPlan(cmd.Context(), s, args[0]) },
 	}
 	s.addFlags(cmd)
+	s.addAdoptFlag(cmd)
 	return cmd
 }
 
@@ -55,6 +56,9 @@ func (a *app) applyPlan(ctx context.Context, s *source, path string) error {
 	if err != nil {
 		return err
 	}
+	if err := s.checkAdopt(p.Hosts); err != nil {
+		return err
+	}
 	bundlePath := known.Bundle
 	if s.bundle != "" {
 		bundlePath = s.bundle
@@ -71,7 +75,7 @@ func (a *app) applyPlan(ctx context.Context, s *source, path string) error {
 		return err
 	}
 	return a.showing(known.about, func(reader event.Reader) (string, error) {
-		report, err := direct.Tools{Hosts: hosts, Bundle: bundle, Trust: trust, Reader: reader}.Engine().Run(ctx, p)
+		report, err := direct.Tools{Hosts: hosts, Owners: known.owners(dir, s.adopt), Bundle: bundle, Trust: trust, Reader: reader}.Engine().Run(ctx, p)
 		if err != nil {
 			return "", err
 		}

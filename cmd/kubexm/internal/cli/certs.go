@@ -74,7 +74,7 @@ func (a *app) checkCertificates(ctx context.Context, s *source, f *format, clust
 	for _, h := range known.Hosts {
 		names = append(names, h.Name)
 	}
-	found, unseen := certs.Of(ctx, direct.Tools{Hosts: hosts}.Engine(), cluster, names, time.Now(), warn)
+	found, unseen := certs.Of(ctx, direct.Tools{Hosts: hosts, Owners: known.owners(dir, nil)}.Engine(), cluster, names, time.Now(), warn)
 	if err := a.showCertificates(f, found, warn); err != nil {
 		return err
 	}

@@ -55,6 +55,7 @@ version of Kubernetes is for "kubexm upgrade cluster".`,
 		},
 	}
 	o.addFlags(cmd)
+	o.addAdoptFlag(cmd)
 	flags := cmd.Flags()
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show what would be changed, from what the hosts are now, and change nothing")
 	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask before hosts are taken out of the cluster")
@@ -82,7 +83,7 @@ func (a *app) create(ctx context.Context, o *createOptions) error {
 	if same, err := a.unchanged(ctx, d); err != nil || same {
 		return err
 	}
-	facts, err := a.examine(ctx, d, direct.Tools{Hosts: d.hosts, Bundle: d.bundle})
+	facts, err := a.examine(ctx, d, direct.Tools{Hosts: d.hosts, Owners: d.owners(), Bundle: d.bundle})
 	if err != nil {
 		return err
 	}
@@ -93,7 +94,7 @@ func (a *app) create(ctx context.Context, o *createOptions) error {
 	if err := d.keepInventory(); err != nil {
 		return err
 	}
-	d.adopt()
+	d.manage()
 	return a.showing(d.about, func(reader event.Reader) (string, error) {
 		counted := &counter{next: reader}
 		if err := a.converge(ctx, d, o, counted); err != nil {
@@ -111,8 +112,8 @@ func (d *declared) asDeclared(took time.Duration) string {
 	return fmt.Sprintf("%s is as declared: %s checked in %s, 0 changes.", d.Name, count(len(d.targets), "host"), seconds(took))
 }
 
-// adopt says that from now on a management plane has the cluster.
-func (d *declared) adopt() { d.managed, d.targets = true, direct.Targets(d.Cluster, true) }
+// manage says that from now on a management plane has the cluster.
+func (d *declared) manage() { d.managed, d.targets = true, direct.Targets(d.Cluster, true) }
 
 // unchanged looks whether a cluster that was made of this very config is still so, and says so. That needs no management
 // plane: an exchange with each host and a few questions to the cluster's API.
@@ -141,7 +142,7 @@ func (a *app) differences(ctx context.Context, d *declared) ([]follow.Wait, erro
 	if err != nil {
 		return nil, err
 	}
-	report, err := direct.Tools{Hosts: d.hosts, Bundle: d.bundle, Trust: trust}.Compare(ctx, d.targets, d.systems)
+	report, err := direct.Tools{Hosts: d.hosts, Owners: d.owners(), Bundle: d.bundle, Trust: trust}.Compare(ctx, d.targets, d.systems)
 	if err != nil {
 		return nil, err
 	}
@@ -284,6 +285,9 @@ func (a *app) awaitReady(ctx context.Context, d *declared, p *embedded.Plane) (*
 	began := time.Now()
 	for {
 		s, err := follow.Read(ctx, p.Client(), client.ObjectKey{Namespace: direct.Namespace, Name: d.Name})
+		if err == nil {
+			err = s.Adopt(ctx, p.Client(), d.adopt)
+		}
 		if err == nil {
 			if waits = s.Waits(d.nodes()); s.Exhausted(began) {
 				return nil, notReady(d.Name, waits, errExhausted)

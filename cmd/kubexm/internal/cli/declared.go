@@ -6,6 +6,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -30,6 +31,8 @@ type source struct {
 	bundle        string
 	knownHosts    []string
 	acceptNewKeys bool
+	// adopt names, by host, the owner from whom the host is taken over.
+	adopt map[string]string
 }
 
 func (s *source) addFlags(cmd *cobra.Command) {
@@ -56,6 +59,8 @@ type declared struct {
 	targets []spec.Target
 	// systems is what was last seen of the hosts.
 	systems map[string]host.System
+	// adopt is that of the flags.
+	adopt map[string]string
 }
 
 // declare reads the config file, and opens what it names. Nothing is touched but this machine.
@@ -84,7 +89,7 @@ func (a *app) load(s *source) (*config.Cluster, error) {
 
 // declareCluster opens what a config that was read names.
 func (a *app) declareCluster(ctx context.Context, s *source, c *config.Cluster) (*declared, error) {
-	d := &declared{Cluster: c, systems: map[string]host.System{}}
+	d := &declared{Cluster: c, systems: map[string]host.System{}, adopt: s.adopt}
 	var err error
 	if d.dir, err = state.Of(a.stateRoot, c.Name); err != nil {
 		return nil, usageError{err}
@@ -97,7 +102,7 @@ func (a *app) declareCluster(ctx context.Context, s *source, c *config.Cluster) 
 		return nil, err
 	}
 	d.targets = direct.Targets(c, d.managed)
-	return d, nil
+	return d, s.checkAdopt(slices.Collect(maps.Keys(rolesOf(d.targets))))
 }
 
 // trusting says which host keys are trusted.
@@ -183,7 +188,12 @@ func (a *app) examine(ctx context.Context, d *declared, tools direct.Tools) (map
 		return nil, unverified
 	}
 	a.note(d.summary() + "   " + describeBundle(d.bundle))
-	problems := append(direct.Preflight(d.targets, facts), d.orphans(facts)...)
+	problems, err := tools.Preflight(ctx, d.targets, facts)
+	if err != nil {
+		return nil, err
+	}
+	problems = append(problems, d.orphans(facts)...)
+	problems = append(problems, sharedKeys(d.hosts)...)
 	a.showPreflight(problems, len(facts), len(d.targets))
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -202,7 +212,7 @@ func (d *declared) orphans(facts map[string]*host.Facts) []preflight.Problem {
 	}
 	var problems []preflight.Problem
 	for _, t := range d.targets {
-		if f := facts[t.Host.Name]; f != nil && (len(f.Journal) > 0 || f.UndoEntries > 0) {
+		if f := facts[t.Host.Name]; f != nil && f.Changed() && d.adopt[t.Host.Name] == "" {
 			problems = append(problems, preflight.Problem{
 				Host: t.Host.Name, Check: "state", Severity: preflight.Error,
 				Cause: fmt.Sprintf("kubexm has made this host a part of a cluster already, and key pairs of the cluster %s are not in %s", d.Name, d.dir.Path()),

@@ -53,6 +53,7 @@ A cluster that is gone already is no error.`,
 		},
 	}
 	o.addFlags(cmd)
+	o.addAdoptFlag(cmd)
 	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "do not ask")
 	cmd.Flags().DurationVar(&o.wait, "wait-timeout", 15*time.Minute, "how long it may take until all hosts are given back")
 	cmd.ValidArgsFunction = a.completeClusters
@@ -89,6 +90,9 @@ func (a *app) delete(ctx context.Context, o *deleteOptions, name string) error {
 	if known == nil {
 		fmt.Fprintf(a.Out, "%s is not there: nothing to delete.\n", name)
 		return nil
+	}
+	if err := o.checkAdopt(inventory{known}.names()); err != nil {
+		return err
 	}
 	if !o.yes {
 		if err := a.confirm(fmt.Sprintf("Cluster %s will be deleted, and %s given back as before.", name, count(len(known.Hosts), "host"))); err != nil {
@@ -127,7 +131,7 @@ func (a *app) undo(ctx context.Context, s *source, dir state.Dir, names []string
 			names = append(names, h.Name)
 		}
 	}
-	_, err = direct.Tools{Hosts: hosts, Reader: reader}.Engine().Undo(ctx, engine.Undo{Intent: "ResetNode", Cluster: dir.Cluster, Hosts: names})
+	_, err = direct.Tools{Hosts: hosts, Owners: known.owners(dir, s.adopt), Reader: reader}.Engine().Undo(ctx, engine.Undo{Intent: "ResetNode", Cluster: dir.Cluster, Hosts: names})
 	return err
 }
 
@@ -157,14 +161,17 @@ func (a *app) deleteObjects(ctx context.Context, o *deleteOptions, dir state.Dir
 	if err := p.Client().Delete(ctx, cluster); client.IgnoreNotFound(err) != nil {
 		return err
 	}
-	return awaitGone(ctx, p, key)
+	return awaitGone(ctx, p, key, o.adopt)
 }
 
 // awaitGone waits until a deleted cluster is gone and has given its hosts back.
-func awaitGone(ctx context.Context, p *embedded.Plane, key client.ObjectKey) error {
+func awaitGone(ctx context.Context, p *embedded.Plane, key client.ObjectKey, adopt map[string]string) error {
 	var s *follow.Snapshot
 	for {
 		seen, err := follow.Read(ctx, p.Client(), key)
+		if err == nil {
+			err = seen.Adopt(ctx, p.Client(), adopt)
+		}
 		if err == nil {
 			s = seen
 			if s.Gone() {

@@ -135,7 +135,7 @@ func (a *app) lookAtHosts(ctx context.Context, s *source, cluster string) ([]ins
 	if err != nil {
 		return nil, err
 	}
-	return inspect.Hosts(ctx, known.Inventory, direct.Tools{Hosts: hosts})
+	return inspect.Hosts(ctx, known.Inventory, direct.Tools{Hosts: hosts, Owners: known.owners(dir, nil)})
 }
 
 func hostTable() table[inspect.Host] {

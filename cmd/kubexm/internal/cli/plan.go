@@ -44,6 +44,7 @@ With -o the plan is written to a file, with secrets as references. "kubexm apply
 		},
 	}
 	s.addFlags(cmd)
+	s.addAdoptFlag(cmd)
 	cmd.Flags().StringVarP(&out, "output", "o", "", "file to write the plan to")
 	cmd.Flags().BoolVar(&all, "all", false, "show every step of the plan, not only what differs")
 	return cmd
@@ -58,7 +59,7 @@ func (a *app) showPlan(ctx context.Context, s *source, all bool) (*declared, *pl
 	if err := d.dir.CheckAuthorities(); err != nil {
 		return nil, nil, err
 	}
-	tools := direct.Tools{Hosts: d.hosts, Bundle: d.bundle}
+	tools := direct.Tools{Hosts: d.hosts, Owners: d.owners(), Bundle: d.bundle}
 	facts, err := a.examine(ctx, d, tools)
 	if err != nil {
 		return nil, nil, err

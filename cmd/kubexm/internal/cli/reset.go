@@ -23,7 +23,10 @@ func (a *app) resetHost() *cobra.Command {
 		Use:   "host NAME... --cluster CLUSTER",
 		Short: "Put hosts back to what they were before kubexm first changed them",
 		Long: `Puts back on each host all that kubexm changed there, last in first out. The host leaves its cluster without being
-drained; use it for hosts that are to be repaired or that failed on the way.`,
+drained; use it for hosts that are to be repaired or that failed on the way.
+
+A host that says that it is another's, or another one of this cluster's, is not reset: the refusal says whose it is, and
+--adopt HOST=CLUSTER, with that owner's name, resets it all the same.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, names []string) error {
 			return a.reset(cmd.Context(), s, cluster, names, yes)
@@ -32,6 +35,7 @@ drained; use it for hosts that are to be repaired or that failed on the way.`,
 	flags := cmd.Flags()
 	flags.StringVarP(&s.file, "file", "f", "", "the config file, for hosts that need a password")
 	s.addKeyFlags(cmd)
+	s.addAdoptFlag(cmd)
 	flags.StringVar(&cluster, "cluster", "", "the cluster that the hosts belong to (default the only one there is)")
 	flags.BoolVarP(&yes, "yes", "y", false, "do not ask")
 	return cmd
@@ -47,14 +51,14 @@ func (a *app) reset(ctx context.Context, s *source, cluster string, names []stri
 	if err != nil {
 		return err
 	}
-	var all []string
-	for _, h := range known.Hosts {
-		all = append(all, h.Name)
-	}
+	all := inventory{known}.names()
 	for _, name := range names {
 		if !slices.Contains(all, name) {
 			return usage("cluster %s has no host %s; it has %s", cluster, name, strings.Join(all, ", "))
 		}
+	}
+	if err := s.checkAdopt(names); err != nil {
+		return err
 	}
 	if !yes {
 		if err := a.confirm(fmt.Sprintf("%s will be put back as before kubexm, whatever runs there.", strings.Join(names, ", "))); err != nil {

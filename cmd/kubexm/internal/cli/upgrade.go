@@ -318,4 +318,6 @@ func (a *app) previousBundle(ctx context.Context, s *source, c *config.Cluster, 
 }
 
 // tools look at hosts and plan them for the version that they are to have.
-func (u *upgrade) tools() direct.Tools { return direct.Tools{Hosts: u.hosts, Bundle: u.bundle} }
+func (u *upgrade) tools() direct.Tools {
+	return direct.Tools{Hosts: u.hosts, Owners: u.owners(), Bundle: u.bundle}
+}

@@ -5,6 +5,7 @@ package direct
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -24,6 +25,8 @@ import (
 // Tools are what an engine works with here.
 type Tools struct {
 	Hosts *access.Hosts
+	// Owners say whose the hosts are.
+	Owners Owners
 	// Bundle and Trust are for plans; what only looks at hosts, or gives them back, needs neither.
 	Bundle *artifact.Bundle
 	Trust  *Trust
@@ -32,7 +35,7 @@ type Tools struct {
 
 // Engine is an engine with these tools.
 func (t Tools) Engine() *engine.Engine {
-	o := engine.Options{Dial: t.Hosts.Dial, Address: t.Hosts.Address, Reader: t.Reader, Holder: Holder()}
+	o := engine.Options{Dial: t.Hosts.Dial, Ownership: t.Owners.Of, Address: t.Hosts.Address, Reader: t.Reader, Holder: Holder()}
 	if t.Bundle != nil {
 		o.Artifacts = step.FromBundle(t.Bundle)
 	}
@@ -52,7 +55,7 @@ func Holder() string {
 }
 
 // Observe looks at all hosts at once, and asks all that preflight wants to know. The error names the hosts that did not
-// answer.
+// answer, and those that are somebody else's: there are no facts of either.
 func (t Tools) Observe(ctx context.Context, targets []spec.Target) (map[string]*host.Facts, error) {
 	queries := make(map[string]host.Query, len(targets))
 	names := make([]string, 0, len(targets))
@@ -60,18 +63,31 @@ func (t Tools) Observe(ctx context.Context, targets []spec.Target) (map[string]*
 		names = append(names, target.Host.Name)
 		queries[target.Host.Name] = preflight.Query(target)
 	}
-	return t.Engine().Look(ctx, names, func(name string) host.Query { return queries[name] })
+	facts, err := t.Engine().Look(ctx, names, func(name string) host.Query { return queries[name] })
+	var failed *engine.Error
+	if errors.As(err, &failed) {
+		for _, f := range failed.Failures {
+			delete(facts, f.Host) // somebody else's
+		}
+	}
+	return facts, err
 }
 
 // Preflight is all that is wrong with the hosts.
-func Preflight(targets []spec.Target, facts map[string]*host.Facts) []preflight.Problem {
+func (t Tools) Preflight(ctx context.Context, targets []spec.Target, facts map[string]*host.Facts) ([]preflight.Problem, error) {
 	var problems []preflight.Problem
-	for _, t := range targets {
-		if f := facts[t.Host.Name]; f != nil {
-			problems = append(problems, preflight.Check(t, f)...)
+	for _, target := range targets {
+		f := facts[target.Host.Name]
+		if f == nil {
+			continue
 		}
+		claim, err := t.Owners.Of(ctx, target.Host.Name)
+		if err != nil {
+			return nil, err
+		}
+		problems = append(problems, preflight.Check(target, f, claim)...)
 	}
-	return append(problems, preflight.CheckCluster(targets, facts)...)
+	return append(problems, preflight.CheckCluster(targets, facts)...), nil
 }
 
 // Systems are what plans need of the facts.

@@ -28,6 +28,22 @@ const (
 	// does not have it. An unclaimed host where it is False is in quarantine: it is never handed out again. When
 	// somebody has cleaned it, deleting the KubexmHost and creating it anew brings it back.
 	CleanCondition = "Clean"
+
+	// UniqueCondition is whether no other KubexmHost, of whatever namespace that the manager sees, is the same machine: none has
+	// its address, or its machine-id. Of such hosts one at most may be claimed. Where it is True with the reason SharedHostKey,
+	// other machines have the host's key.
+	UniqueCondition = "Unique"
+)
+
+// Reasons of a host's Unique.
+const (
+	// UniqueReason means that no other KubexmHost has the host's address, machine-id or host key.
+	UniqueReason = "Unique"
+	// SameMachineReason, of Available too, means that the message's other KubexmHosts are the same machine.
+	SameMachineReason = "SameMachine"
+	// SharedHostKeyReason means that the message's other KubexmHosts have the same host key; Unique is True. The key does not tell
+	// the hosts apart when their addresses move.
+	SharedHostKeyReason = "SharedHostKey"
 )
 
 // Reasons of a host's Available.

@@ -127,8 +127,8 @@ func (r MachineReference) KindOrDefault() string {
 //
 // +kubebuilder:validation:MinProperties=1
 type KubexmHostStatus struct {
-	// conditions are Available (whether a Machine may have the host), Reachable and Clean (both said by the bootstrap
-	// provider, which alone opens connections to the host) and Paused.
+	// conditions are Available (whether a Machine may have the host), Unique (whether no other KubexmHost is the same
+	// machine), Reachable and Clean (both said by the bootstrap provider, which alone opens connections to the host) and Paused.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -152,6 +152,12 @@ type HostFacts struct {
 	// observedTime is when the host said so.
 	// +optional
 	ObservedTime metav1.Time `json:"observedTime,omitempty,omitzero"`
+
+	// machineID is the host's /etc/machine-id. No two hosts have the same, unless one was cloned from the other.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	MachineID string `json:"machineID,omitempty"`
 
 	// os is the operating system's name and version, such as Debian GNU/Linux 12.
 	// +optional

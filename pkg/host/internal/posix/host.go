@@ -126,6 +126,7 @@ func (h *Host) Observe(ctx context.Context, q host.Query) (*host.Facts, error) {
 	}
 	facts.Journal, facts.UndoEntries = logs.journal, len(logs.entries)
 	facts.System.User = h.config.User
+	h.own(facts, a.files)
 	return facts, nil
 }
 

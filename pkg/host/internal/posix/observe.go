@@ -34,7 +34,7 @@ const (
 
 var systemFiles = []string{
 	fileOSRelease, fileResolv, fileResolved, fileMemory, fileSwaps, fileStatus, fileLastCap, fileHostname, fileKernel,
-	fileRoutes, fileCPUs, fileSELinux, fileSELinuxOff, fileContainer, fileUFW,
+	fileMachineID, fileRoutes, fileCPUs, fileSELinux, fileSELinuxOff, fileContainer, fileUFW,
 }
 
 var (
@@ -93,7 +93,7 @@ func newObservation(q host.Query, full bool) *observation {
 func (o *observation) files(stateDir string) []string {
 	var files []string
 	if o.full {
-		files = append(slices.Clone(systemFiles), stateDir+"/"+journalFile, stateDir+"/"+undoFile)
+		files = append(slices.Clone(systemFiles), stateDir+"/"+journalFile, stateDir+"/"+undoFile, stateDir+"/"+host.OwnerFile)
 	}
 	for _, s := range o.query.Sysctls {
 		files = append(files, sysctlPath(s))

@@ -28,6 +28,9 @@ type session struct {
 	// system is what is known of the system, brought up to date by each act; skew is that of the clocks.
 	system host.System
 	skew   time.Duration
+	// owner is whose the host is, nil if it has no record that can be read; unreadable says why not.
+	owner      *host.Owner
+	unreadable string
 	// reload says that units were enabled without telling systemd yet.
 	reload bool
 	// given says that everything was undone: the state directory is gone and with it the lock.
@@ -57,6 +60,11 @@ func (h *Host) Begin(ctx context.Context, r host.Run) (host.Session, error) {
 	if r.ID == "" || r.Holder == "" {
 		return nil, h.invalid("", fmt.Errorf("a run needs an id and a holder"))
 	}
+	if !r.Ownership.IsZero() {
+		if err := r.Ownership.Owner.Validate(); err != nil {
+			return nil, h.invalid("", fmt.Errorf("whose the host is to be: %w", err))
+		}
+	}
 	line, err := json.Marshal(holder{Run: r, Since: time.Now().UTC().Truncate(time.Second)})
 	if err != nil {
 		return nil, h.invalid("", err)
@@ -76,7 +84,11 @@ func (h *Host) Begin(ctx context.Context, r host.Run) (host.Session, error) {
 		_ = proc.Close()
 		return nil, err
 	}
-	if err := b.look(ctx); err != nil {
+	err = b.look(ctx)
+	if err == nil {
+		err = b.admit(ctx)
+	}
+	if err != nil {
 		_ = proc.Close()
 		return nil, err
 	}
@@ -156,14 +168,22 @@ func (h *Host) lockedBy(content []byte) error {
 	return e
 }
 
-// look reads what the host remembers and how it is.
+// look reads what the host remembers and how it is. A host that nobody has changed gets its owner's record in the same exchange.
 func (s *session) look(ctx context.Context) error {
 	o := newObservation(host.Query{}, true)
 	sc := &script{}
+	if !s.run.Ownership.IsZero() {
+		line, err := record(s.run.Ownership.Owner)
+		if err != nil {
+			return s.host.invalid("", err)
+		}
+		sc.call("s_own", line)
+		sc.line("[ $? -eq 0 ] || exit 1")
+	}
 	o.render(sc, s.host.config.StateDir)
 	a := newAnswer(o)
 	sent := time.Now()
-	_, err := s.ask(ctx, sc.String(), func(f frame) error {
+	code, err := s.ask(ctx, sc.String(), func(f frame) error {
 		if !a.add(f) {
 			return s.host.unexpected(f)
 		}
@@ -172,8 +192,12 @@ func (s *session) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if len(a.files) == 0 && code != 0 {
+		return s.host.commandError("", "cannot write the record of the owner", code, s.proc.stderr.String())
+	}
 	facts := a.finish(sent)
-	s.system, s.skew = facts.System, facts.ClockSkew
+	s.host.own(facts, a.files)
+	s.system, s.skew, s.owner, s.unreadable = facts.System, facts.ClockSkew, facts.Owner, facts.OwnerUnreadable
 	s.system.User = s.host.config.User
 	journal, undo := a.files[s.host.config.StateDir+"/"+journalFile], a.files[s.host.config.StateDir+"/"+undoFile]
 	if s.logs, err = parseLogs(journal, undo); err != nil {
@@ -410,6 +434,7 @@ func (s *session) facts(a *answer, sent time.Time, full bool) *host.Facts {
 	for node, e := range s.logs.journal {
 		f.Journal[node] = e
 	}
+	f.Owner, f.OwnerUnreadable = s.owner, s.unreadable
 	return f
 }
 

@@ -34,6 +34,7 @@ func (a *answer) systemFromFiles() {
 	sys.OSID, sys.OSVersion = host.Word(release["ID"], maxID), host.Word(release["VERSION_ID"], maxID)
 	sys.OSName = host.Word(release["PRETTY_NAME"], maxVersion)
 	sys.Hostname, sys.Kernel = host.Word(text(fileHostname), maxVersion), host.Word(text(fileKernel), maxID)
+	sys.MachineID = machineID(a.files[fileMachineID])
 	if c := text(fileContainer); c != "" && sys.Container == "" {
 		sys.Container = host.Word(c, maxID)
 	}

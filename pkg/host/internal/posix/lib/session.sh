@@ -86,6 +86,20 @@ s_compact() {
 	c_put >"$1.part" && sync "$1.part" && mv "$1.part" "$1"
 }
 
+# Write the record of the host's owner: $1 is all of it up to the machine's id. Without $2 it is written only where there is
+# none, and nothing says that the host was changed.
+s_own() {
+	if [ -z "$2" ]; then
+		for trace in owner undo.log journal; do
+			[ ! -e "$S/$trace" ] && [ ! -L "$S/$trace" ] || return 0
+		done
+	fi
+	id=
+	{ read -r id </etc/machine-id; } 2>/dev/null
+	case $id in *[!0-9a-f]*) id= ;; esac
+	printf '%s"machineID":"%s"}\n' "$1" "$id" >"$S/owner.part" && sync "$S/owner.part" && mv -T "$S/owner.part" "$S/owner" && sync "$S"
+}
+
 # An act starts: $1 what it is, for a writer who must wait for it; $2 its timeout in hundredths of a second, 0 for none;
 # $3 the next number of the undo log; $4 to $6 its run, node and task as fields.
 s_act() {

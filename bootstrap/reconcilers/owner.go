@@ -1,0 +1,76 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	capisecret "sigs.k8s.io/cluster-api/util/secret"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
+)
+
+// adopts is from whom the host is taken over, "" if from nobody.
+func (s *scope) adopts() string { return s.config.Annotations[bootstrapv1.AdoptHostAnnotation] }
+
+// ownership says for whom the scope's host is changed. What it is asked first for reads the cluster's authority; without one, no
+// host is touched.
+func (r *Config) ownership(s *scope) func(context.Context, string) (host.Ownership, error) {
+	cluster := client.ObjectKeyFromObject(s.cluster)
+	o := host.Ownership{Adopt: s.adopts(), Owner: host.Owner{Cluster: cluster.String(), Role: string(s.role()), Host: s.host.Name}}
+	return func(ctx context.Context, _ string) (host.Ownership, error) {
+		claim := o
+		var err error
+		claim.Owner.Authority, err = r.authority(ctx, cluster)
+		return claim, err
+	}
+}
+
+// authority is the fingerprint of the cluster's certificate authority.
+func (r *Config) authority(ctx context.Context, cluster client.ObjectKey) (string, error) {
+	key := client.ObjectKey{Namespace: cluster.Namespace, Name: capisecret.Name(cluster.Name, capisecret.ClusterCA)}
+	s := &corev1.Secret{}
+	if err := r.Reader.Get(ctx, key, s); apierrors.IsNotFound(err) {
+		return "", fmt.Errorf("the Secret %s with the cluster's certificate authority does not exist: without it nobody can tell "+
+			"whether the host is the cluster's, and it is not touched. Remedy: restore the Secret", key.Name)
+	} else if err != nil {
+		return "", fmt.Errorf("get the Secret %s: %w", key.Name, err)
+	}
+	fingerprint, err := pki.CACertHash(s.Data[capisecret.TLSCrtDataName])
+	if err != nil {
+		return "", fmt.Errorf("the Secret %s with the cluster's certificate authority: %w", key.Name, err)
+	}
+	return fingerprint, nil
+}
+
+// foreign reports whether a job has ended because the host is somebody else's.
+func foreign(err error) bool { return host.KindOf(err) == host.KindForeign }
+
+// howToAdopt says how a person takes the host over.
+func howToAdopt(c *bootstrapv1.KubexmConfig) string {
+	return fmt.Sprintf("To adopt it: kubectl annotate kubexmconfig -n %s %s %s=<the cluster that it belongs to> --overwrite",
+		c.Namespace, c.Name, bootstrapv1.AdoptHostAnnotation)
+}
+
+// tellAdopted says that a host was taken over from another owner. What asked for it is done then.
+func (r *Config) tellAdopted(s *scope, report *engine.Report, doing string) {
+	if len(report.Hosts) == 0 || report.Hosts[0].Adopted == nil {
+		return
+	}
+	from := report.Hosts[0].Adopted
+	whose := "an owner that is not known"
+	if *from != (host.Owner{Cluster: host.AdoptUnknown}) {
+		whose = from.String()
+	}
+	r.Events.Eventf(s.config, nil, corev1.EventTypeWarning, "HostAdopted", doing, "the host was taken over, as the annotation %s says; it was %s",
+		bootstrapv1.AdoptHostAnnotation, short(whose))
+	delete(s.config.Annotations, bootstrapv1.AdoptHostAnnotation)
+}
