@@ -4,6 +4,7 @@
 package live_test
 
 import (
+	"context"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +13,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/internal/live"
 )
@@ -113,6 +115,32 @@ func TestAStatusIsNotWrittenOverAnother(t *testing.T) {
 	}
 	if is := now(t, api); is.Status.Phase != corev1.NodeTerminated {
 		t.Errorf("the phase is %s", is.Status.Phase)
+	}
+}
+
+// TestTwoWritesWithinTheLag: of two reconciles that follow each other faster than the cache, the second takes back what the first has
+// said, which is what the cache shows still.
+func TestTwoWritesWithinTheLag(t *testing.T) {
+	api, _, old := read(t)
+	cache := interceptor.NewClient(api.(client.WithWatch), interceptor.Funcs{
+		Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, object client.Object, _ ...client.GetOption) error {
+			old.DeepCopyInto(object.(*corev1.Node))
+			return nil
+		},
+	})
+	for _, phase := range []corev1.NodePhase{corev1.NodeRunning, old.Status.Phase} {
+		node := &corev1.Node{}
+		object, err := live.Get(t.Context(), cache, api, client.ObjectKey{Name: "a"}, node)
+		if err != nil {
+			t.Fatal(err)
+		}
+		node.Status.Phase = phase
+		if err := object.Write(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if is := now(t, api); is.Status.Phase != phase {
+			t.Errorf("the phase is %q, and was written as %q", is.Status.Phase, phase)
+		}
 	}
 }
 
