@@ -13,14 +13,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	kerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/cluster-api/util/finalizers"
 	"sigs.k8s.io/cluster-api/util/labels"
-	"sigs.k8s.io/cluster-api/util/patch"
 	"sigs.k8s.io/cluster-api/util/paused"
 	capisecret "sigs.k8s.io/cluster-api/util/secret"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -31,6 +29,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/hostlogs"
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/hostrun"
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/infra"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/live"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/certificate"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
@@ -47,6 +46,7 @@ var (
 	errPaused   = errors.New("the Cluster or the KubexmConfig is paused")
 	errDeleting = errors.New("the host is to be given back")
 	errChanged  = errors.New("the host is to become something else")
+	errGivenUp  = errors.New("the host is given up")
 )
 
 // Artifacts opens the bundle for a version of Kubernetes.
@@ -92,9 +92,10 @@ type Config struct {
 }
 
 // Reconcile brings one KubexmConfig's host closer to what it must be. It never waits for a host.
-func (r *Config) Reconcile(ctx context.Context, request ctrl.Request) (_ ctrl.Result, reterr error) {
+func (r *Config) Reconcile(ctx context.Context, request ctrl.Request) (result ctrl.Result, reterr error) {
 	config := &bootstrapv1.KubexmConfig{}
-	if err := r.Client.Get(ctx, request.NamespacedName, config); err != nil {
+	object, err := live.Get(ctx, r.Client, r.Reader, request.NamespacedName, config)
+	if err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if r.WatchFilter != "" && !labels.HasWatchLabel(config, r.WatchFilter) {
@@ -108,7 +109,7 @@ func (r *Config) Reconcile(ctx context.Context, request ctrl.Request) (_ ctrl.Re
 		// Cluster API will own it, and then we are told. Until then it writes to it, and gives up on conflicts.
 		return ctrl.Result{}, nil
 	}
-	isPaused, requeue, err := paused.EnsurePausedCondition(ctx, r.Client, s.cluster, config)
+	isPaused, requeue, err := paused.EnsurePausedCondition(ctx, live.Client(r.Client, r.Reader), s.cluster, config)
 	if isPaused {
 		// Who pauses, to move objects to another manager for one, counts on it that nobody writes to the host any more.
 		r.Runner.Cancel(s.key, errPaused)
@@ -120,18 +121,11 @@ func (r *Config) Reconcile(ctx context.Context, request ctrl.Request) (_ ctrl.Re
 		return ctrl.Result{}, err
 	}
 
-	helper, err := patch.NewHelper(config, r.Client)
-	if err != nil {
-		return ctrl.Result{}, err
-	}
 	defer func() {
 		summarise(config)
-		if err := helper.Patch(ctx, config, patch.WithStatusObservedGeneration{}, patch.WithOwnedConditions{Conditions: owned}); err != nil {
-			reterr = kerrors.NewAggregate([]error{reterr, err})
-			return
-		}
+		config.Status.ObservedGeneration = config.Generation
 		// Not before the result is in the status: a conflict would lose it.
-		if s.ended {
+		if written := object.Close(ctx, &result, &reterr); written && s.ended {
 			r.Runner.Forget(s.key)
 		}
 	}()
@@ -199,17 +193,22 @@ func (r *Config) takesIn(ctx context.Context, s *scope) (bool, ctrl.Result, erro
 	}
 	m, out := r.recall(s.config.UID), &s.job.Result
 	showCertificates(ctx, s.config, out)
-	if s.job.What == weighing && out.err == nil {
+	switch {
+	case s.job.What == weighing && out.err == nil:
 		return r.takesWeight(ctx, s)
+	case s.job.What == following:
+		return r.takesFollow(ctx, s)
 	}
 	before := m
-	m.learn(out, s.job.Ended)
+	isNew := m.learn(out, s.job.Ended)
 	var err error
 	switch s.job.What {
 	case converging, weighing: // a look that has failed says what a run would
 		err = showRun(s.config, s.job, &m)
-		r.announce(s, out, before)
-		r.tellAdopted(s, &out.report, converging)
+		if isNew {
+			r.announce(s, out, before)
+			r.tellAdopted(s, &out.report, converging)
+		}
 		if m.converged {
 			delete(s.config.Annotations, bootstrapv1.ApprovedDisruptionAnnotation) // what it was for is done
 		}
@@ -218,11 +217,12 @@ func (r *Config) takesIn(ctx context.Context, s *scope) (bool, ctrl.Result, erro
 		return false, ctrl.Result{RequeueAfter: time.Millisecond}, nil
 	case looking:
 		var same bool
-		if same, err = showLook(s.config, s.job); !same && err == nil {
+		said := conditions.GetMessage(s.config, bootstrapv1.HostConvergedCondition)
+		if same, err = showLook(s.config, s.job, s.driftPolicy()); !same && err == nil {
 			m.drifted = true
-			if out.err == nil { // or it is not known; the run that follows says why
-				r.Events.Eventf(s.config, nil, corev1.EventTypeWarning, bootstrapv1.DriftedReason, looking, "%s",
-					short(conditions.GetMessage(s.config, bootstrapv1.HostConvergedCondition)))
+			// Or it is not known, and the run that follows says why.
+			if now := conditions.GetMessage(s.config, bootstrapv1.HostConvergedCondition); out.err == nil && now != said {
+				r.Events.Eventf(s.config, nil, corev1.EventTypeWarning, bootstrapv1.DriftedReason, looking, "%s", short(now))
 			}
 		}
 	}
@@ -247,6 +247,9 @@ func (r *Config) takesWeight(ctx context.Context, s *scope) (bool, ctrl.Result, 
 		m.system = out.system
 	}
 	m.weight = weigh(out, r.Clock.Now())
+	if !m.weight.follows {
+		m.follows = 0
+	}
 	showWay(s.config, out)
 	r.remember(s.config.UID, m)
 	s.ended = true
@@ -337,20 +340,24 @@ func (r *Config) waitsFor(ctx context.Context, s *scope) (string, error) {
 func (r *Config) converges(ctx context.Context, s *scope) (bool, ctrl.Result, error) {
 	j, err := r.jobFor(ctx, s)
 	if err != nil {
-		setFalse(s.config, bootstrapv1.HostConvergedCondition, bootstrapv1.PlanFailedReason, err.Error())
+		reason := bootstrapv1.PlanFailedReason
+		if errors.As(err, new(*invalid)) {
+			reason = bootstrapv1.InvalidReason
+		}
+		setFalse(s.config, bootstrapv1.HostConvergedCondition, reason, err.Error())
 		return false, ctrl.Result{RequeueAfter: lastBackoff}, nil
 	}
 	m := r.recall(s.config.UID)
 	if s.job != nil {
-		if s.job.What == converging && m.wants != j.input {
+		if (s.job.What == converging || s.job.What == following) && m.wants != j.input {
 			r.Runner.Cancel(s.key, errChanged)
 		}
 		return false, ctrl.Result{RequeueAfter: askAgain}, nil // we are told when it has ended; the rest is caution
 	}
 	if m == (memory{}) {
-		m = recall(&s.config.Status, j.input)
+		m = recall(&s.config.Status, j.input, s.driftPolicy())
 	}
-	d := m.decide(j.input, s.adopts(), time.Now(), r.lookEvery(s.config.UID))
+	d := m.decide(j.input, s.adopts(), time.Now(), r.lookEvery(s.config.UID), s.driftPolicy())
 	if m.is(j.input) {
 		s.config.Status.ConvergedGeneration = s.config.Generation
 	}
@@ -368,6 +375,11 @@ func (r *Config) converges(ctx context.Context, s *scope) (bool, ctrl.Result, er
 	case weighs:
 		r.Runner.Start(s.key, hostrun.Job[outcome]{What: weighing, Do: j.look, Lost: lost(j.input)})
 		return false, ctrl.Result{}, nil
+	case catchUp:
+		m.wants = j.input
+		r.remember(s.config.UID, m)
+		r.Runner.Start(s.key, hostrun.Job[outcome]{What: following, Urgent: s.role() != spec.RoleWorker, Do: j.follow, Lost: lost(j.input)})
+		return false, ctrl.Result{}, nil
 	case look:
 		r.Runner.Start(s.key, hostrun.Job[outcome]{What: looking, Do: j.look, Lost: lost(j.input)})
 		return false, ctrl.Result{}, nil
@@ -383,11 +395,16 @@ func (r *Config) converges(ctx context.Context, s *scope) (bool, ctrl.Result, er
 	return false, ctrl.Result{}, nil
 }
 
+// invalid is why no host can become what is declared.
+type invalid struct{ error }
+
+func (e *invalid) Unwrap() error { return e.error }
+
 // jobFor is all that a run on the host needs.
 func (r *Config) jobFor(ctx context.Context, s *scope) (*job, error) {
 	target, err := targetOf(s)
 	if err != nil {
-		return nil, err
+		return nil, &invalid{err}
 	}
 	versions, err := r.versions(ctx, s.config.Namespace, secretsOf(s.config))
 	if err != nil {
@@ -422,6 +439,7 @@ func (r *Config) optionsFor(s *scope) engine.Options {
 		Slots:     r.Slots.In(cluster.String()),
 		Also:      certificate.Query(),
 		Reader:    r.Reads,
+		Policy:    s.failurePolicy(),
 	}
 	if o.Reader == nil {
 		o.Reader = event.ReaderFunc(func(event.Event) {})

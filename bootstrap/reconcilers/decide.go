@@ -6,11 +6,11 @@ package reconcilers
 import (
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
 const (
@@ -38,24 +38,25 @@ type memory struct {
 	// foreign is whether the last run, or reset, found the host to be somebody else's, and adopts from whom it was to be taken over.
 	foreign bool
 	adopts  string
+	// follows is how many times in a row the host was brought to keep up with its cluster while the rest waits, and followed when it
+	// was last.
+	follows  int32
+	followed time.Time
 	// wants is the input of the run that was started last.
 	wants string
 	// resetFailures is how many resets have failed, and keptLogs whether the host's logs were kept before one.
 	resetFailures int32
 	keptLogs      bool
-	// rebooted is when the reboot that ended last was asked for.
-	rebooted time.Time
-	// withdrawn is when the host's API server was ended, or that was given up.
-	withdrawn metav1.Time
 }
 
-// learn takes in what a run or a look came to. A look that finds the host changed is for the caller to note.
-func (m *memory) learn(out *outcome, ended time.Time) {
+// learn takes in what a run or a look came to, once: it reports whether it has not yet, such as because the status could not be
+// written then. A look that finds the host changed is for the caller to note.
+func (m *memory) learn(out *outcome, ended time.Time) (isNew bool) {
 	if out.system != nil {
 		m.system = out.system
 	}
-	if interrupted(out.err) {
-		return
+	if interrupted(out.err) || !ended.IsZero() && m.ended.Equal(ended) {
+		return false
 	}
 	if m.input != out.input {
 		m.failures, m.restored = 0, 0
@@ -73,6 +74,7 @@ func (m *memory) learn(out *outcome, ended time.Time) {
 	if m.converged || out.restored() {
 		m.begun = ""
 	}
+	return true
 }
 
 // mostRestored is how often a host in use is drained for a change that fails, and put back.
@@ -94,6 +96,8 @@ const (
 	look action = "look"
 	// weighs finds out what a run would disrupt, and changes nothing.
 	weighs action = "weigh"
+	// catchUp makes of a plan that waits what keeps the host up with the others of its cluster.
+	catchUp action = "catch up"
 	// run makes the host so.
 	run action = "run"
 )
@@ -105,9 +109,14 @@ type decision struct {
 }
 
 // decide is pure. input is the digest of what the host must be, adopts from whom it is to be taken over; every is how often a
-// converged host is looked at.
-func (m memory) decide(input, adopts string, now time.Time, every time.Duration) decision {
+// converged host is looked at; drift is what becomes of a difference that is found then.
+func (m memory) decide(input, adopts string, now time.Time, every time.Duration, drift spec.DriftPolicy) decision {
 	switch {
+	case m.input == input && m.drifted && drift == spec.DriftReport && !m.foreign:
+		if wait := every - now.Sub(m.ended); wait > 0 {
+			return decision{act: rest, after: wait}
+		}
+		return decision{act: look}
 	case m.input != input, m.drifted, m.foreign && m.adopts != adopts:
 		return decision{act: run}
 	case m.foreign:
@@ -140,9 +149,13 @@ func backoff(failures int32) time.Duration {
 	return min(wait, lastBackoff)
 }
 
-// recall is what an earlier process has left in the status: that a run failed lately, for the present input.
-func recall(status *bootstrapv1.KubexmConfigStatus, input string) memory {
+// recall is what an earlier process has left in the status: that a run failed lately, for the present input; or that one succeeded,
+// where what has changed on the host since is only to be reported.
+func recall(status *bootstrapv1.KubexmConfigStatus, input string, drift spec.DriftPolicy) memory {
 	last := status.LastRun
+	if drift == spec.DriftReport && last.Outcome == bootstrapv1.RunSucceeded && last.InputDigest == input {
+		return memory{input: input, converged: true} // to be looked at now
+	}
 	if last.Outcome != bootstrapv1.RunFailed || last.Failures == nil || last.EndTime.IsZero() {
 		return memory{}
 	}

@@ -15,6 +15,7 @@ import (
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
 func TestDecide(t *testing.T) {
@@ -42,7 +43,7 @@ func TestDecide(t *testing.T) {
 		"but for something else":                         {memory{input: "b", ended: ago(time.Second), failures: 3, restored: 3}, decision{act: run}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := tc.memory.decide("a", "", now, 10*time.Minute); got != tc.want {
+			if got := tc.memory.decide("a", "", now, 10*time.Minute, spec.DriftRepair); got != tc.want {
 				t.Errorf("got %+v, want %+v", got, tc.want)
 			}
 		})
@@ -66,6 +67,44 @@ func TestIs(t *testing.T) {
 				t.Errorf("%v, not %v", got, tc.want)
 			}
 		})
+	}
+}
+
+// TestDriftIsReported: what somebody changed on a host whose drift is only to be reported stays, also after the process has died; what is
+// declared anew, or asked for, is run.
+func TestDriftIsReported(t *testing.T) {
+	now := time.Now()
+	drifted := memory{input: "a", converged: true, drifted: true, ended: now.Add(-time.Minute)}
+	for name, tc := range map[string]struct {
+		of    memory
+		input string
+		drift spec.DriftPolicy
+		want  decision
+	}{
+		"it is repaired":                      {drifted, "a", spec.DriftRepair, decision{act: run}},
+		"it is left":                          {drifted, "a", spec.DriftReport, decision{act: rest, after: 9 * time.Minute}},
+		"and looked at again":                 {memory{input: "a", converged: true, drifted: true, ended: now.Add(-time.Hour)}, "a", spec.DriftReport, decision{act: look}},
+		"something else is declared":          {drifted, "b", spec.DriftReport, decision{act: run}},
+		"an old process has brought it there": {recall(&bootstrapv1.KubexmConfigStatus{LastRun: bootstrapv1.RunStatus{Outcome: bootstrapv1.RunSucceeded, InputDigest: "a"}}, "a", spec.DriftReport), "a", spec.DriftReport, decision{act: look}},
+		"to something else":                   {recall(&bootstrapv1.KubexmConfigStatus{LastRun: bootstrapv1.RunStatus{Outcome: bootstrapv1.RunSucceeded, InputDigest: "b"}}, "a", spec.DriftReport), "a", spec.DriftReport, decision{act: run}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := tc.of.decide(tc.input, now, 10*time.Minute, tc.drift); got != tc.want {
+				t.Errorf("got %+v, want %+v", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestLearnOnce: what a run came to counts once, also where it is taken in again because the status could not be written.
+func TestLearnOnce(t *testing.T) {
+	m, ended := memory{}, time.Now()
+	out := outcome{input: "a", err: errors.New("no")}
+	if !m.learn(&out, ended) || m.learn(&out, ended) || m.failures != 1 {
+		t.Errorf("one failure counts as %d", m.failures)
+	}
+	if !m.learn(&out, ended.Add(time.Second)) || m.failures != 2 {
+		t.Errorf("two failures count as %d", m.failures)
 	}
 }
 
@@ -104,20 +143,20 @@ func TestRecall(t *testing.T) {
 	failed := bootstrapv1.KubexmConfigStatus{LastRun: bootstrapv1.RunStatus{
 		EndTime: ended, Outcome: bootstrapv1.RunFailed, Failures: ptr.To[int32](2),
 	}}
-	if got, want := recall(&failed, "a"), (memory{input: "a", ended: ended.Time, failures: 2}); got != want {
+	if got, want := recall(&failed, "a", spec.DriftRepair), (memory{input: "a", ended: ended.Time, failures: 2}); got != want {
 		t.Errorf("got %+v, want %+v: a manager that starts must not run at once what has just failed", got, want)
 	}
 	restored := failed
 	restored.LastRun.Failures, restored.LastRun.Restored, restored.LastRun.InputDigest = ptr.To[int32](3), ptr.To[int32](3), "a"
-	if got := recall(&restored, "a"); !got.exhausted() {
+	if got := recall(&restored, "a", spec.DriftRepair); !got.exhausted() {
 		t.Errorf("got %+v: a manager that starts must not drain a host for what has failed three times", got)
 	}
-	if got := recall(&restored, "b"); got != (memory{}) {
+	if got := recall(&restored, "b", spec.DriftRepair); got != (memory{}) {
 		t.Errorf("got %+v: what has failed is not held against something else", got)
 	}
 	succeeded := failed
 	succeeded.LastRun.Outcome = bootstrapv1.RunSucceeded
-	if got := recall(&succeeded, "a"); got != (memory{}) {
+	if got := recall(&succeeded, "a", spec.DriftRepair); got != (memory{}) {
 		t.Errorf("got %+v: what another process saw of a host is not known to be so still", got)
 	}
 }

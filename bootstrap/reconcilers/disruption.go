@@ -4,6 +4,7 @@
 package reconcilers
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
@@ -53,6 +55,8 @@ type weight struct {
 	acts  []act
 	// inUse is whether the host is a Node, and underWay whether its programs are being replaced already.
 	inUse, underWay bool
+	// follows is whether something differs by which the host keeps up with the others of its cluster.
+	follows bool
 }
 
 // act is a step that would disrupt: its node, what it would make there, its name and what it says of itself.
@@ -69,6 +73,18 @@ func (w *weight) digest() string {
 // keepUp are steps by which hosts keep up with the members of their cluster, and by which a full etcd takes writes again: to have
 // them wait would harm more than they do.
 var keepUp = []string{"haproxy/config", "haproxy/pod", "nginx/config", "nginx/pod", "keepalived/config", "kubevip/pod", "etcd/maintenance"}
+
+// keepUpToo are further steps by which hosts keep up with their clusters. They disrupt nothing: of one that does, the rest of the run
+// is weighed.
+var keepUpToo = []string{
+	"etcd/members", "etcd/certificates", "kubernetes/certificates", "kubernetes/node-certificates",
+	"containerd/images", // of those that keep up
+}
+
+// keepsUp reports whether a step is one of those by which a host keeps up with the others of its cluster, whatever else waits.
+func keepsUp(n plan.Node) bool {
+	return slices.Contains(keepUp, n.Name) || slices.Contains(keepUpToo, n.Name) && n.Meta().Disrupts == ""
+}
 
 // weigh says what a run would disrupt, after a look.
 func weigh(out *outcome, at time.Time) *weight {
@@ -87,6 +103,7 @@ func weigh(out *outcome, at time.Time) *weight {
 		if about := n.Meta(); n.Host != plan.Controller && about.Disrupts != "" && !slices.Contains(keepUp, n.Name) {
 			w.acts = append(w.acts, act{Node: n.ID, Digest: n.Digest, Step: n.Name, Disrupts: about.Disrupts})
 		}
+		w.follows = w.follows || keepsUp(n) && n.Name != "containerd/images"
 	}
 	return w
 }
@@ -117,10 +134,60 @@ func (m memory) admit(r restriction, input string, now time.Time, every time.Dur
 		return decision{act: weighs}, wait
 	}
 	after := every - age
+	if w.follows {
+		due := m.followsAfter(now)
+		if due <= 0 {
+			return decision{act: catchUp}, wait
+		}
+		after = min(after, due)
+	}
 	if !wait.Until.IsZero() {
 		after = min(after, wait.Until.Sub(now))
 	}
 	return decision{act: rest, after: after}, wait
+}
+
+// followsAfter is how long it is until a host that waits keeps up with the others again: at once, unless it has just done so and
+// differs still.
+func (m memory) followsAfter(now time.Time) time.Duration {
+	if m.follows == 0 {
+		return 0
+	}
+	return backoff(m.follows) - now.Sub(m.followed)
+}
+
+// takesFollow takes in what keeping up with the cluster came to, while the rest waits.
+func (r *Config) takesFollow(ctx context.Context, s *scope) (bool, ctrl.Result, error) {
+	m, out := r.recall(s.config.UID), &s.job.Result
+	if out.system != nil {
+		m.system = out.system
+	}
+	s.ended = true
+	result := ctrl.Result{RequeueAfter: time.Millisecond}
+	if interrupted(out.err) {
+		r.remember(s.config.UID, m)
+		return false, result, nil
+	}
+	if !m.followed.Equal(s.job.Ended) { // or it was counted, and the status could not be written
+		m.follows, m.followed = m.follows+1, s.job.Ended
+	}
+	m.weight = nil // it is another now
+	r.remember(s.config.UID, m)
+	showWay(s.config, out)
+	switch changed := out.report.Total().Changed; {
+	case out.err != nil:
+		r.Events.Eventf(s.config, nil, corev1.EventTypeWarning, "KeepUpFailed", following, "%s", short(textOf(out.err)))
+	case changed > 0:
+		s.config.Status.Left = out.left
+		r.Events.Eventf(s.config, nil, corev1.EventTypeNormal, "KeptUp", following,
+			"%d steps changed by which the host keeps up with the others of its cluster; the rest waits", changed)
+	default:
+		s.config.Status.Left = out.left
+	}
+	if contact := contactOf(out); contact != nil {
+		return false, result, r.met(ctx, s, contact)
+	}
+	return false, result, nil
 }
 
 // showWait says what waits, and what would be done.

@@ -33,6 +33,11 @@ func TestAdmit(t *testing.T) {
 		}
 		return memory{weight: w}
 	}
+	follows := func(w *weight) { w.follows = true }
+	followed := func(m memory, times int32, at time.Time) memory {
+		m.follows, m.followed = times, at
+		return m
+	}
 	for name, tc := range map[string]struct {
 		memory      memory
 		restriction restriction
@@ -55,9 +60,23 @@ func TestAdmit(t *testing.T) {
 		"if it is that still":                         {memory: seen(time.Minute), restriction: restriction{policy: approval, approved: digest, installed: true}, want: decision{act: weighs}},
 		"it waits for the window, to the second":      {memory: seen(-54 * time.Minute), restriction: restriction{policy: window, installed: true}, at: 55 * time.Minute, want: decision{act: rest, after: 5 * time.Minute}, waits: true},
 		"in the window it is looked at once more":     {memory: seen(0), restriction: restriction{policy: window, installed: true}, at: time.Hour, want: decision{act: weighs}},
-		"and run":                        {memory: seen(-time.Hour), restriction: restriction{policy: window, installed: true}, at: time.Hour, want: decision{act: run}},
-		"not after its end":              {memory: seen(-2 * time.Hour), restriction: restriction{policy: window, installed: true}, at: 2 * time.Hour, want: decision{act: rest, after: 10 * time.Minute}, waits: true},
-		"but what has begun is finished": {memory: memory{begun: "a"}, restriction: restriction{policy: window, installed: true}, at: 2 * time.Hour, want: decision{act: run}},
+		"and run":           {memory: seen(-time.Hour), restriction: restriction{policy: window, installed: true}, at: time.Hour, want: decision{act: run}},
+		"not after its end": {memory: seen(-2 * time.Hour), restriction: restriction{policy: window, installed: true}, at: 2 * time.Hour, want: decision{act: rest, after: 10 * time.Minute}, waits: true},
+		"while it waits, the host keeps up with the others": {
+			memory: seen(0, follows), restriction: restriction{policy: approval, installed: true}, want: decision{act: catchUp}, waits: true,
+		},
+		"not again and again at once, where that does not help": {
+			memory: followed(seen(0, follows), 2, saturday.Add(-time.Second)), restriction: restriction{policy: approval, installed: true},
+			want: decision{act: rest, after: 9 * time.Second}, waits: true,
+		},
+		"but again": {
+			memory: followed(seen(0, follows), 2, saturday.Add(-time.Minute)), restriction: restriction{policy: approval, installed: true},
+			want: decision{act: catchUp}, waits: true,
+		},
+		"what does not wait is run as a whole": {
+			memory: seen(0, follows), restriction: restriction{policy: approval, approved: digest, installed: true}, want: decision{act: run},
+		},
+		"but what has begun is finished":               {memory: memory{begun: "a"}, restriction: restriction{policy: window, installed: true}, at: 2 * time.Hour, want: decision{act: run}},
 		"also when the process that began it has died": {memory: seen(0, func(w *weight) { w.underWay = true }), restriction: restriction{policy: window, installed: true}, want: decision{act: run}},
 		"something else has not begun":                 {memory: memory{begun: "b"}, restriction: restriction{policy: window, installed: true}, want: decision{act: weighs}},
 	} {
@@ -85,12 +104,22 @@ func TestWeigh(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := &outcome{input: "i", plan: p}
+	for _, name := range []string{"upgrade/begin", "kubelet/service", "node/labels"} {
+		out.report.Checks = append(out.report.Checks, plan.Check{Node: "w1/m/t/" + name})
+	}
+	if w := weigh(out, time.Time{}); w.follows {
+		t.Error("it is to keep up with others, though nothing of that differs")
+	}
+	out.report.Checks = nil
 	for _, name := range []string{"upgrade/begin", "kubelet/service", "node/labels", "haproxy/pod"} {
 		out.report.Checks = append(out.report.Checks, plan.Check{Node: "w1/m/t/" + name})
 	}
 	for _, under := range []bool{false, true} {
 		out.report.Hosts = []engine.HostReport{{Host: "w1", Facts: &host.Facts{Paths: map[string]host.Path{"/node": {Exists: true}, "/under": {Exists: under}}}}}
 		w := weigh(out, time.Time{})
+		if !w.follows {
+			t.Error("it is not to keep up with others, though its load balancer differs")
+		}
 		if !w.inUse || w.underWay != under {
 			t.Errorf("in use %t, under way %t", w.inUse, w.underWay)
 		}

@@ -29,6 +29,8 @@ const (
 	resetting  = "Reset"
 	// weighing looks at a host before it is disrupted.
 	weighing = "Weigh"
+	// following has a host keep up with the others of its cluster while the rest of its plan waits.
+	following = "KeepUp"
 )
 
 // outcome is what a job on a host came to.
@@ -97,6 +99,17 @@ func (j *job) converge(ctx context.Context, tell event.Reader) outcome {
 // look compares the host with its plan and changes nothing.
 func (j *job) look(ctx context.Context, tell event.Reader) outcome {
 	return j.do(ctx, tell, func(e *engine.Engine, p *plan.Plan) (engine.Report, error) { return e.Check(ctx, p) })
+}
+
+// follow makes of the host's plan what keeps it up with the others of its cluster.
+func (j *job) follow(ctx context.Context, tell event.Reader) outcome {
+	return j.do(ctx, tell, func(e *engine.Engine, p *plan.Plan) (engine.Report, error) {
+		restricted, err := p.Restrict(keepsUp)
+		if err != nil {
+			return engine.Report{}, err
+		}
+		return e.Run(ctx, restricted)
+	})
 }
 
 func (j *job) do(ctx context.Context, tell event.Reader, act func(*engine.Engine, *plan.Plan) (engine.Report, error)) outcome {

@@ -82,8 +82,6 @@ type remedy struct {
 	converge, reboot metav1.Time
 	// handsOn is whether its MachineSet is told now that it replaces the Machine.
 	handsOn bool
-	// givesUp is whether its host is given up now, which could not be reset.
-	givesUp bool
 	// tells is whether the Machine says what is done with it.
 	tells bool
 	// after is when to decide again if nothing changes until then, 0 if only a change counts.
@@ -110,7 +108,7 @@ func (p *patient) decide(now time.Time) remedy {
 			"a KubexmControlPlane mends its Machines itself, one after the other and only where etcd keeps its quorum, and is not "+
 				"asked to by this: take spec.remediation.templateRef off the MachineHealthCheck that selects them, and delete this")
 	case !m.DeletionTimestamp.IsZero():
-		return p.leaves(now)
+		return p.leaves()
 	case annotations.HasPaused(m):
 		return nothing(bootstrapv1.RemediationSkippedReason, "the Machine has the annotation "+clusterv1.PausedAnnotation)
 	case annotations.HasSkipRemediation(m):
@@ -129,30 +127,12 @@ func (p *patient) decide(now time.Time) remedy {
 	return d
 }
 
-// leaves is what becomes of a Machine that is being deleted. Its host has its time from when nothing but the reset is waited for.
-func (p *patient) leaves(now time.Time) remedy {
+// leaves is what becomes of a Machine that is being deleted: its host is reset, or given up, as its reset says.
+func (p *patient) leaves() remedy {
 	d := remedy{status: metav1.ConditionTrue, reason: bootstrapv1.MachineDeletingReason, message: "the Machine is being deleted"}
-	m, timeout := p.machine, p.remediation.Spec.HostResetTimeout()
-	if _, skips := m.Annotations[bootstrapv1.SkipHostResetAnnotation]; skips {
+	if _, skips := p.machine.Annotations[bootstrapv1.SkipHostResetAnnotation]; skips {
 		d.message += ", and its host given up"
-		return d
 	}
-	leftAlone := annotations.HasPaused(m) || annotations.HasSkipRemediation(m)
-	if timeout == 0 || leftAlone || !awaitsHook(m) || !conditions.IsFalse(m, clusterv1.MachineHealthCheckSucceededCondition) {
-		return d
-	}
-	since := m.DeletionTimestamp
-	if told := m.Status.Deletion; told != nil && !told.WaitForPreTerminateHookStartTime.IsZero() {
-		since = &told.WaitForPreTerminateHookStartTime
-	}
-	until := since.Add(timeout)
-	if d.after = until.Sub(now); d.after > 0 {
-		d.message += fmt.Sprintf(", and its host given up at %s if it is not reset by then (spec.hostResetTimeoutSeconds)",
-			until.UTC().Format(time.RFC3339))
-		return d
-	}
-	d.after, d.givesUp = 0, true
-	d.message += fmt.Sprintf(", and its host given up, which was not reset in %s (spec.hostResetTimeoutSeconds)", timeout)
 	return d
 }
 

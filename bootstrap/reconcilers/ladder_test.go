@@ -86,8 +86,6 @@ func (w *ward) admit(t *testing.T, d *datadriven.TestData) {
 			w.spec.RebootTimeoutSeconds = ptr.To(n)
 		case "min-healthy":
 			w.spec.MinHealthyPeriodSeconds = ptr.To(n)
-		case "reset":
-			w.spec.HostResetTimeoutSeconds = ptr.To(n)
 		default:
 			d.Fatalf(t, "unknown %s", arg.Key)
 		}
@@ -179,10 +177,6 @@ func (w *ward) mend(killed bool) string {
 	}
 	if status := &w.of.remediation.Status; !d.converge.IsZero() || !d.reboot.IsZero() {
 		status.LastConvergeTime, status.LastRebootTime = d.converge, d.reboot
-	}
-	if d.givesUp {
-		said.WriteString("gives the host up\n")
-		w.of.machine.Annotations = map[string]string{bootstrapv1.SkipHostResetAnnotation: ""}
 	}
 	if d.handsOn {
 		said.WriteString("tells the MachineSet\n")

@@ -48,8 +48,7 @@ func (r *Config) reboots(ctx context.Context, s *scope) (bool, ctrl.Result, erro
 		return false, ctrl.Result{}, err
 	}
 	until := asked.Add(timeout)
-	last := s.config.Status.LastReboot.RequestTime
-	if last.Time.Equal(asked) || r.recall(s.config.UID).rebooted.Equal(asked) || time.Now().After(until) {
+	if s.config.Status.LastReboot.RequestTime.Time.Equal(asked) || time.Now().After(until) {
 		return true, ctrl.Result{}, nil
 	}
 	setFalse(s.config, bootstrapv1.HostConvergedCondition, bootstrapv1.RebootingReason, "the host reboots, as was asked for at "+value)
@@ -138,7 +137,7 @@ func (r *Config) rebooted(s *scope) {
 		r.Events.Eventf(s.config, nil, corev1.EventTypeWarning, "RebootFailed", rebooting, "%s", short(out.err.Error()))
 	}
 	m := r.recall(s.config.UID)
-	m.drifted, m.rebooted = true, out.asked
+	m.drifted = true
 	r.remember(s.config.UID, m)
 }
 

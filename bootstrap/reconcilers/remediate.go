@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	kerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -26,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/live"
 )
 
 // remediating is what is done, in events.
@@ -34,7 +34,9 @@ const remediating = "Remediate"
 // Remediation has hosts of unhealthy workers mended, and their Machines replaced where that does not help. It touches no host: it asks
 // for that by annotations of KubexmConfigs. All fields but WatchFilter are required.
 type Remediation struct {
+	// Client reads from a cache; Reader reads from the API server.
 	Client client.Client
+	Reader client.Reader
 	// WatchFilter is the value of the label cluster.x-k8s.io/watch-filter that objects must have. Empty means all objects.
 	WatchFilter string
 	Events      events.EventRecorder
@@ -42,9 +44,10 @@ type Remediation struct {
 
 // Reconcile does the next of what one KubexmRemediation is for. That it exists is how a MachineHealthCheck asks for it, and it goes
 // when the Machine is healthy.
-func (r *Remediation) Reconcile(ctx context.Context, request ctrl.Request) (_ ctrl.Result, reterr error) {
+func (r *Remediation) Reconcile(ctx context.Context, request ctrl.Request) (result ctrl.Result, reterr error) {
 	object := &bootstrapv1.KubexmRemediation{}
-	if err := r.Client.Get(ctx, request.NamespacedName, object); err != nil {
+	written, err := live.Get(ctx, r.Client, r.Reader, request.NamespacedName, object)
+	if err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if r.WatchFilter != "" && !labels.HasWatchLabel(object, r.WatchFilter) {
@@ -54,7 +57,7 @@ func (r *Remediation) Reconcile(ctx context.Context, request ctrl.Request) (_ ct
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if isPaused, requeue, err := paused.EnsurePausedCondition(ctx, r.Client, cluster, object); err != nil || isPaused || requeue {
+	if isPaused, requeue, err := paused.EnsurePausedCondition(ctx, live.Client(r.Client, r.Reader), cluster, object); err != nil || isPaused || requeue {
 		return ctrl.Result{}, err
 	}
 	if !object.DeletionTimestamp.IsZero() {
@@ -63,16 +66,9 @@ func (r *Remediation) Reconcile(ctx context.Context, request ctrl.Request) (_ ct
 	if added, err := finalizers.EnsureFinalizer(ctx, r.Client, object, bootstrapv1.RemediationFinalizer); err != nil || added {
 		return ctrl.Result{}, err
 	}
-	helper, err := patch.NewHelper(object, r.Client)
-	if err != nil {
-		return ctrl.Result{}, err
-	}
 	defer func() {
-		err := helper.Patch(ctx, object, patch.WithStatusObservedGeneration{},
-			patch.WithOwnedConditions{Conditions: []string{bootstrapv1.RemediatingCondition}})
-		if err != nil {
-			reterr = kerrors.NewAggregate([]error{reterr, err})
-		}
+		object.Status.ObservedGeneration = object.Generation
+		written.Close(ctx, &result, &reterr)
 	}()
 	return r.mends(ctx, p)
 }
@@ -133,11 +129,6 @@ func (r *Remediation) mends(ctx context.Context, p *patient) (ctrl.Result, error
 			return ctrl.Result{}, err
 		}
 	}
-	if d.givesUp {
-		if err := r.giveUp(ctx, p); err != nil {
-			return ctrl.Result{}, err
-		}
-	}
 	status := &p.remediation.Status
 	if !d.converge.IsZero() {
 		status.LastConvergeTime = d.converge
@@ -167,22 +158,6 @@ func (r *Remediation) ask(ctx context.Context, p *patient, to *rung) error {
 	why := conditions.GetMessage(p.machine, clusterv1.MachineHealthCheckSucceededCondition)
 	r.Events.Eventf(p.remediation, p.machine, corev1.EventTypeWarning, to.reason, remediating, "%s",
 		short(fmt.Sprintf("the Machine %s is unhealthy: %s: %s", p.machine.Name, to.doing, why)))
-	return nil
-}
-
-// giveUp lets a Machine go whose host cannot be reset in time: it may be broken or gone.
-func (r *Remediation) giveUp(ctx context.Context, p *patient) error {
-	before := p.machine.DeepCopy()
-	metav1.SetMetaDataAnnotation(&p.machine.ObjectMeta, bootstrapv1.SkipHostResetAnnotation, "")
-	if err := r.Client.Patch(ctx, p.machine, client.MergeFrom(before)); err != nil {
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		return fmt.Errorf("annotate the Machine %s: %w", klog.KObj(p.machine), err)
-	}
-	ctrl.LoggerFrom(ctx).Info("Gave up to reset the host of an unhealthy Machine", "Machine", p.machine.Name)
-	r.Events.Eventf(p.remediation, p.machine, corev1.EventTypeWarning, "HostGivenUp", remediating,
-		"gave up to reset the host of the unhealthy Machine %s (spec.hostResetTimeoutSeconds)", p.machine.Name)
 	return nil
 }
 

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
@@ -59,6 +60,14 @@ func (r *Config) holds(ctx context.Context, s *scope) (bool, ctrl.Result, error)
 func (s *scope) owner() client.Object {
 	if s.hasNoMachine() {
 		return s.config
+	}
+	return s.machine
+}
+
+// relatedMachine is the Machine for an Event, nil if there is none.
+func (s *scope) relatedMachine() runtime.Object {
+	if s.machine == nil {
+		return nil // and not a nil Machine
 	}
 	return s.machine
 }
@@ -120,16 +129,59 @@ func (r *Config) cleans(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if err := r.locate(ctx, s); err != nil {
 		return ctrl.Result{}, err
 	}
-	if _, skip := s.owner().GetAnnotations()[bootstrapv1.SkipHostResetAnnotation]; skip || s.host == nil {
-		return ctrl.Result{}, r.giveUp(ctx, s)
+	if conditions.IsTrue(s.config, bootstrapv1.HostResetCondition) && s.job == nil {
+		return ctrl.Result{}, r.lets(ctx, s)
+	}
+	if why := s.notReset(time.Now()); why != "" && (s.job == nil || s.job.Running()) {
+		return ctrl.Result{}, r.giveUp(ctx, s, why)
 	}
 	if s.job != nil {
 		return r.takesReset(ctx, s)
 	}
-	if conditions.IsTrue(s.config, bootstrapv1.HostResetCondition) {
-		return ctrl.Result{}, r.lets(ctx, s)
-	}
 	return r.resets(ctx, s), nil
+}
+
+// notReset is why the host is not reset, or not any more, "" if it is to be.
+func (s *scope) notReset(now time.Time) string {
+	policy := s.resetPolicy()
+	_, skip := s.owner().GetAnnotations()[bootstrapv1.SkipHostResetAnnotation]
+	switch {
+	case s.host == nil:
+		return "there is no host to reset: " + s.waiting
+	case skip:
+		return "the host was given up without a reset, as the annotation " + bootstrapv1.SkipHostResetAnnotation + " says"
+	case policy.Policy == spec.ResetNever:
+		return "the host was not reset, as reset.policy says (Never)"
+	case policy.Policy == spec.ResetWhenReachable &&
+		conditions.GetReason(s.config, bootstrapv1.HostResetCondition) == bootstrapv1.ResetFailedReason &&
+		conditions.GetReason(s.config, bootstrapv1.HostReachableCondition) == bootstrapv1.UnreachableReason:
+		return "the host does not answer, and was given up without a reset, as reset.policy says (WhenReachable): " +
+			conditions.GetMessage(s.config, bootstrapv1.HostReachableCondition)
+	case !s.resetUntil().IsZero() && !now.Before(s.resetUntil()):
+		return fmt.Sprintf("the host was given up, which was not reset in %s (reset.timeoutSeconds): %s", policy.Timeout(),
+			conditions.GetMessage(s.config, bootstrapv1.HostResetCondition))
+	}
+	return ""
+}
+
+// resetUntil is until when it is tried to reset the host, the zero time while that has not begun. When it began is in the condition: it
+// has been False since.
+func (s *scope) resetUntil() time.Time {
+	since := conditions.GetLastTransitionTime(s.config, bootstrapv1.HostResetCondition)
+	if since == nil || since.IsZero() {
+		return time.Time{}
+	}
+	policy := s.resetPolicy()
+	return since.Add(policy.Timeout())
+}
+
+// untilGivenUp is when to reconcile again: after a while, or when the time to reset the host has passed.
+func (s *scope) untilGivenUp(after time.Duration, now time.Time) time.Duration {
+	until := s.resetUntil()
+	if until.IsZero() {
+		return after
+	}
+	return max(time.Millisecond, min(after, until.Sub(now)))
 }
 
 // awaitsHook reports whether a Machine's deletion waits for hooks like ours and nothing before them.
@@ -158,7 +210,7 @@ func (r *Config) resets(ctx context.Context, s *scope) ctrl.Result {
 	m := r.recall(s.config.UID)
 	d := m.decideReset(s.adopts(), time.Now())
 	if d.act == rest {
-		return ctrl.Result{RequeueAfter: d.after}
+		return ctrl.Result{RequeueAfter: s.untilGivenUp(d.after, time.Now())}
 	}
 	m.adopts = s.adopts()
 	r.remember(s.config.UID, m)
@@ -183,7 +235,7 @@ func (r *Config) takesReset(ctx context.Context, s *scope) (ctrl.Result, error) 
 		if p := s.job.Progress; p.Total > 0 && conditions.GetReason(s.config, bootstrapv1.HostResetCondition) == bootstrapv1.ResettingReason {
 			setFalse(s.config, bootstrapv1.HostResetCondition, bootstrapv1.ResettingReason, fmt.Sprintf("%d of %d changes put back", p.Done, p.Total))
 		}
-		return ctrl.Result{RequeueAfter: askAgain}, nil
+		return ctrl.Result{RequeueAfter: s.untilGivenUp(askAgain, time.Now())}, nil
 	}
 	out := &s.job.Result
 	s.ended = true
@@ -203,17 +255,21 @@ func (r *Config) takesReset(ctx context.Context, s *scope) (ctrl.Result, error) 
 	m := r.recall(s.config.UID)
 	m.keptLogs = m.keptLogs || out.kept.file != ""
 	if out.err != nil {
-		m.resetFailures, m.ended, m.foreign = m.resetFailures+1, s.job.Ended, foreign(out.err)
+		if !m.ended.Equal(s.job.Ended) { // or it was counted, and the status could not be written
+			m.resetFailures, m.ended = m.resetFailures+1, s.job.Ended
+		}
+		m.foreign = foreign(out.err)
 		r.remember(s.config.UID, m)
 		pause, reason, adopt := m.pauseOfReset(), bootstrapv1.ResetFailedReason, ""
 		if m.foreign {
 			reason, adopt = bootstrapv1.HostOwnedByOtherReason, howToAdopt(s.config)+"\n"
 		}
 		setFalse(s.config, bootstrapv1.HostResetCondition, reason, fmt.Sprintf(
-			"%s\n%sThe next attempt follows in %s. To give the host up as it is: annotate the %s %s with %s.",
-			textOf(out.err), adopt, pause.Round(time.Second), s.ownerKind(), s.owner().GetName(), bootstrapv1.SkipHostResetAnnotation))
+			"%s\n%sThe next attempt follows in %s, until %s (reset.timeoutSeconds). To give the host up as it is: annotate the %s %s with %s.",
+			textOf(out.err), adopt, pause.Round(time.Second), s.resetUntil().UTC().Format(time.RFC3339), s.ownerKind(), s.owner().GetName(),
+			bootstrapv1.SkipHostResetAnnotation))
 		r.Events.Eventf(s.config, nil, corev1.EventTypeWarning, reason, resetting, "%s", short(textOf(out.err)))
-		return ctrl.Result{RequeueAfter: pause}, nil
+		return ctrl.Result{RequeueAfter: s.untilGivenUp(pause, time.Now())}, nil
 	}
 	setTrue(s.config, bootstrapv1.HostResetCondition, bootstrapv1.HostResetReason, "")
 	r.Events.Eventf(s.config, nil, corev1.EventTypeNormal, bootstrapv1.HostResetReason, resetting, "%d changes put back", out.report.Hosts[0].Restored)
@@ -265,22 +321,19 @@ func (r *Config) deleteNode(ctx context.Context, cluster client.ObjectKey, name 
 	return c.DeleteNode(ctx, name)
 }
 
-// giveUp lets the Machine go without a reset: because the user says so, or because there is no host to reset.
-func (r *Config) giveUp(ctx context.Context, s *scope) error {
-	if r.Runner.Cancel(s.key, errDeleting) {
+// giveUp lets the Machine go without a reset: because the user says so, or because there is no host to reset. What is left behind is
+// recorded: the host's changes stay, and a KubexmHost goes into quarantine.
+func (r *Config) giveUp(ctx context.Context, s *scope, message string) error {
+	if r.Runner.Cancel(s.key, errGivenUp) {
 		return nil // we are told when it has ended
 	}
-	if s.job != nil {
-		r.tellKept(s, &s.job.Result.kept)
-	}
 	s.ended = true
-	message := "the host was given up without a reset, as the annotation " + bootstrapv1.SkipHostResetAnnotation + " says"
-	if s.host == nil {
-		message = "there is no host to reset: " + s.waiting
+	if s.host != nil {
+		message += fmt.Sprintf("\nWhat was changed on the host %s (%s) is left there.", s.host.Name, s.host.Address)
 	}
 	conditions.Set(s.config, metav1.Condition{
-		Type: bootstrapv1.HostResetCondition, Status: metav1.ConditionFalse, Reason: bootstrapv1.ResetFailedReason, Message: message,
+		Type: bootstrapv1.HostResetCondition, Status: metav1.ConditionFalse, Reason: bootstrapv1.HostGivenUpReason, Message: message,
 	})
-	r.Events.Eventf(s.config, nil, corev1.EventTypeWarning, bootstrapv1.ResetFailedReason, resetting, "%s", short(message))
+	r.Events.Eventf(s.config, s.relatedMachine(), corev1.EventTypeWarning, bootstrapv1.HostGivenUpReason, resetting, "%s", short(message))
 	return r.lets(ctx, s)
 }

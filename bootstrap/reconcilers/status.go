@@ -21,15 +21,9 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/preflight"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 )
-
-// owned are the conditions that this reconciler alone writes.
-var owned = []string{
-	bootstrapv1.ReadyCondition, bootstrapv1.DataSecretAvailableCondition, bootstrapv1.HostReachableCondition,
-	bootstrapv1.PreflightPassedCondition, bootstrapv1.HostConvergedCondition, bootstrapv1.NodeJoinedCondition,
-	bootstrapv1.DisruptionAllowedCondition, bootstrapv1.HostResetCondition,
-}
 
 // longest bounds a condition's message: a host can have any number of problems, an API object not.
 const longest = 16 << 10
@@ -46,8 +40,34 @@ func set(c *bootstrapv1.KubexmConfig, kind string, status metav1.ConditionStatus
 	conditions.Set(c, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: host.Text(message, longest)})
 }
 
-// summarise sets Ready, and every condition that nothing was said of yet.
+// summarise sets Ready and HostReady, and every condition that nothing was said of yet.
 func summarise(c *bootstrapv1.KubexmConfig) {
+	summariseHost(c)
+	if c.Spec.HostRef.Name != "" { // there is no bootstrap data: its host is no Node
+		mirror(c, bootstrapv1.HostReadyCondition)
+		return
+	}
+	// By Ready, Cluster API judges the Machine, and providers of infrastructure begin: what becomes of a host that was given its
+	// bootstrap data is its Node's to say. Only what was never more than a wish is refused for good.
+	if c.Status.PlanDigest == "" && conditions.GetReason(c, bootstrapv1.HostConvergedCondition) == bootstrapv1.InvalidReason {
+		mirror(c, bootstrapv1.HostConvergedCondition)
+		return
+	}
+	mirror(c, bootstrapv1.DataSecretAvailableCondition)
+}
+
+// mirror gives Ready the status of another condition.
+func mirror(c *bootstrapv1.KubexmConfig, kind string) {
+	from := conditions.Get(c, kind)
+	if from.Status == metav1.ConditionTrue {
+		setTrue(c, bootstrapv1.ReadyCondition, clusterv1.ReadyReason, "")
+		return
+	}
+	set(c, bootstrapv1.ReadyCondition, from.Status, from.Reason, from.Message)
+}
+
+// summariseHost sets HostReady.
+func summariseHost(c *bootstrapv1.KubexmConfig) {
 	needed := []string{
 		bootstrapv1.DataSecretAvailableCondition, bootstrapv1.HostReachableCondition, bootstrapv1.PreflightPassedCondition,
 		bootstrapv1.HostConvergedCondition, bootstrapv1.NodeJoinedCondition,
@@ -55,29 +75,31 @@ func summarise(c *bootstrapv1.KubexmConfig) {
 	if c.Spec.HostRef.Name != "" { // it is told of its host, and its host is no Node
 		needed = []string{bootstrapv1.HostReachableCondition, bootstrapv1.PreflightPassedCondition, bootstrapv1.HostConvergedCondition}
 	}
+	for _, kind := range needed {
+		if !conditions.Has(c, kind) {
+			set(c, kind, metav1.ConditionUnknown, bootstrapv1.NotStartedReason, "")
+		}
+	}
 	if conditions.Has(c, bootstrapv1.HostResetCondition) {
-		setFalse(c, bootstrapv1.ReadyCondition, conditions.GetReason(c, bootstrapv1.HostResetCondition),
+		setFalse(c, bootstrapv1.HostReadyCondition, conditions.GetReason(c, bootstrapv1.HostResetCondition),
 			conditions.GetMessage(c, bootstrapv1.HostResetCondition))
 		return
 	}
 	var first *metav1.Condition
 	for _, kind := range needed {
-		if !conditions.Has(c, kind) {
-			set(c, kind, metav1.ConditionUnknown, bootstrapv1.NotStartedReason, "")
-		}
 		if now := conditions.Get(c, kind); first == nil && now.Status != metav1.ConditionTrue {
 			first = now
 		}
 	}
 	if first == nil {
-		setTrue(c, bootstrapv1.ReadyCondition, clusterv1.ReadyReason, "")
+		setTrue(c, bootstrapv1.HostReadyCondition, clusterv1.ReadyReason, "")
 		return
 	}
 	message := first.Type
 	if first.Message != "" {
 		message += ": " + first.Message
 	}
-	setFalse(c, bootstrapv1.ReadyCondition, first.Reason, message)
+	setFalse(c, bootstrapv1.HostReadyCondition, first.Reason, message)
 }
 
 // showProgress says how far a run is that goes on.
@@ -193,7 +215,7 @@ func showRun(c *bootstrapv1.KubexmConfig, job *hostrun.State[outcome], m *memory
 }
 
 // showLook says what a look at a converged host came to, and reports whether the host is as planned.
-func showLook(c *bootstrapv1.KubexmConfig, job *hostrun.State[outcome]) (same bool, err error) {
+func showLook(c *bootstrapv1.KubexmConfig, job *hostrun.State[outcome], drift spec.DriftPolicy) (same bool, err error) {
 	out := &job.Result
 	showWay(c, out)
 	switch {
@@ -203,10 +225,6 @@ func showLook(c *bootstrapv1.KubexmConfig, job *hostrun.State[outcome]) (same bo
 		return false, nil // the run that follows says why
 	case out.report.Converged():
 		setTrue(c, bootstrapv1.HostConvergedCondition, bootstrapv1.HostConvergedReason, "")
-		if last := &c.Status.LastRun; !last.StartTime.IsZero() && last.EndTime.IsZero() {
-			// That it ended was not written: what was read then was older than the run, and said the same of one in the same second.
-			last.EndTime, last.Outcome = metav1.NewTime(job.Started), bootstrapv1.RunSucceeded
-		}
 		if c.Spec.HostRef.Name == "" {
 			setTrue(c, bootstrapv1.NodeJoinedCondition, bootstrapv1.NodeJoinedReason, "")
 		}
@@ -215,7 +233,12 @@ func showLook(c *bootstrapv1.KubexmConfig, job *hostrun.State[outcome]) (same bo
 	if counts := out.onHost(); counts.Total > 0 && counts.Skipped == counts.Total {
 		return showCluster(c, out), nil
 	}
-	setFalse(c, bootstrapv1.HostConvergedCondition, bootstrapv1.DriftedReason, differences(out.plan, out.report.Checks))
+	message := differences(out.plan, out.report.Checks)
+	if drift == spec.DriftReport {
+		message += fmt.Sprintf("\nThis is reported, and not repaired (driftPolicy). To have it repaired: "+
+			"kubectl annotate kubexmconfig -n %s %s %s=\"$(date)\" --overwrite", c.Namespace, c.Name, bootstrapv1.ConvergeAnnotation)
+	}
+	setFalse(c, bootstrapv1.HostConvergedCondition, bootstrapv1.DriftedReason, message)
 	return false, nil
 }
 
@@ -365,7 +388,7 @@ func what(c plan.Check) string {
 func deltas(d step.Diff) string {
 	var parts []string
 	for _, x := range d {
-		parts = append(parts, fmt.Sprintf("%s: %s → %s", x.Subject, x.From, x.To))
+		parts = append(parts, fmt.Sprintf("%s: found %s, expected %s", x.Subject, x.From, x.To))
 	}
 	return strings.Join(parts, "; ")
 }

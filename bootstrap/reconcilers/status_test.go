@@ -19,6 +19,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/preflight"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 )
 
@@ -49,7 +50,7 @@ func TestShowRun(t *testing.T) {
 	for name, tc := range map[string]struct {
 		out  outcome
 		want [5]string
-		text string // part of the message of Ready
+		text string // part of the message of HostReady
 	}{
 		"success": {
 			outcome{system: seen, reached: true, plan: testPlan(t), report: counts(3, 0, 0)},
@@ -103,15 +104,66 @@ func TestShowRun(t *testing.T) {
 			var got [5]string
 			for i, kind := range []string{
 				bootstrapv1.HostReachableCondition, bootstrapv1.PreflightPassedCondition, bootstrapv1.HostConvergedCondition,
-				bootstrapv1.NodeJoinedCondition, bootstrapv1.ReadyCondition,
+				bootstrapv1.NodeJoinedCondition, bootstrapv1.HostReadyCondition,
 			} {
 				got[i] = conditions.GetReason(c, kind)
 			}
 			if got != tc.want {
 				t.Errorf("reasons %v, want %v", got, tc.want)
 			}
-			if message := conditions.GetMessage(c, bootstrapv1.ReadyCondition); !strings.Contains(message, tc.text) {
+			if !conditions.IsTrue(c, bootstrapv1.ReadyCondition) {
+				t.Errorf("Ready is %+v, though the bootstrap data exists", conditions.Get(c, bootstrapv1.ReadyCondition))
+			}
+			if message := conditions.GetMessage(c, bootstrapv1.HostReadyCondition); !strings.Contains(message, tc.text) {
 				t.Errorf("message %q, want %q in it", message, tc.text)
+			}
+		})
+	}
+}
+
+// TestReady is whether the bootstrap data exists, whatever becomes of the host: infrastructure begins by it, and a Node that works is
+// no worse for an SSH connection that fails.
+func TestReady(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*bootstrapv1.KubexmConfig)
+		ready  metav1.ConditionStatus
+		says   string
+	}{
+		"nothing was done yet": {func(*bootstrapv1.KubexmConfig) {}, metav1.ConditionUnknown, ""},
+		"the data exists": {func(c *bootstrapv1.KubexmConfig) {
+			setTrue(c, bootstrapv1.DataSecretAvailableCondition, bootstrapv1.DataSecretAvailableReason, "")
+		}, metav1.ConditionTrue, ""},
+		"the data could not be written": {func(c *bootstrapv1.KubexmConfig) {
+			setFalse(c, bootstrapv1.DataSecretAvailableCondition, bootstrapv1.DataSecretNotAvailableReason, "refused")
+		}, metav1.ConditionFalse, "refused"},
+		"what is declared cannot be": {func(c *bootstrapv1.KubexmConfig) {
+			setTrue(c, bootstrapv1.DataSecretAvailableCondition, bootstrapv1.DataSecretAvailableReason, "")
+			setFalse(c, bootstrapv1.HostConvergedCondition, bootstrapv1.InvalidReason, "target.node.kubelet: bad")
+		}, metav1.ConditionFalse, "target.node.kubelet: bad"},
+		"another declaration of a Node cannot be": {func(c *bootstrapv1.KubexmConfig) {
+			c.Status.PlanDigest = "sha256:1"
+			setTrue(c, bootstrapv1.DataSecretAvailableCondition, bootstrapv1.DataSecretAvailableReason, "")
+			setFalse(c, bootstrapv1.HostConvergedCondition, bootstrapv1.InvalidReason, "target.node.kubelet: bad")
+		}, metav1.ConditionTrue, ""},
+		"the host is being reset": {func(c *bootstrapv1.KubexmConfig) {
+			setTrue(c, bootstrapv1.DataSecretAvailableCondition, bootstrapv1.DataSecretAvailableReason, "")
+			setFalse(c, bootstrapv1.HostResetCondition, bootstrapv1.ResettingReason, "")
+		}, metav1.ConditionTrue, ""},
+		"a host without a Machine is not reached": {func(c *bootstrapv1.KubexmConfig) {
+			c.Spec.HostRef.Name = "etcd1"
+			setFalse(c, bootstrapv1.HostReachableCondition, bootstrapv1.UnreachableReason, "no route")
+		}, metav1.ConditionFalse, "no route"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := &bootstrapv1.KubexmConfig{}
+			tc.change(c)
+			summarise(c)
+			got := conditions.Get(c, bootstrapv1.ReadyCondition)
+			if got.Status != tc.ready || !strings.Contains(got.Message, tc.says) {
+				t.Errorf("Ready is %s %q, want %s %q", got.Status, got.Message, tc.ready, tc.says)
+			}
+			if conditions.IsTrue(c, bootstrapv1.HostReadyCondition) {
+				t.Error("the host is said to be ready, of which nothing is known")
 			}
 		})
 	}
@@ -146,34 +198,27 @@ func TestShowLook(t *testing.T) {
 		Checks: []plan.Check{{Node: "w1/os/files/file", Diff: step.Diff{{Subject: "file /etc/a", From: "1234", To: "5678"}}}},
 	}}
 	c := &bootstrapv1.KubexmConfig{}
-	same, err := showLook(c, &hostrun.State[outcome]{What: looking, Result: drifted})
+	same, err := showLook(c, &hostrun.State[outcome]{What: looking, Result: drifted}, spec.DriftRepair)
 	if err != nil || same {
 		t.Fatalf("same %v, error %v", same, err)
 	}
-	want := "1 of 1 steps differ:\nw1/os/files/file: file /etc/a: 1234 → 5678"
+	want := "1 of 1 steps differ:\nw1/os/files/file: file /etc/a: found 1234, expected 5678"
 	if got := conditions.Get(c, bootstrapv1.HostConvergedCondition); got.Reason != bootstrapv1.DriftedReason || got.Message != want {
 		t.Errorf("%s %q, want Drifted %q", got.Reason, got.Message, want)
 	}
+	// Where it is only reported, it says how to have it repaired.
+	if same, err := showLook(c, &hostrun.State[outcome]{What: looking, Result: drifted}, spec.DriftReport); err != nil || same {
+		t.Fatalf("same %v, error %v", same, err)
+	}
+	if got := conditions.GetMessage(c, bootstrapv1.HostConvergedCondition); !strings.HasPrefix(got, want+"\nThis is reported, and not repaired") ||
+		!strings.Contains(got, bootstrapv1.ConvergeAnnotation) {
+		t.Errorf("it says %q", got)
+	}
+	setFalse(c, bootstrapv1.HostConvergedCondition, bootstrapv1.DriftedReason, want)
 	// The repair does not hide what it repairs.
 	showProgress(c, &hostrun.State[outcome]{What: converging, Started: time.Now(), Progress: hostrun.Progress{Total: 1}})
 	if got := conditions.Get(c, bootstrapv1.HostConvergedCondition); got.Message != want {
 		t.Errorf("during the repair: %q", got.Message)
-	}
-}
-
-// TestLookEndsRuns: while a host is looked at there is no run, whatever was read of it.
-func TestLookEndsRuns(t *testing.T) {
-	c, now := &bootstrapv1.KubexmConfig{}, time.Now()
-	c.Status.LastRun.StartTime = metav1.NewTime(now.Add(-time.Hour))
-	same, err := showLook(c, &hostrun.State[outcome]{What: looking, Started: now, Result: outcome{
-		system: &host.System{}, reached: true, plan: testPlan(t),
-		report: engine.Report{Hosts: []engine.HostReport{{Host: "w1", Counts: engine.Counts{Total: 1, Skipped: 1}}}},
-	}})
-	if err != nil || !same {
-		t.Fatalf("same %v, error %v", same, err)
-	}
-	if last := c.Status.LastRun; !last.EndTime.Time.Equal(now) || last.Outcome != bootstrapv1.RunSucceeded {
-		t.Errorf("the last run is %+v", last)
 	}
 }
 
@@ -230,7 +275,7 @@ func TestKubernetesVersion(t *testing.T) {
 		t.Errorf("the next manager is told %+v", last)
 	}
 	look := outcome{version: "v1.36.3", system: &host.System{}, plan: testPlan(t)}
-	if _, err := showLook(c, &hostrun.State[outcome]{What: looking, Result: look}); err != nil || c.Status.KubernetesVersion != "v1.36.3" {
+	if _, err := showLook(c, &hostrun.State[outcome]{What: looking, Result: look}, spec.DriftRepair); err != nil || c.Status.KubernetesVersion != "v1.36.3" {
 		t.Errorf("a look that finds the host so: %v, and the version is %q", err, c.Status.KubernetesVersion)
 	}
 }

@@ -40,6 +40,7 @@ func targetOf(s *scope) (spec.Target, error) {
 	follow(&t, s)
 	// When the host may be changed is no part of what it must be.
 	t.Cluster.Disruption, t.Node.Disruption = spec.Disruption{}, spec.Disruption{}
+	withoutPolicies(&t)
 	t.Default()
 	if errs := t.Validate(field.NewPath("target")); len(errs) > 0 {
 		return t, errs.ToAggregate()

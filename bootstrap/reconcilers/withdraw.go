@@ -36,10 +36,6 @@ func (r *Config) withdraws(ctx context.Context, s *scope) error {
 	if s.job != nil || !s.withdrawalIsDue() {
 		return nil
 	}
-	if was := r.recall(s.config.UID).withdrawn; !was.IsZero() {
-		s.config.Status.WithdrawnTime = was // what was read is older than what was written
-		return nil
-	}
 	if err := r.locate(ctx, s); err != nil {
 		return err
 	}
@@ -119,10 +115,7 @@ func (r *Config) withdrawn(s *scope) ctrl.Result {
 }
 
 func (r *Config) withdrew(s *scope) {
-	m := r.recall(s.config.UID)
-	m.withdrawn = metav1.Now()
-	r.remember(s.config.UID, m)
-	s.config.Status.WithdrawnTime = m.withdrawn
+	s.config.Status.WithdrawnTime = metav1.Now()
 }
 
 func (r *Config) notEnded(s *scope, err error) {

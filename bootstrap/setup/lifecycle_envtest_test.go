@@ -71,11 +71,21 @@ type fleet struct {
 	clock *clocktesting.FakePassiveClock
 	// down is how hosts refuse to be dialled.
 	down map[string]host.Kind
+	// lookEvery is how often converged hosts are compared with their plans.
+	lookEvery time.Duration
+	// manager is what the providers are given instead of the manager, nil for itself.
+	manager func(ctrl.Manager) ctrl.Manager
 }
 
-func newFleet(t *testing.T, hosts int) *fleet {
+func newFleet(t *testing.T, hosts int, options ...func(*fleet)) *fleet {
 	t.Helper()
-	f := &fleet{WithT: NewWithT(t), t: t, machines: map[string]*fake.Machine{}, down: map[string]host.Kind{}, clock: clocktesting.NewFakePassiveClock(time.Now())}
+	f := &fleet{
+		WithT: NewWithT(t), t: t, machines: map[string]*fake.Machine{}, down: map[string]host.Kind{},
+		clock: clocktesting.NewFakePassiveClock(time.Now()), lookEvery: time.Second,
+	}
+	for _, o := range options {
+		o(f)
+	}
 	for i := range hosts {
 		address := fmt.Sprintf("10.1.0.%d", i+1)
 		m := fake.New(fmt.Sprintf("host%d", i+1))
@@ -110,11 +120,14 @@ func newFleet(t *testing.T, hosts int) *fleet {
 }
 
 func (f *fleet) providers(ctx context.Context, mgr ctrl.Manager) error {
+	if f.manager != nil {
+		mgr = f.manager(mgr)
+	}
 	return errors.Join(
 		infrastructure.Webhooks(mgr), infrastructure.Reconcilers(mgr, infrastructure.Options{}),
 		controlplane.Webhooks(mgr), controlplane.Reconcilers(ctx, mgr, controlplane.Options{Workload: f.workload}),
 		setup.Webhooks(mgr), setup.Reconcilers(ctx, mgr, setup.Options{
-			Dial: f.dial, Plan: plans, Clock: f.clock, LookEvery: time.Second, Progress: 50 * time.Millisecond, Logs: filepath.Join(f.dir, "host-logs"),
+			Dial: f.dial, Plan: plans, Clock: f.clock, LookEvery: f.lookEvery, Progress: 50 * time.Millisecond, Logs: filepath.Join(f.dir, "host-logs"),
 			Artifacts: func(context.Context, spec.Artifacts, string) (*artifact.Bundle, error) { return nil, nil },
 		}),
 	)
@@ -247,7 +260,7 @@ func (f *fleet) configs() []bootstrapv1.KubexmConfig {
 func (f *fleet) readyConfigs() int {
 	n := 0
 	for _, c := range f.configs() {
-		if conditions.IsTrue(&c, bootstrapv1.ReadyCondition) {
+		if conditions.IsTrue(&c, bootstrapv1.HostReadyCondition) {
 			n++
 		}
 	}
@@ -383,7 +396,7 @@ func TestHostsThatFail(t *testing.T) {
 	f.Eventually(func(g Gomega) {
 		config, _ := f.worker(g)
 		g.Expect(conditions.GetReason(config, bootstrapv1.HostReachableCondition)).To(Equal(bootstrapv1.UnreachableReason))
-		g.Expect(conditions.GetMessage(config, bootstrapv1.ReadyCondition)).To(ContainSubstring("cannot connect to 10.1.0."))
+		g.Expect(conditions.GetMessage(config, bootstrapv1.HostReadyCondition)).To(ContainSubstring("cannot connect to 10.1.0."))
 		g.Expect(config.Status.LastRun.Outcome).To(Equal(bootstrapv1.RunFailed))
 	}, patience, 50*time.Millisecond).Should(Succeed())
 	for address := range f.machines {

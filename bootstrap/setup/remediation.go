@@ -31,7 +31,7 @@ func addRemediation(mgr ctrl.Manager, o Options) error {
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(ofCluster), builder.WithPredicates(clusterChanged())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: o.Concurrency}).
 		Complete(&reconcilers.Remediation{
-			Client: mgr.GetClient(), WatchFilter: o.WatchFilter, Events: mgr.GetEventRecorder("kubexmremediation"),
+			Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), WatchFilter: o.WatchFilter, Events: mgr.GetEventRecorder("kubexmremediation"),
 		})
 	if err != nil {
 		return fmt.Errorf("set up the controller of KubexmRemediations: %w", err)

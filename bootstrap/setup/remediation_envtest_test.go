@@ -212,7 +212,7 @@ func TestRemediation(t *testing.T) {
 		f.joined()
 		now, successor := f.worker(g)
 		g.Expect(successor.UID).NotTo(Equal(machine.UID))
-		g.Expect(conditions.IsTrue(now, bootstrapv1.ReadyCondition)).To(BeTrue())
+		g.Expect(conditions.IsTrue(now, bootstrapv1.HostReadyCondition)).To(BeTrue())
 		err := f.api.Get(t.Context(), client.ObjectKeyFromObject(machine), last)
 		g.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "%v", err)
 	}, patience, 50*time.Millisecond).Should(Succeed())

@@ -7,11 +7,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	kerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -20,7 +21,6 @@ import (
 	"sigs.k8s.io/cluster-api/util"
 	"sigs.k8s.io/cluster-api/util/finalizers"
 	"sigs.k8s.io/cluster-api/util/labels"
-	"sigs.k8s.io/cluster-api/util/patch"
 	"sigs.k8s.io/cluster-api/util/paused"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,6 +28,7 @@ import (
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/live"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
 )
 
@@ -45,6 +46,10 @@ type ControlPlane struct {
 	Workload    Workload
 	// Clock is the one by which Machines age, and that maintenance windows are compared with.
 	Clock clock.PassiveClock
+
+	mu sync.Mutex
+	// answered is when each cluster's API last answered, or was first asked, by the KubexmControlPlane's UID.
+	answered map[types.UID]time.Time
 }
 
 // scope is one reconcile's snapshot, and what is to be said of it in the end.
@@ -58,14 +63,17 @@ type scope struct {
 	wait *state.Wait
 	// deleting is what the deletion waits for, and its reason.
 	deleting, deletingReason string
+	// silence is for how long the cluster's API has not answered, 0 if it does.
+	silence time.Duration
 	// kubeconfig is the administrator's, if there is one.
 	kubeconfig secret.Value
 }
 
 // Reconcile brings one KubexmControlPlane closer to what it must be.
-func (r *ControlPlane) Reconcile(ctx context.Context, request ctrl.Request) (_ ctrl.Result, reterr error) {
+func (r *ControlPlane) Reconcile(ctx context.Context, request ctrl.Request) (result ctrl.Result, reterr error) {
 	object := &controlplanev1.KubexmControlPlane{}
-	if err := r.Client.Get(ctx, request.NamespacedName, object); err != nil {
+	written, err := live.Get(ctx, r.Client, r.Reader, request.NamespacedName, object)
+	if err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if r.WatchFilter != "" && !labels.HasWatchLabel(object, r.WatchFilter) {
@@ -75,7 +83,7 @@ func (r *ControlPlane) Reconcile(ctx context.Context, request ctrl.Request) (_ c
 	if err != nil && !apierrors.IsNotFound(err) {
 		return ctrl.Result{}, fmt.Errorf("get the Cluster of the KubexmControlPlane %s: %w", klog.KObj(object), err)
 	}
-	if isPaused, requeue, err := paused.EnsurePausedCondition(ctx, r.Client, cluster, object); err != nil || isPaused || requeue {
+	if isPaused, requeue, err := paused.EnsurePausedCondition(ctx, live.Client(r.Client, r.Reader), cluster, object); err != nil || isPaused || requeue {
 		return ctrl.Result{}, err
 	}
 	if cluster == nil {
@@ -89,15 +97,10 @@ func (r *ControlPlane) Reconcile(ctx context.Context, request ctrl.Request) (_ c
 		return ctrl.Result{}, err
 	}
 
-	helper, err := patch.NewHelper(object, r.Client)
-	if err != nil {
-		return ctrl.Result{}, err
-	}
 	defer func() {
 		s.describe()
-		if err := helper.Patch(ctx, object, patch.WithStatusObservedGeneration{}, patch.WithOwnedConditions{Conditions: owned}); err != nil {
-			reterr = kerrors.NewAggregate([]error{reterr, err})
-		}
+		object.Status.ObservedGeneration = object.Generation
+		written.Close(ctx, &result, &reterr)
 	}()
 	if !object.DeletionTimestamp.IsZero() {
 		return r.delete(ctx, s)
@@ -188,6 +191,7 @@ func (r *ControlPlane) look(ctx context.Context, s *scope) error {
 		return nil
 	}
 	s.ControlPlane.Workload = r.Workload(ctx, s.kubeconfig, s.ControlPlane)
+	s.silence = r.silence(s.Object.UID, s.ControlPlane.Workload.Err == nil, s.Now)
 	return nil
 }
 

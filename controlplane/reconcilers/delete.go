@@ -48,6 +48,7 @@ func (r *ControlPlane) delete(ctx context.Context, s *scope) (ctrl.Result, error
 		return ctrl.Result{}, err // we are told when they are gone
 	}
 	s.deletingReason = controlplanev1.DeletionCompletedReason
+	r.forget(s.Object.UID)
 	controllerutil.RemoveFinalizer(s.Object, controlplanev1.ControlPlaneFinalizer)
 	return ctrl.Result{}, nil
 }

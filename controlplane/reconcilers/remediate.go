@@ -35,9 +35,6 @@ func (r *ControlPlane) remediate(ctx context.Context, s *scope) error {
 	if err := r.settleHealthy(ctx, s); err != nil {
 		return err
 	}
-	if err := r.giveUpHosts(ctx, s); err != nil {
-		return err
-	}
 	if err := r.convergeAgain(ctx, s); err != nil {
 		return err
 	}
@@ -155,23 +152,6 @@ func (r *ControlPlane) patchOwnerRemediated(ctx context.Context, s *scope, m *cl
 	}
 	if i := slices.IndexFunc(s.Machines, func(other clusterv1.Machine) bool { return other.UID == m.UID }); i >= 0 {
 		s.Machines[i] = *m
-	}
-	return nil
-}
-
-// giveUpHosts lets unhealthy Machines go whose hosts cannot be reset in time: they may be broken or gone.
-func (r *ControlPlane) giveUpHosts(ctx context.Context, s *scope) error {
-	for _, m := range s.Own() {
-		if _, told := m.Annotations[bootstrapv1.SkipHostResetAnnotation]; told || !s.GivesUpHost(&m) {
-			continue
-		}
-		before := m.DeepCopy()
-		metav1.SetMetaDataAnnotation(&m.ObjectMeta, bootstrapv1.SkipHostResetAnnotation, "")
-		if err := r.Client.Patch(ctx, &m, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("annotate the Machine %s: %w", m.Name, err)
-		}
-		r.Events.Eventf(s.Object, &m, corev1.EventTypeWarning, "HostGivenUp", "Remediate",
-			"gave up to reset the host of the unhealthy Machine %s (spec.remediation.hostResetTimeoutSeconds)", m.Name)
 	}
 	return nil
 }

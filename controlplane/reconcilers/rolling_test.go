@@ -115,45 +115,6 @@ func onlyTrue(s *scope, kind string) string {
 	return ""
 }
 
-// TestHostsThatAreGivenUp are those of unhealthy Machines that nothing but the reset of the host keeps, after a time.
-func TestHostsThatAreGivenUp(t *testing.T) {
-	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	for name, tc := range map[string]struct {
-		since     time.Duration
-		timeout   *int32
-		unhealthy bool
-		want      bool
-	}{
-		"soon":               {since: 9 * time.Minute, unhealthy: true},
-		"by default":         {since: 10 * time.Minute, unhealthy: true, want: true},
-		"not healthy ones":   {since: time.Hour},
-		"as somebody says":   {since: time.Minute, timeout: ptr.To[int32](60), unhealthy: true, want: true},
-		"never, if not ever": {since: 1000 * time.Hour, timeout: ptr.To[int32](0), unhealthy: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := rollingScope()
-			s.Now, s.Object.Spec.Remediation.HostResetTimeoutSeconds = now, tc.timeout
-			m := &s.Machines[0]
-			m.DeletionTimestamp = ptr.To(metav1.NewTime(now.Add(-2000 * time.Hour)))
-			m.Status.Deletion = &clusterv1.MachineDeletionStatus{WaitForPreTerminateHookStartTime: metav1.NewTime(now.Add(-tc.since))}
-			if tc.unhealthy {
-				for _, kind := range []string{clusterv1.MachineHealthCheckSucceededCondition, clusterv1.MachineOwnerRemediatedCondition} {
-					conditions.Set(m, metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: "Unhealthy"})
-				}
-			}
-			if s.GivesUpHost(m) {
-				t.Error("not before it is drained")
-			}
-			conditions.Set(m, metav1.Condition{
-				Type: clusterv1.MachineDeletingCondition, Status: metav1.ConditionTrue, Reason: clusterv1.MachineDeletingWaitingForPreTerminateHookReason,
-			})
-			if got := s.GivesUpHost(m); got != tc.want {
-				t.Errorf("given up: %v", got)
-			}
-		})
-	}
-}
-
 // TestRecords has what was kept of a Machine read again, and nothing read that somebody else has written.
 func TestRecords(t *testing.T) {
 	kept := state.Record{Machine: "a", Timestamp: metav1.NewTime(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)), RetryCount: 2}

@@ -20,15 +20,6 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
-// owned are the conditions that this reconciler alone writes.
-var owned = []string{
-	controlplanev1.AvailableCondition, controlplanev1.InitializedCondition, controlplanev1.CertificatesAvailableCondition,
-	controlplanev1.ControlPlaneComponentsHealthyCondition, controlplanev1.EtcdClusterHealthyCondition,
-	controlplanev1.MachinesReadyCondition, controlplanev1.MachinesUpToDateCondition, controlplanev1.RollingOutCondition,
-	controlplanev1.ScalingUpCondition, controlplanev1.ScalingDownCondition, controlplanev1.RemediatingCondition,
-	controlplanev1.DisruptionAllowedCondition, controlplanev1.DeletingCondition,
-}
-
 // describe writes the status. It may be called more than once.
 func (s *scope) describe() {
 	o, own := s.Object, s.Own()
@@ -108,6 +99,9 @@ func (s *scope) setHealth() {
 		controlplanev1.ControlPlaneComponentsHealthyCondition: components,
 		controlplanev1.EtcdClusterHealthyCondition:            {state.EtcdPodHealthy},
 	} {
+		if s.isPatient() && conditions.Has(s.Object, kind) {
+			continue // what was seen last is likely to be so still
+		}
 		status, reason, message := s.health(of)
 		s.set(kind, status, reason, message)
 	}
@@ -119,7 +113,7 @@ func (s *scope) health(of []string) (metav1.ConditionStatus, string, string) {
 	case w == nil, !w.Initialized && w.Err == nil:
 		return metav1.ConditionUnknown, controlplanev1.HealthUnknownReason, ""
 	case w.Err != nil:
-		return metav1.ConditionUnknown, controlplanev1.ConnectionDownReason, w.Err.Error()
+		return metav1.ConditionUnknown, controlplanev1.ConnectionDownReason, s.connectionDown()
 	}
 	var problems []string
 	known := 0
@@ -161,28 +155,6 @@ func (s *scope) etcdElsewhere() (metav1.ConditionStatus, string, string) {
 		return metav1.ConditionFalse, controlplanev1.NotHealthyReason, strings.Join(problems, "\n")
 	}
 	return metav1.ConditionTrue, controlplanev1.HealthyReason, ""
-}
-
-// setAvailable sums up what the control plane needs to take requests.
-func (s *scope) setAvailable() {
-	if !s.Object.DeletionTimestamp.IsZero() {
-		s.set(controlplanev1.AvailableCondition, metav1.ConditionFalse, clusterv1.DeletingReason, s.deleting)
-		return
-	}
-	for _, needed := range []string{
-		controlplanev1.CertificatesAvailableCondition, controlplanev1.InitializedCondition,
-		controlplanev1.ControlPlaneComponentsHealthyCondition, controlplanev1.EtcdClusterHealthyCondition,
-	} {
-		if now := conditions.Get(s.Object, needed); now == nil || now.Status != metav1.ConditionTrue {
-			message := needed
-			if now != nil && now.Message != "" {
-				message += ": " + now.Message
-			}
-			s.set(controlplanev1.AvailableCondition, metav1.ConditionFalse, controlplanev1.NotAvailableReason, message)
-			return
-		}
-	}
-	s.set(controlplanev1.AvailableCondition, metav1.ConditionTrue, controlplanev1.AvailableReason, "")
 }
 
 // setMachines sums up the Machines' own conditions.

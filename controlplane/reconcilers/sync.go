@@ -112,11 +112,14 @@ func (s *scope) tell(m *clusterv1.Machine) []string {
 	for _, kind := range state.ComponentConditions {
 		condition := metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: controlplanev1.HealthyReason}
 		c, known := seen[kind]
+		if !known && s.isPatient() && conditions.Has(m, kind) {
+			continue // what was seen last is likely to be so still
+		}
 		switch {
 		case !known:
 			condition.Status, condition.Reason = metav1.ConditionUnknown, controlplanev1.HealthUnknownReason
 			if w := s.ControlPlane.Workload; w != nil && w.Err != nil {
-				condition.Reason, condition.Message = controlplanev1.ConnectionDownReason, w.Err.Error()
+				condition.Reason, condition.Message = controlplanev1.ConnectionDownReason, s.connectionDown()
 			}
 		case c.Problem != "":
 			condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, controlplanev1.NotHealthyReason, c.Problem

@@ -91,8 +91,6 @@ type fleet struct {
 	fails string
 	// away is whether the cluster's API server does not answer.
 	away atomic.Bool
-	// broken is whether hosts cannot be reset.
-	broken bool
 	// least and most limit how many Machines are well and exist, once they are watched.
 	least, most int
 	// acts are what Machines there are and what their versions are; each time that they change, the reconciler is restarted.
@@ -385,10 +383,7 @@ func (f *fleet) bringDown(m *clusterv1.Machine, all []clusterv1.Machine) {
 	if _, held := m.Annotations[controlplanev1.LeaveHook]; held {
 		return
 	}
-	if _, skips := m.Annotations[bootstrapv1.SkipHostResetAnnotation]; f.broken && !skips {
-		return
-	}
-	if c.Status.Host.Name != "" && !f.broken {
+	if c.Status.Host.Name != "" {
 		f.free = append(f.free, c.Status.Host.Name)
 	}
 	infra := &infrav1.KubexmMachine{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: m.Spec.InfrastructureRef.Name}}

@@ -110,18 +110,9 @@ func TestRemediation(t *testing.T) {
 	f.Expect(successor).NotTo(BeEmpty())
 
 	t.Log("its successor is not, as no retry is allowed, and says so until it is healthy")
-	f.patch(`{"spec":{"remediation":{"maxRetry":0,"hostResetTimeoutSeconds":1}}}`)
+	f.patch(`{"spec":{"remediation":{"maxRetry":0}}}`)
 	f.check(successor, false)
 	f.Eventually(f.ownerRemediated, patience, interval).WithArguments(successor).Should(HavePrefix(controlplanev1.CannotBeRemediatedReason + ": it replaced the unhealthy Machine " + unhealthy))
 	f.check(successor, true)
 	f.Eventually(f.ownerRemediated, patience, interval).WithArguments(successor).Should(BeEmpty())
-
-	t.Log("a host that cannot be reset is given up, and does not keep the successor from being made")
-	f.broken = true
-	unhealthy = f.names()[0]
-	if unhealthy == successor {
-		unhealthy = f.names()[1]
-	}
-	f.check(unhealthy, false)
-	f.Eventually(f.replaced(unhealthy), patience, interval).Should(Succeed())
 }

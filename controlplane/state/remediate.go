@@ -269,17 +269,6 @@ func (c *ControlPlane) mostBroken() *clusterv1.Machine {
 	return &broken[0]
 }
 
-// GivesUpHost reports whether a Machine that is deleted because it is unhealthy has waited for its host long enough: it is broken,
-// perhaps, and its successor must not wait for it.
-func (c *ControlPlane) GivesUpHost(m *clusterv1.Machine) bool {
-	timeout := seconds(c.Object.Spec.Remediation.HostResetTimeoutSeconds, bootstrapv1.HostResetTimeout)
-	since := m.DeletionTimestamp
-	if d := m.Status.Deletion; d != nil && !d.WaitForPreTerminateHookStartTime.IsZero() {
-		since = &d.WaitForPreTerminateHookStartTime
-	}
-	return timeout > 0 && awaitsHooks(m) && IsToBeRemediated(m) && c.Now.Sub(since.Time) >= timeout
-}
-
 func seconds(n *int32, otherwise time.Duration) time.Duration {
 	if n == nil {
 		return otherwise

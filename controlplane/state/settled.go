@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
+
+	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 )
 
 // Unsettled is why the control plane should not be changed now, "" if it may be: one act at a time, and only while all of it
@@ -85,8 +87,14 @@ func (c *ControlPlane) unwell(m *clusterv1.Machine) string {
 // HasNoNode says that a Machine has no Node yet, and what it waits for, such as a host.
 func (c *ControlPlane) HasNoNode(m *clusterv1.Machine) string {
 	why := fmt.Sprintf("the Machine %s has no Node yet", m.Name)
-	for _, kind := range []string{clusterv1.MachineInfrastructureReadyCondition, clusterv1.MachineBootstrapConfigReadyCondition} {
-		if now := conditions.Get(m, kind); now != nil && now.Status != metav1.ConditionTrue && now.Message != "" {
+	said := []*metav1.Condition{
+		conditions.Get(m, clusterv1.MachineInfrastructureReadyCondition), conditions.Get(m, clusterv1.MachineBootstrapConfigReadyCondition),
+	}
+	if config := c.ConfigOf(m); config != nil {
+		said = append(said, conditions.Get(config, bootstrapv1.HostReadyCondition))
+	}
+	for _, now := range said {
+		if now != nil && now.Status != metav1.ConditionTrue && now.Message != "" {
 			return why + ": " + now.Message
 		}
 	}

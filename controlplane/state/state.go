@@ -186,8 +186,17 @@ func (c *ControlPlane) Next() time.Duration {
 	if len(c.Own()) == 0 {
 		return 0
 	}
-	if !conditions.IsTrue(c.Object, controlplanev1.AvailableCondition) ||
-		slices.ContainsFunc(c.Own(), func(m clusterv1.Machine) bool { return !m.DeletionTimestamp.IsZero() }) {
+	if c.Workload != nil && c.Workload.Err != nil {
+		return soon
+	}
+	for _, kind := range []string{
+		controlplanev1.AvailableCondition, controlplanev1.ControlPlaneComponentsHealthyCondition, controlplanev1.EtcdClusterHealthyCondition,
+	} {
+		if !conditions.IsTrue(c.Object, kind) {
+			return soon
+		}
+	}
+	if slices.ContainsFunc(c.Own(), func(m clusterv1.Machine) bool { return !m.DeletionTimestamp.IsZero() }) {
 		return soon
 	}
 	for _, kind := range []string{controlplanev1.RollingOutCondition, controlplanev1.ScalingUpCondition, controlplanev1.ScalingDownCondition, controlplanev1.RemediatingCondition} {

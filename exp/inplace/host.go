@@ -47,7 +47,7 @@ func newHost(m *clusterv1.Machine, c *bootstrapv1.KubexmConfig, version string) 
 	if c != nil {
 		h.name = cmp.Or(m.Status.NodeRef.Name, c.Status.Host.Name, m.Name)
 	}
-	well := conditions.IsTrue(m, clusterv1.MachineAvailableCondition) && c != nil && conditions.IsTrue(c, bootstrapv1.ReadyCondition)
+	well := conditions.IsTrue(m, clusterv1.MachineAvailableCondition) && c != nil && conditions.IsTrue(c, bootstrapv1.HostReadyCondition)
 	failing := c != nil && ptr.Deref(c.Status.LastRun.Failures, 0) > 0
 	asked := m.Spec.Version == version
 	switch {

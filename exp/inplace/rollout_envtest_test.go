@@ -174,9 +174,10 @@ func (f *fleet) playHost(ctx context.Context, m *clusterv1.Machine) (underway bo
 			config.Status.LastRun.StartTime, config.Status.LastRun.EndTime = metav1.Now(), metav1.Now()
 		}
 		config.Status.LastRun.Failures = ptr.To(failures)
-		for _, kind := range []string{bootstrapv1.HostConvergedCondition, bootstrapv1.ReadyCondition} {
+		for _, kind := range []string{bootstrapv1.HostConvergedCondition, bootstrapv1.HostReadyCondition} {
 			conditions.Set(config, metav1.Condition{Type: kind, Status: converged, Reason: "Played", Message: "the kubelet exited"})
 		}
+		conditions.Set(config, metav1.Condition{Type: bootstrapv1.ReadyCondition, Status: metav1.ConditionTrue, Reason: "Played"})
 	})
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.Name}, Spec: corev1.NodeSpec{ProviderID: id}}
 	if err := f.api.Get(ctx, client.ObjectKeyFromObject(node), node); apierrors.IsNotFound(err) {

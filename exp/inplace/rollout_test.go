@@ -103,7 +103,7 @@ func (w *world) build(t *testing.T, d *datadriven.TestData) string {
 
 func (w *world) well(i int) {
 	set(&w.Machines[i], clusterv1.MachineAvailableCondition, metav1.ConditionTrue, "")
-	set(&w.Configs[i], bootstrapv1.ReadyCondition, metav1.ConditionTrue, "")
+	set(&w.Configs[i], bootstrapv1.HostReadyCondition, metav1.ConditionTrue, "")
 	set(&w.Configs[i], bootstrapv1.HostConvergedCondition, metav1.ConditionTrue, "")
 	w.Configs[i].Status.LastRun.Failures = ptr.To(int32(0))
 }
@@ -164,7 +164,7 @@ func (w *world) change(t *testing.T, d *datadriven.TestData) string {
 	case "unwell":
 		set(m, clusterv1.MachineAvailableCondition, metav1.ConditionFalse, why)
 	case "failed":
-		set(c, bootstrapv1.ReadyCondition, metav1.ConditionFalse, why)
+		set(c, bootstrapv1.HostReadyCondition, metav1.ConditionFalse, why)
 		set(c, bootstrapv1.HostConvergedCondition, metav1.ConditionFalse, why)
 		c.Status.LastRun.Failures = ptr.To(int32(1))
 	case "updating":

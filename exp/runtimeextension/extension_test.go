@@ -252,7 +252,7 @@ func TestUpdateMachine(t *testing.T) {
 		},
 		"the Node is not ready": {
 			change: func(_ *clusterv1.Machine, c *bootstrapv1.KubexmConfig) {
-				set(c, bootstrapv1.ReadyCondition, metav1.ConditionFalse, "NodeJoined: the kubelet stopped posting")
+				set(c, bootstrapv1.HostReadyCondition, metav1.ConditionFalse, "NodeJoined: the kubelet stopped posting")
 			},
 			status: runtimehooksv1.ResponseStatusSuccess, again: true, message: "host w1: NodeJoined: the kubelet stopped posting",
 		},
@@ -293,7 +293,7 @@ func TestUpdateMachine(t *testing.T) {
 				LastRun: bootstrapv1.RunStatus{StartTime: began, EndTime: ended, Outcome: bootstrapv1.RunSucceeded},
 			}
 			set(config, bootstrapv1.HostConvergedCondition, metav1.ConditionTrue, "")
-			set(config, bootstrapv1.ReadyCondition, metav1.ConditionTrue, "")
+			set(config, bootstrapv1.HostReadyCondition, metav1.ConditionTrue, "")
 			request := &runtimehooksv1.UpdateMachineRequest{}
 			machine := &request.Desired.Machine
 			machine.Namespace, machine.Name, machine.Spec.Version = namespace, "workers-a", updated

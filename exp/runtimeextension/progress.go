@@ -24,7 +24,7 @@ const askAgainSeconds = 10
 func progress(machine *clusterv1.Machine, config *bootstrapv1.KubexmConfig, response *runtimehooksv1.UpdateMachineResponse) {
 	host, last := cmp.Or(config.Status.Host.Name, machine.Name), config.Status.LastRun
 	why := config.Behind(machine.Spec.Version)
-	if ready := meta.FindStatusCondition(config.Status.Conditions, bootstrapv1.ReadyCondition); why == "" && (ready == nil || ready.Status != metav1.ConditionTrue) {
+	if ready := meta.FindStatusCondition(config.Status.Conditions, bootstrapv1.HostReadyCondition); why == "" && (ready == nil || ready.Status != metav1.ConditionTrue) {
 		why = "it is not ready yet"
 		if ready != nil {
 			why = cmp.Or(ready.Message, why)

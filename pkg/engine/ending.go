@@ -57,7 +57,7 @@ func (s *scheduler) failed(f *Failure, ev event.Event, out outcome) {
 	s.failures = append(s.failures, f)
 	ev.Err, ev.Attempt, ev.Attempts, ev.Duration = f.Err, f.Attempt, f.Attempts, out.duration
 	s.tell(ev)
-	if s.o.Policy == UndoAll && !s.stopping {
+	if s.o.Policy == UndoRun && !s.stopping {
 		s.stopping = true
 		close(s.stop)
 	}
@@ -77,14 +77,14 @@ func (w *worker) failure(hostName string, out outcome) *Failure {
 	return f
 }
 
-// leave is called when no more nodes of h are to be run. Under UndoAll a host that was changed stays locked: its part may
+// leave is called when no more nodes of h are to be run. Under UndoRun a host that was changed stays locked: its part may
 // have to be undone yet.
 func (s *scheduler) leave(h *hostRun) {
 	h.left, s.moved = true, true
 	for _, i := range h.nodes {
 		s.giveSlot(i)
 	}
-	if s.o.Policy == UndoAll && h.m.began && s.ctx.Err() == nil {
+	if s.o.Policy == UndoRun && h.m.began && s.ctx.Err() == nil {
 		s.release(h)
 		return
 	}
@@ -232,7 +232,7 @@ func (s *scheduler) rollsBack(i int) bool {
 		}
 	}
 	switch s.o.Policy {
-	case UndoAll:
+	case UndoRun:
 		return ran
 	case UndoTask:
 		return ran && slices.ContainsFunc(s.failures, func(f *Failure) bool {

@@ -169,7 +169,7 @@ func TestSharedSlots(t *testing.T) {
 func TestSlotsAreGivenBack(t *testing.T) {
 	limits := plan.Limits{Concurrency: 1, Group: "step a", Attempts: 1}
 	why := errors.New("the manager is shutting down")
-	for _, policy := range []engine.Policy{engine.Stop, engine.UndoTask, engine.UndoAll} {
+	for _, policy := range []engine.Policy{engine.Stop, engine.UndoTask, engine.UndoRun} {
 		for _, cancelled := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s-%t", policy, cancelled), func(t *testing.T) {
 				c := newCrowd(3)

@@ -25,9 +25,9 @@ const (
 	Stop Policy = "Stop"
 	// UndoTask puts back what this run changed for the failed node's task on its host, last in first out. Other hosts go on.
 	UndoTask Policy = "UndoTask"
-	// UndoAll starts nothing more anywhere and puts back all that this run changed, on every host. Every host's lock is held
+	// UndoRun starts nothing more anywhere and puts back all that this run changed, on every host. Every host's lock is held
 	// until the run ends.
-	UndoAll Policy = "UndoAll"
+	UndoRun Policy = "UndoRun"
 )
 
 // Options are what an Engine works with. Dial is required by plans that have hosts, Cluster by those that have steps on

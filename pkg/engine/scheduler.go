@@ -32,7 +32,7 @@ type scheduler struct {
 
 	failures    []*Failure
 	interrupted []string
-	stopping    bool // UndoAll: nothing new is begun
+	stopping    bool // UndoRun: nothing new is begun
 }
 
 // status of a node.

@@ -70,6 +70,21 @@ type Cluster struct {
 	// objects: the command kubexm keeps to the windows alone, as who calls it is there.
 	// +optional
 	Disruption Disruption `json:"disruption,omitempty,omitzero"`
+
+	// driftPolicy is Repair, where a difference that is found on a host is repaired at once, or Report, where it is shown by the
+	// KubexmConfig's condition HostConverged until somebody asks for the repair (annotation bootstrap.cluster.x-k8s.io/converge) or
+	// declares something else. If unset, Repair.
+	// +optional
+	DriftPolicy DriftPolicy `json:"driftPolicy,omitempty"`
+
+	// onFailure is what becomes of what a run has changed on a host when a step fails: Stop leaves it, and the next run begins there;
+	// UndoTask restores what was changed for the task that failed; UndoRun restores all that the run has changed. If unset, Stop.
+	// +optional
+	OnFailure FailurePolicy `json:"onFailure,omitempty"`
+
+	// reset is what becomes of a host when its Machine is deleted. If unset, it is reset.
+	// +optional
+	Reset Reset `json:"reset,omitempty,omitzero"`
 }
 
 // Default fills what was left out.
@@ -99,6 +114,7 @@ func (c *Cluster) Validate(path *field.Path) field.ErrorList {
 	errs = append(errs, validateHooks(path.Child("hooks"), c.Hooks)...)
 	errs = append(errs, validateLimits(path.Child("limits"), c.Limits, c.Hooks)...)
 	errs = append(errs, c.Disruption.validate(path.Child("disruption"))...)
+	errs = append(errs, validatePolicies(path, c.DriftPolicy, c.OnFailure, &c.Reset)...)
 	return append(errs, c.validateTogether(path)...)
 }
 

@@ -87,6 +87,22 @@ type Node struct {
 	// disruption is what an act that disrupts this host waits for while it is in use. If unset, what the Cluster says.
 	// +optional
 	Disruption Disruption `json:"disruption,omitempty,omitzero"`
+
+	// driftPolicy is Repair, where a difference that is found on a host is repaired at once, or Report, where it is shown by the
+	// KubexmConfig's condition HostConverged until somebody asks for the repair (annotation bootstrap.cluster.x-k8s.io/converge) or
+	// declares something else. If unset, what the Cluster says.
+	// +optional
+	DriftPolicy DriftPolicy `json:"driftPolicy,omitempty"`
+
+	// onFailure is what becomes of what a run has changed on a host when a step fails: Stop leaves it, and the next run begins there;
+	// UndoTask restores what was changed for the task that failed; UndoRun restores all that the run has changed. If unset, what the
+	// Cluster says.
+	// +optional
+	OnFailure FailurePolicy `json:"onFailure,omitempty"`
+
+	// reset is what becomes of a host when its Machine is deleted. If unset, what the Cluster says.
+	// +optional
+	Reset Reset `json:"reset,omitempty,omitzero"`
 }
 
 // Default fills what was left out. What is the Cluster's to say is left empty: see Target.Kubelet and Target.System.
@@ -110,7 +126,8 @@ func (n *Node) Validate(path *field.Path) field.ErrorList {
 	errs = append(errs, validateCommands(path.Child("postCommands"), n.PostCommands)...)
 	errs = append(errs, validateHooks(path.Child("hooks"), n.Hooks)...)
 	errs = append(errs, validateLimits(path.Child("limits"), n.Limits, n.Hooks)...)
-	return append(errs, n.Disruption.validate(path.Child("disruption"))...)
+	errs = append(errs, n.Disruption.validate(path.Child("disruption"))...)
+	return append(errs, validatePolicies(path, n.DriftPolicy, n.OnFailure, &n.Reset)...)
 }
 
 // kubeletLabels are labels in reserved domains that a kubelet may set on its own Node and that are not its own to find out.

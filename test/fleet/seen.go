@@ -41,7 +41,7 @@ func (f *Fleet) Unhealthy() error {
 		}
 		config := &bootstrapv1.KubexmConfig{}
 		f.Get(m.Spec.Bootstrap.ConfigRef.Name, config)
-		if now := conditions.Get(config, bootstrapv1.ReadyCondition); now == nil || now.Status != "True" {
+		if now := conditions.Get(config, bootstrapv1.HostReadyCondition); now == nil || now.Status != "True" {
 			return fmt.Errorf("the KubexmConfig %s: %v", config.Name, now)
 		}
 	}

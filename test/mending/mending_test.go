@@ -62,11 +62,12 @@ func controlPlane(t *testing.T, pool string, shared spec.Cluster, lookEvery time
 func start(t *testing.T, o fleet.Options, shared spec.Cluster) cluster {
 	t.Helper()
 	o.Subnet, o.Bundles, o.Spare = os.Getenv("MENDING_SUBNET"), []string{fleet.BundleDir(t, "KUBEXM_BUNDLE", "bundle")}, 1
+	shared.Reset.TimeoutSeconds = ptr.To[int32](30)
 	o.ControlPlane = controlplanev1.KubexmControlPlaneSpec{
 		Cluster: shared,
 		// As short as they can be, but for tests of nobody else.
 		Remediation: controlplanev1.Remediation{
-			ConvergeTimeoutSeconds: ptr.To[int32](60), RebootTimeoutSeconds: ptr.To[int32](180), HostResetTimeoutSeconds: ptr.To[int32](30),
+			ConvergeTimeoutSeconds: ptr.To[int32](60), RebootTimeoutSeconds: ptr.To[int32](180),
 			MinHealthyPeriodSeconds: ptr.To[int32](30),
 		},
 	}
@@ -106,7 +107,7 @@ func TestWorkers(t *testing.T) {
 	template := &bootstrapv1.KubexmRemediationTemplate{ObjectMeta: fleet.Of(fleet.Worker)}
 	template.Spec.Template.Spec = bootstrapv1.KubexmRemediationSpec{
 		// Longer than a host is dialled, six times: one that does not answer is not told to reboot then.
-		ConvergeTimeoutSeconds: ptr.To[int32](150), RebootTimeoutSeconds: ptr.To[int32](180), HostResetTimeoutSeconds: ptr.To[int32](30),
+		ConvergeTimeoutSeconds: ptr.To[int32](150), RebootTimeoutSeconds: ptr.To[int32](180),
 		MinHealthyPeriodSeconds: ptr.To[int32](30),
 	}
 	c.Create(template)

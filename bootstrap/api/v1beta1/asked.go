@@ -10,9 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// HostResetTimeout is how long it is tried to reset the host of an unhealthy Machine that is deleted, where nothing is said of it.
-const HostResetTimeout = 10 * time.Minute
-
 // ConvergeTimeout is how long converging a host may take to help its unhealthy Machine, where nothing is said of it.
 const ConvergeTimeout = 5 * time.Minute
 

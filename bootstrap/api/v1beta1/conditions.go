@@ -54,8 +54,13 @@ const HostOwnedByOtherReason = "HostOwnedByOther"
 
 // Conditions of a KubexmConfig, in the order in which they become True.
 const (
-	// ReadyCondition sums up the others. The Machine shows it as BootstrapConfigReady.
+	// ReadyCondition is whether the bootstrap data exists, and what is declared is not refused before its host was ever a Node. The
+	// Machine shows it as BootstrapConfigReady. Of a KubexmConfig without a Machine it is whether its host is ready.
 	ReadyCondition = clusterv1.ReadyCondition
+
+	// HostReadyCondition sums up what is known of the host: DataSecretAvailable, HostReachable, PreflightPassed, HostConverged and
+	// NodeJoined, or, while it is being reset, HostReset.
+	HostReadyCondition = "HostReady"
 
 	// DataSecretAvailableCondition is whether the Secret with the bootstrap data exists.
 	DataSecretAvailableCondition = "DataSecretAvailable"
@@ -132,8 +137,10 @@ const (
 	// RetriesExhaustedReason means that a host in use was put back so often from the same change that it is not tried again. The
 	// message says what failed, and what to do.
 	RetriesExhaustedReason = "RetriesExhausted"
-	// PlanFailedReason means that no plan could be made; the message has the field's path.
+	// PlanFailedReason means that no plan could be made; the message says what is missing.
 	PlanFailedReason = "PlanFailed"
+	// InvalidReason means that what is declared cannot be; the message has the field's path.
+	InvalidReason = "Invalid"
 	// DriftedReason means that a converged host was found changed; the message says what differs.
 	DriftedReason = "Drifted"
 	// WaitingForClusterReason means that something of the cluster that the host needs is not there yet.
@@ -166,6 +173,8 @@ const (
 	ResettingReason = "Resetting"
 	// ResetFailedReason means that the host could not be reset; the message says which step failed and what to do.
 	ResetFailedReason = "ResetFailed"
+	// HostGivenUpReason means that the host was let go as it is; the message says why, and what is left on it.
+	HostGivenUpReason = "HostGivenUp"
 )
 
 // RemediatingCondition of a KubexmRemediation is whether something is done with its Machine; the message says what, and what is waited

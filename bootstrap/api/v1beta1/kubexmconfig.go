@@ -88,8 +88,9 @@ type CredentialsReference struct {
 //
 // +kubebuilder:validation:MinProperties=1
 type KubexmConfigStatus struct {
-	// conditions are Ready (the summary, which the Machine shows as BootstrapConfigReady), DataSecretAvailable,
-	// HostReachable, PreflightPassed, HostConverged, NodeJoined, DisruptionAllowed, HostReset and Paused.
+	// conditions are Ready (whether the bootstrap data exists, which the Machine shows as BootstrapConfigReady), HostReady (the summary
+	// of those that follow), DataSecretAvailable, HostReachable, PreflightPassed, HostConverged, NodeJoined, DisruptionAllowed,
+	// HostReset and Paused.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -320,10 +321,11 @@ type RunStatus struct {
 // +kubebuilder:metadata:labels="cluster.x-k8s.io/v1beta2=v1beta1"
 // +kubebuilder:printcolumn:name="Cluster",type="string",JSONPath=".metadata.labels['cluster\\.x-k8s\\.io/cluster-name']",description="The Cluster"
 // +kubebuilder:printcolumn:name="Host",type="string",JSONPath=".status.host.name",description="The host that is made a Node"
-// +kubebuilder:printcolumn:name="Ready",type="string",JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether the host is what it must be"
+// +kubebuilder:printcolumn:name="Ready",type="string",JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether the bootstrap data exists"
+// +kubebuilder:printcolumn:name="HostReady",type="string",JSONPath=`.status.conditions[?(@.type=="HostReady")].status`,description="Whether the host is what it must be"
 // +kubebuilder:printcolumn:name="Done",type="integer",JSONPath=".status.converged.done",description="Steps that are as planned"
 // +kubebuilder:printcolumn:name="Total",type="integer",JSONPath=".status.converged.total",description="Steps of the plan"
-// +kubebuilder:printcolumn:name="Reason",type="string",JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,description="Why it is not ready",priority=10
+// +kubebuilder:printcolumn:name="Reason",type="string",JSONPath=`.status.conditions[?(@.type=="HostReady")].reason`,description="Why the host is not ready",priority=10
 // +kubebuilder:printcolumn:name="Paused",type="string",JSONPath=`.status.conditions[?(@.type=="Paused")].status`,description="Whether nothing is done for now",priority=10
 // +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp",description="Time since creation"
 

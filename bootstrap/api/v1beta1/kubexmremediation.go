@@ -29,12 +29,6 @@ type KubexmRemediationSpec struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	MinHealthyPeriodSeconds *int32 `json:"minHealthyPeriodSeconds,omitempty"`
-
-	// hostResetTimeoutSeconds is how long it is tried to reset the host of the Machine when that is deleted. After that the host is
-	// given up as it is, and a KubexmHost goes into quarantine. If unset, 600; if 0, it is tried for ever.
-	// +optional
-	// +kubebuilder:validation:Minimum=0
-	HostResetTimeoutSeconds *int32 `json:"hostResetTimeoutSeconds,omitempty"`
 }
 
 // defaultMinHealthy is after what time an unhealthy Machine has something else, where nothing is said.
@@ -53,11 +47,6 @@ func (s *KubexmRemediationSpec) RebootTimeout() time.Duration {
 // MinHealthyPeriod is minHealthyPeriodSeconds, or what it is if unset.
 func (s *KubexmRemediationSpec) MinHealthyPeriod() time.Duration {
 	return seconds(s.MinHealthyPeriodSeconds, defaultMinHealthy)
-}
-
-// HostResetTimeout is hostResetTimeoutSeconds, or what it is if unset.
-func (s *KubexmRemediationSpec) HostResetTimeout() time.Duration {
-	return seconds(s.HostResetTimeoutSeconds, HostResetTimeout)
 }
 
 func seconds(n *int32, otherwise time.Duration) time.Duration {

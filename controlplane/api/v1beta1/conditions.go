@@ -31,7 +31,9 @@ const AuthoritiesAnnotation = "controlplane.cluster.x-k8s.io/kubexm-authorities"
 
 // Conditions of a KubexmControlPlane.
 const (
-	// AvailableCondition is whether the control plane takes requests. The Cluster shows it as ControlPlaneAvailable.
+	// AvailableCondition is whether the control plane takes requests: its certificate authorities exist, etcd has quorum, and all
+	// components of at least one Machine are healthy. Its message names what is not healthy all the same. While the API server does
+	// not answer, it stays as it was for five minutes, and is Unknown then. The Cluster shows it as ControlPlaneAvailable.
 	AvailableCondition = clusterv1.AvailableCondition
 
 	// InitializedCondition is whether the API server has taken requests, so that hosts can join. It stays True.

@@ -43,12 +43,6 @@ type Remediation struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	MinHealthyPeriodSeconds *int32 `json:"minHealthyPeriodSeconds,omitempty"`
-
-	// hostResetTimeoutSeconds is how long it is tried to reset the host of an unhealthy Machine that is deleted. After that the
-	// host is given up as it is, and a KubexmHost goes into quarantine. If unset, 600; if 0, it is tried for ever.
-	// +optional
-	// +kubebuilder:validation:Minimum=0
-	HostResetTimeoutSeconds *int32 `json:"hostResetTimeoutSeconds,omitempty"`
 }
 
 // defaultRebootTimeout is more than the firmware of a large server takes, and the cluster lives on without the host meanwhile.

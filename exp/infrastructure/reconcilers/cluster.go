@@ -11,20 +11,19 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	kerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/cluster-api/util/finalizers"
-	"sigs.k8s.io/cluster-api/util/patch"
 	"sigs.k8s.io/cluster-api/util/paused"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/live"
 )
 
 // Cluster publishes each KubexmCluster's endpoint and failure domains.
@@ -42,9 +41,10 @@ type clusterScope struct {
 }
 
 // Reconcile brings one KubexmCluster closer to what it must be.
-func (r *Cluster) Reconcile(ctx context.Context, request ctrl.Request) (_ ctrl.Result, reterr error) {
+func (r *Cluster) Reconcile(ctx context.Context, request ctrl.Request) (result ctrl.Result, reterr error) {
 	infra := &infrav1.KubexmCluster{}
-	if err := r.Client.Get(ctx, request.NamespacedName, infra); err != nil {
+	written, err := live.Get(ctx, r.Client, r.Reader, request.NamespacedName, infra)
+	if err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if r.isOthers(infra) {
@@ -54,7 +54,7 @@ func (r *Cluster) Reconcile(ctx context.Context, request ctrl.Request) (_ ctrl.R
 	if err != nil && !apierrors.IsNotFound(err) {
 		return ctrl.Result{}, fmt.Errorf("get the Cluster of the KubexmCluster %s: %w", klog.KObj(infra), err)
 	}
-	if isPaused, requeue, err := paused.EnsurePausedCondition(ctx, r.Client, cluster, infra); err != nil || isPaused || requeue {
+	if isPaused, requeue, err := paused.EnsurePausedCondition(ctx, live.Client(r.Client, r.Reader), cluster, infra); err != nil || isPaused || requeue {
 		return ctrl.Result{}, err
 	}
 	if added, err := finalizers.EnsureFinalizer(ctx, r.Client, infra, infrav1.ClusterFinalizer); err != nil || added {
@@ -67,16 +67,9 @@ func (r *Cluster) Reconcile(ctx context.Context, request ctrl.Request) (_ ctrl.R
 		}
 	}
 
-	helper, err := patch.NewHelper(infra, r.Client)
-	if err != nil {
-		return ctrl.Result{}, err
-	}
 	defer func() {
-		if err := helper.Patch(ctx, infra, patch.WithStatusObservedGeneration{}, patch.WithOwnedConditions{Conditions: []string{
-			infrav1.ReadyCondition, infrav1.EndpointAvailableCondition, infrav1.DeletingCondition,
-		}}); err != nil {
-			reterr = kerrors.NewAggregate([]error{reterr, err})
-		}
+		infra.Status.ObservedGeneration = infra.Generation
+		written.Close(ctx, &result, &reterr)
 	}()
 	if !infra.DeletionTimestamp.IsZero() {
 		s.finish()

@@ -10,13 +10,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/cluster-api/util/conditions"
-	"sigs.k8s.io/cluster-api/util/patch"
 	"sigs.k8s.io/cluster-api/util/paused"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/live"
 )
 
 // Host says of each KubexmHost whether it may be claimed.
@@ -28,20 +28,17 @@ type Host struct {
 
 // Reconcile looks at one KubexmHost. Its claim and finalizer are written together, by Machine; here a finalizer goes
 // where somebody has removed a claim by hand.
-func (r *Host) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+func (r *Host) Reconcile(ctx context.Context, request ctrl.Request) (result ctrl.Result, reterr error) {
 	host := &infrav1.KubexmHost{}
-	if err := r.Client.Get(ctx, request.NamespacedName, host); err != nil {
+	written, err := live.Get(ctx, r.Client, r.Reader, request.NamespacedName, host)
+	if err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if r.isOthers(host) {
 		return ctrl.Result{}, nil
 	}
-	isPaused, requeue, err := paused.EnsurePausedCondition(ctx, r.Client, nil, host)
+	isPaused, requeue, err := paused.EnsurePausedCondition(ctx, live.Client(r.Client, r.Reader), nil, host)
 	if err != nil || requeue {
-		return ctrl.Result{}, err
-	}
-	helper, err := patch.NewHelper(host, r.Client)
-	if err != nil {
 		return ctrl.Result{}, err
 	}
 	ids, err := r.readIdentities(ctx)
@@ -59,11 +56,13 @@ func (r *Host) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result
 	if host.Spec.ClaimRef == (infrav1.MachineReference{}) && !isPaused {
 		controllerutil.RemoveFinalizer(host, infrav1.HostFinalizer)
 	}
-	return ctrl.Result{RequeueAfter: seen.until}, client.IgnoreNotFound(helper.Patch(ctx, host,
-		patch.WithStatusObservedGeneration{}, patch.WithOwnedConditions{Conditions: []string{infrav1.AvailableCondition, infrav1.UniqueCondition}}))
+	host.Status.ObservedGeneration = host.Generation
+	result = ctrl.Result{RequeueAfter: seen.until}
+	written.Close(ctx, &result, &reterr)
+	return result, reterr
 }
 
-// warn tells once of what is the matter with the host's identity.
+// warn records once what is the matter with the host's identity.
 func (r *Host) warn(host *infrav1.KubexmHost, unique metav1.Condition) {
 	if unique.Message == "" || r.Events == nil || conditions.GetMessage(host, infrav1.UniqueCondition) == unique.Message {
 		return

@@ -11,7 +11,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	kerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
@@ -19,13 +18,13 @@ import (
 	"sigs.k8s.io/cluster-api/util"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/cluster-api/util/finalizers"
-	"sigs.k8s.io/cluster-api/util/patch"
 	"sigs.k8s.io/cluster-api/util/paused"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/live"
 )
 
 // Machine gives each KubexmMachine a host, and takes it back.
@@ -44,9 +43,10 @@ type machineScope struct {
 }
 
 // Reconcile brings one KubexmMachine closer to what it must be.
-func (r *Machine) Reconcile(ctx context.Context, request ctrl.Request) (_ ctrl.Result, reterr error) {
+func (r *Machine) Reconcile(ctx context.Context, request ctrl.Request) (result ctrl.Result, reterr error) {
 	machine := &infrav1.KubexmMachine{}
-	if err := r.Client.Get(ctx, request.NamespacedName, machine); err != nil {
+	written, err := live.Get(ctx, r.Client, r.Reader, request.NamespacedName, machine)
+	if err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if r.isOthers(machine) {
@@ -59,24 +59,17 @@ func (r *Machine) Reconcile(ctx context.Context, request ctrl.Request) (_ ctrl.R
 	if scope.owner == nil && machine.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil // as for KubexmConfigs: Cluster API writes to it until it owns it
 	}
-	if isPaused, requeue, err := paused.EnsurePausedCondition(ctx, r.Client, scope.cluster, machine); err != nil || isPaused || requeue {
+	if isPaused, requeue, err := paused.EnsurePausedCondition(ctx, live.Client(r.Client, r.Reader), scope.cluster, machine); err != nil || isPaused || requeue {
 		return ctrl.Result{}, err
 	}
 	if added, err := finalizers.EnsureFinalizer(ctx, r.Client, machine, infrav1.MachineFinalizer); err != nil || added {
 		return ctrl.Result{}, err
 	}
 
-	helper, err := patch.NewHelper(machine, r.Client)
-	if err != nil {
-		return ctrl.Result{}, err
-	}
 	defer func() {
 		setMachineReady(scope)
-		if err := helper.Patch(ctx, machine, patch.WithStatusObservedGeneration{}, patch.WithOwnedConditions{Conditions: []string{
-			infrav1.ReadyCondition, infrav1.HostClaimedCondition, infrav1.DeletingCondition,
-		}}); err != nil {
-			reterr = kerrors.NewAggregate([]error{reterr, err})
-		}
+		machine.Status.ObservedGeneration = machine.Generation
+		written.Close(ctx, &result, &reterr)
 	}()
 	if !machine.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, r.release(ctx, scope)
@@ -123,7 +116,7 @@ func (r *Machine) provide(ctx context.Context, s *machineScope) (ctrl.Result, er
 	}
 
 	candidate, err := r.snapshot(ctx, s)
-	if err != nil || candidate == nil {
+	if err != nil {
 		return ctrl.Result{}, err
 	}
 	chosen := candidate.choose(r.now())
@@ -152,9 +145,7 @@ func (r *Machine) provide(ctx context.Context, s *machineScope) (ctrl.Result, er
 // lookAgain is when to look at hosts again that have changed just now: soon, and not all machines at once.
 func lookAgain() time.Duration { return wait.Jitter(100*time.Millisecond, 1) }
 
-// snapshot reads the hosts that the choice is among. A machine that has its host looks at that one alone. It is nil when
-// the cache does not show yet that the machine has its host: an event of that is on its way, and until then the host
-// would be marked as in use again, which it may not be any more.
+// snapshot reads the hosts that the choice is among. A machine that has its host looks at that one alone.
 func (r *Machine) snapshot(ctx context.Context, s *machineScope) (*claimant, error) {
 	c := &claimant{machine: s.machine, owner: s.owner}
 	if name := s.machine.Status.HostRef.Name; name != "" {
@@ -165,10 +156,6 @@ func (r *Machine) snapshot(ctx context.Context, s *machineScope) (*claimant, err
 			c.hosts = []infrav1.KubexmHost{host}
 		}
 		return c, nil
-	}
-	live := &infrav1.KubexmMachine{}
-	if err := r.Reader.Get(ctx, client.ObjectKeyFromObject(s.machine), live); err != nil || live.Status.HostRef.Name != "" {
-		return nil, client.IgnoreNotFound(err)
 	}
 	hosts := &infrav1.KubexmHostList{}
 	if err := r.Reader.List(ctx, hosts, client.InNamespace(s.machine.Namespace)); err != nil {

@@ -180,10 +180,10 @@ func (f *Fleet) missing(ctx context.Context, machines int) (string, error) {
 	}
 	ready := 0
 	for i := range configs.Items {
-		if c := &configs.Items[i]; conditions.IsTrue(c, bootstrapv1.ReadyCondition) && c.Status.LastRun.Outcome == bootstrapv1.RunSucceeded {
+		if c := &configs.Items[i]; conditions.IsTrue(c, bootstrapv1.HostReadyCondition) && c.Status.LastRun.Outcome == bootstrapv1.RunSucceeded {
 			ready++
 		} else if why == "" {
-			why = fmt.Sprintf("; KubexmConfig %s: %s", c.Name, conditions.GetMessage(c, bootstrapv1.ReadyCondition))
+			why = fmt.Sprintf("; KubexmConfig %s: %s", c.Name, conditions.GetMessage(c, bootstrapv1.HostReadyCondition))
 		}
 	}
 	counted := ptr.Deref(deployment.Status.AvailableReplicas, 0)

@@ -16,6 +16,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/state"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec/config"
 )
 
@@ -24,6 +25,7 @@ const kubeconfigValidity = 365 * 24 * time.Hour
 
 func (a *app) apply() *cobra.Command {
 	s := &source{}
+	var failure onFailure
 	cmd := &cobra.Command{
 		Use:   "apply PLAN",
 		Short: "Do exactly what a plan says",
@@ -31,14 +33,20 @@ func (a *app) apply() *cobra.Command {
 
 How hosts are reached is remembered from "kubexm plan"; hosts that need a password need their config file too (-f).`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.applyPlan(cmd.Context(), s, args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := failure.check(); err != nil {
+				return err
+			}
+			return a.applyPlan(cmd.Context(), s, args[0], failure)
+		},
 	}
 	s.addFlags(cmd)
 	s.addAdoptFlag(cmd)
+	failure.addFlag(cmd.Flags())
 	return cmd
 }
 
-func (a *app) applyPlan(ctx context.Context, s *source, path string) error {
+func (a *app) applyPlan(ctx context.Context, s *source, path string, failure onFailure) error {
 	p, err := readPlan(path)
 	if err != nil {
 		return err
@@ -75,7 +83,10 @@ func (a *app) applyPlan(ctx context.Context, s *source, path string) error {
 		return err
 	}
 	return a.showing(known.about, func(reader event.Reader) (string, error) {
-		report, err := direct.Tools{Hosts: hosts, Owners: known.owners(dir, s.adopt), Bundle: bundle, Trust: trust, Reader: reader}.Engine().Run(ctx, p)
+		tools := direct.Tools{
+			Hosts: hosts, Owners: known.owners(dir, s.adopt), Bundle: bundle, Trust: trust, Reader: reader, OnFailure: spec.FailurePolicy(failure),
+		}
+		report, err := tools.Engine().Run(ctx, p)
 		if err != nil {
 			return "", err
 		}

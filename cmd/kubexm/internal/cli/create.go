@@ -31,6 +31,8 @@ type createOptions struct {
 	dryRun bool
 	yes    bool
 	wait   time.Duration
+	// onFailure is what becomes of a host's changes when a step fails, "" for what the config file says.
+	onFailure onFailure
 }
 
 func (a *app) createCluster() *cobra.Command {
@@ -47,6 +49,9 @@ version of Kubernetes is for "kubexm upgrade cluster".`,
 		Example: "  kubexm create cluster -f config.yaml --dry-run\n  kubexm create cluster -f config.yaml",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.onFailure.check(); err != nil {
+				return err
+			}
 			if o.dryRun {
 				_, _, err := a.showPlan(cmd.Context(), &o.source, false)
 				return err
@@ -58,6 +63,7 @@ version of Kubernetes is for "kubexm upgrade cluster".`,
 	o.addAdoptFlag(cmd)
 	flags := cmd.Flags()
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show what would be changed, from what the hosts are now, and change nothing")
+	o.onFailure.addFlag(flags)
 	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask before hosts are taken out of the cluster")
 	flags.DurationVar(&o.wait, "wait-timeout", 30*time.Minute, "how long the cluster may take to become ready; failures are tried again until then")
 	return cmd
@@ -69,6 +75,7 @@ func (a *app) create(ctx context.Context, o *createOptions) error {
 	if err != nil {
 		return err
 	}
+	o.onFailure.declare(&d.Spec)
 	unlock, err := d.dir.Lock()
 	if err != nil {
 		return err

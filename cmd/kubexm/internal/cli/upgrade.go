@@ -38,6 +38,8 @@ type upgradeOptions struct {
 	anyTime          bool
 	yes              bool
 	wait             time.Duration
+	// onFailure is what becomes of a host's changes when a step fails, "" for what the config file says.
+	onFailure onFailure
 }
 
 func (a *app) upgradeCluster() *cobra.Command {
@@ -67,6 +69,7 @@ No minor version may be skipped, and there is no way back.`,
 	flags.IntVar(&o.concurrency, "node-concurrency", 1, "how many workers may be unavailable at once")
 	flags.StringVar(&o.canary, "canary", "", "the worker that goes first in its pool, alone (InPlace)")
 	flags.BoolVar(&o.anyTime, "any-time", false, "begin outside of the maintenance windows of the config file, too")
+	o.onFailure.addFlag(flags)
 	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask")
 	flags.DurationVar(&o.wait, "wait-timeout", 2*time.Hour, "how long it may take; failures are tried again until then")
 	return cmd
@@ -79,6 +82,9 @@ func (o *upgradeOptions) replace() bool {
 
 // check refuses flags that make no sense.
 func (o *upgradeOptions) check() error {
+	if err := o.onFailure.check(); err != nil {
+		return err
+	}
 	switch {
 	case o.strategy != string(controlplanev1.InPlaceStrategy) && !o.replace():
 		return usage("--strategy: %q is none of %s, %s", o.strategy, controlplanev1.InPlaceStrategy, controlplanev1.RollingUpdateStrategy)
@@ -156,6 +162,7 @@ func (a *app) upgradeOf(ctx context.Context, o *upgradeOptions) (*upgrade, error
 	if err != nil {
 		return nil, err
 	}
+	o.onFailure.declare(&c.Spec)
 	u := &upgrade{upgradeOptions: o}
 	if o.to != "" && o.to != c.KubernetesVersion {
 		if u.content, err = withVersion(o.file, o.to); err != nil {

@@ -31,11 +31,15 @@ type Tools struct {
 	Bundle *artifact.Bundle
 	Trust  *Trust
 	Reader event.Reader
+	// OnFailure is what becomes of what a run has changed when a step fails; Stop if it is "".
+	OnFailure spec.FailurePolicy
 }
 
 // Engine is an engine with these tools.
 func (t Tools) Engine() *engine.Engine {
-	o := engine.Options{Dial: t.Hosts.Dial, Ownership: t.Owners.Of, Address: t.Hosts.Address, Reader: t.Reader, Holder: Holder()}
+	o := engine.Options{
+		Dial: t.Hosts.Dial, Ownership: t.Owners.Of, Address: t.Hosts.Address, Reader: t.Reader, Holder: Holder(), Policy: engine.Policy(t.OnFailure),
+	}
 	if t.Bundle != nil {
 		o.Artifacts = step.FromBundle(t.Bundle)
 	}

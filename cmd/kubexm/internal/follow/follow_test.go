@@ -33,7 +33,7 @@ func ready() *follow.Snapshot {
 	config := func(host string) bootstrapv1.KubexmConfig {
 		return bootstrapv1.KubexmConfig{Status: bootstrapv1.KubexmConfigStatus{
 			Host:       bootstrapv1.HostStatus{Name: host},
-			Conditions: []metav1.Condition{condition(bootstrapv1.ReadyCondition, metav1.ConditionTrue, "Ready", "")},
+			Conditions: []metav1.Condition{condition(bootstrapv1.HostReadyCondition, metav1.ConditionTrue, "Ready", "")},
 		}}
 	}
 	machine := clusterv1.Machine{Status: clusterv1.MachineStatus{NodeRef: clusterv1.MachineNodeReference{Name: "x"}}}
@@ -61,7 +61,7 @@ func TestWaits(t *testing.T) {
 		{"ready", func(*follow.Snapshot) {}, nil},
 		{"a step failed: the deepest condition, not the summary", func(s *follow.Snapshot) {
 			s.Configs[1].Status.Conditions = []metav1.Condition{
-				condition(bootstrapv1.ReadyCondition, metav1.ConditionFalse, "NotReady", "in more words"),
+				condition(bootstrapv1.HostReadyCondition, metav1.ConditionFalse, "NotReady", "in more words"),
 				condition(bootstrapv1.HostConvergedCondition, metav1.ConditionFalse, "StepFailed", "kubelet exited"),
 			}
 		}, []follow.Wait{{On: "node2", Reason: "StepFailed", Message: "kubelet exited"}}},

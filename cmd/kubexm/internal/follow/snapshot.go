@@ -80,7 +80,7 @@ func (s *Snapshot) Waits(nodes, others int) []Wait {
 	var waits []Wait
 	for i := range s.Configs {
 		c := &s.Configs[i]
-		if w, waiting := waitOf(nameOfHost(c), c.Generation, c.Status.Conditions, bootstrapv1.ReadyCondition); waiting {
+		if w, waiting := waitOf(nameOfHost(c), c.Generation, c.Status.Conditions, bootstrapv1.HostReadyCondition); waiting {
 			waits = append(waits, deepest(w, c))
 		}
 	}
@@ -90,6 +90,11 @@ func (s *Snapshot) Waits(nodes, others int) []Wait {
 	}
 	if w, waiting := waitOf("control plane", s.ControlPlane.Generation, s.ControlPlane.Status.Conditions, controlplanev1.AvailableCondition); waiting {
 		waits = append(waits, w)
+	}
+	for _, kind := range []string{controlplanev1.ControlPlaneComponentsHealthyCondition, controlplanev1.EtcdClusterHealthyCondition} {
+		if c := meta.FindStatusCondition(s.ControlPlane.Status.Conditions, kind); c != nil && c.Status != metav1.ConditionTrue {
+			waits = append(waits, Wait{On: "control plane", Reason: c.Reason, Message: c.Message}) // it is available all the same, perhaps
+		}
 	}
 	apart := s.apart()
 	if len(s.Machines) != nodes || len(s.Configs)-apart != nodes {

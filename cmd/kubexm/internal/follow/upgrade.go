@@ -71,7 +71,7 @@ func (s *Snapshot) ControlPlaneWaits(version string) []Wait {
 // hostWaits is what is missing until a host has a version. Of hosts that do not become Nodes there is no Machine.
 func hostWaits(m *clusterv1.Machine, c *bootstrapv1.KubexmConfig, version string) []Wait {
 	on := nameOfHost(c)
-	if w, waiting := waitOf(on, c.Generation, c.Status.Conditions, bootstrapv1.ReadyCondition); waiting {
+	if w, waiting := waitOf(on, c.Generation, c.Status.Conditions, bootstrapv1.HostReadyCondition); waiting {
 		return []Wait{deepest(w, c)}
 	}
 	switch has := c.Status.KubernetesVersion; {

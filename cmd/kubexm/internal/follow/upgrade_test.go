@@ -67,7 +67,7 @@ func TestUpgradeWaits(t *testing.T) {
 			}},
 		{"a host failed", updated, func(s *follow.Snapshot) {
 			s.Configs[1].Status.Conditions = []metav1.Condition{
-				condition(bootstrapv1.ReadyCondition, metav1.ConditionFalse, "NotReady", "in more words"),
+				condition(bootstrapv1.HostReadyCondition, metav1.ConditionFalse, "NotReady", "in more words"),
 				condition(bootstrapv1.HostConvergedCondition, metav1.ConditionFalse, "StepFailed", "kubelet exited"),
 			}
 			s.Deployments[0].Status.Conditions = []metav1.Condition{

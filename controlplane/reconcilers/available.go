@@ -1,0 +1,189 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+
+	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+)
+
+const (
+	// connectionGrace is for how long what was seen of a cluster counts after its API has ceased to answer, as for
+	// KubeadmControlPlanes (--remote-conditions-grace-period).
+	connectionGrace = 5 * time.Minute
+	// problemGrace is how old a problem is that an available control plane is said to have: parts that begin have some.
+	problemGrace = 10 * time.Second
+)
+
+// silence is for how long a cluster's API has not answered. Of one that never did, it is since it was first asked.
+func (r *ControlPlane) silence(id types.UID, answers bool, now time.Time) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.answered == nil {
+		r.answered = map[types.UID]time.Time{}
+	}
+	if last, known := r.answered[id]; known && !answers {
+		return max(now.Sub(last), 1)
+	}
+	r.answered[id] = now
+	if answers {
+		return 0
+	}
+	return 1
+}
+
+func (r *ControlPlane) forget(id types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.answered, id)
+}
+
+// isPatient reports whether the cluster's API does not answer, and not for so long that nothing is known any more.
+func (s *scope) isPatient() bool {
+	w := s.ControlPlane.Workload
+	return w != nil && w.Err != nil && s.silence < connectionGrace
+}
+
+// connectionDown says why nothing is known of the cluster.
+func (s *scope) connectionDown() string {
+	return fmt.Sprintf("the API server has not answered for %s: %v", s.silence.Truncate(time.Second), s.ControlPlane.Workload.Err)
+}
+
+// setAvailable says whether the control plane takes requests, as KubeadmControlPlanes do: by the conditions of its Machines.
+func (s *scope) setAvailable() {
+	set := func(status metav1.ConditionStatus, reason, message string) {
+		s.set(controlplanev1.AvailableCondition, status, reason, message)
+	}
+	if !s.Object.DeletionTimestamp.IsZero() {
+		set(metav1.ConditionFalse, clusterv1.DeletingReason, s.deleting)
+		return
+	}
+	for _, needed := range []string{controlplanev1.CertificatesAvailableCondition, controlplanev1.InitializedCondition} {
+		if now := conditions.Get(s.Object, needed); now == nil || now.Status != metav1.ConditionTrue {
+			message := needed
+			if now != nil && now.Message != "" {
+				message += ": " + now.Message
+			}
+			set(metav1.ConditionFalse, controlplanev1.NotAvailableReason, message)
+			return
+		}
+	}
+	w := s.ControlPlane.Workload
+	switch {
+	case w != nil && w.Err != nil && !s.isPatient():
+		set(metav1.ConditionUnknown, controlplanev1.ConnectionDownReason, s.connectionDown())
+		return
+	case (w == nil || w.Err != nil) && conditions.Has(s.Object, controlplanev1.AvailableCondition):
+		return // nothing new was seen
+	}
+	parts := s.parts()
+	switch {
+	case parts.well == 0:
+		set(metav1.ConditionFalse, controlplanev1.NotAvailableReason,
+			lines("no control plane Machine has all of its components healthy", parts.problems(0, s.Now)))
+	case parts.members > 0 && parts.membersWell < parts.members/2+1:
+		set(metav1.ConditionFalse, controlplanev1.NotAvailableReason, lines(
+			fmt.Sprintf("%d of %d etcd members are healthy, and quorum is %d", parts.membersWell, parts.members, parts.members/2+1),
+			parts.problems(0, s.Now)))
+	default:
+		set(metav1.ConditionTrue, controlplanev1.AvailableReason, strings.Join(parts.problems(problemGrace, s.Now), "\n"))
+	}
+}
+
+func lines(first string, others []string) string {
+	return strings.Join(append([]string{first}, others...), "\n")
+}
+
+// parts are what a control plane consists of.
+type parts struct {
+	// well is how many Machines have all of their components healthy.
+	well int
+	// members is how many members of etcd are known, and membersWell how many of them are healthy.
+	members, membersWell int
+	ill                  []problem
+}
+
+// problem is what is wrong with a part, and since when.
+type problem struct {
+	since time.Time
+	text  string
+}
+
+// problems are those that are so old, at most some.
+func (p *parts) problems(age time.Duration, now time.Time) []string {
+	const most = 10
+	var texts []string
+	for _, i := range p.ill {
+		if now.Sub(i.since) >= age {
+			texts = append(texts, "* "+i.text)
+		}
+	}
+	if len(texts) > most {
+		texts = append(texts[:most], fmt.Sprintf("* and %d more", len(texts)-most))
+	}
+	return texts
+}
+
+func (s *scope) parts() *parts {
+	p := &parts{}
+	kinds := state.ComponentConditions
+	if !s.Stacked() {
+		kinds = []string{state.APIServerPodHealthy, state.ControllerManagerPodHealthy, state.SchedulerPodHealthy}
+		s.countEtcdHosts(p)
+	}
+	for _, m := range s.Own() {
+		if config := s.ConfigOf(&m); config != nil && conditions.Has(config, bootstrapv1.HostResetCondition) {
+			continue // it has left
+		}
+		well := true
+		for _, kind := range kinds {
+			now := conditions.Get(&m, kind)
+			isWell := now != nil && now.Status == metav1.ConditionTrue
+			well = well && isWell
+			if now == nil || now.Status == metav1.ConditionUnknown {
+				continue // it is not there yet
+			}
+			if kind == state.EtcdPodHealthy {
+				p.members++
+				if isWell {
+					p.membersWell++
+				}
+			}
+			if !isWell {
+				p.ill = append(p.ill, problem{now.LastTransitionTime.Time, fmt.Sprintf("%s: %s: %s", m.Name, kind, now.Message)})
+			}
+		}
+		if well {
+			p.well++
+		}
+	}
+	return p
+}
+
+// countEtcdHosts counts etcd's members on hosts of their own. Of an etcd that others run, nothing is known but that API servers work.
+func (s *scope) countEtcdHosts(p *parts) {
+	for i := range s.Configs {
+		config := &s.Configs[i]
+		if config.Spec.HostRef.Role != spec.RoleEtcd || !config.DeletionTimestamp.IsZero() {
+			continue
+		}
+		p.members++
+		if why := state.ProblemOf(config); why == "" {
+			p.membersWell++
+		} else {
+			p.ill = append(p.ill, problem{text: config.Spec.HostRef.Name + ": " + why})
+		}
+	}
+}
