@@ -36,9 +36,18 @@ func (r *Host) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result
 	if err != nil || requeue {
 		return ctrl.Result{}, err
 	}
+	if wasLet(host) && !isPaused {
+		before := host.DeepCopy()
+		host.Release(metav1.NewTime(r.now()))
+		err := r.Client.Patch(ctx, host, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		return ctrl.Result{}, client.IgnoreNotFound(err) // we are told of the change
+	}
 	helper, err := patch.NewHelper(host, r.Client)
 	if err != nil {
 		return ctrl.Result{}, err
+	}
+	if conditions.IsFalse(host, infrav1.CleanCondition) && host.Spec.ClaimRef == (infrav1.MachineReference{}) && !host.IsQuarantined() && !wasLet(host) {
+		conditions.Delete(host, infrav1.CleanCondition) // somebody has cleaned the host, and ended its quarantine
 	}
 	seen := availability(host, r.now())
 	setAvailable(host, seen)
@@ -46,7 +55,7 @@ func (r *Host) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result
 		controllerutil.RemoveFinalizer(host, infrav1.HostFinalizer)
 	}
 	return ctrl.Result{RequeueAfter: seen.until}, client.IgnoreNotFound(helper.Patch(ctx, host,
-		patch.WithStatusObservedGeneration{}, patch.WithOwnedConditions{Conditions: []string{infrav1.AvailableCondition}}))
+		patch.WithStatusObservedGeneration{}, patch.WithOwnedConditions{Conditions: []string{infrav1.AvailableCondition, infrav1.CleanCondition}}))
 }
 
 func setAvailable(host *infrav1.KubexmHost, seen state) {
