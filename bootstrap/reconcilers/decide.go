@@ -42,8 +42,8 @@ type memory struct {
 	keptLogs      bool
 	// rebooted is when the reboot that ended last was asked for.
 	rebooted time.Time
-	// withdrawn is when the host's API server was ended, or that was given up.
-	withdrawn metav1.Time
+	// stopped is what was said of the end of the host's API server, the zero value while nothing was.
+	stopped metav1.Condition
 }
 
 // learn takes in what a run or a look came to. A look that finds the host changed is for the caller to note.

@@ -30,7 +30,7 @@ type restriction struct {
 
 func (s *scope) restriction() restriction {
 	r := restriction{
-		policy:    spec.DisruptionOf(&s.controlPlane.Spec.Cluster, &s.config.Spec.Node),
+		policy:    spec.DisruptionOf(&s.clusterConfig.Spec.Cluster, &s.config.Spec.Node),
 		approved:  s.config.Annotations[bootstrapv1.ApprovedDisruptionAnnotation],
 		installed: s.config.Status.PlanDigest != "", known: !s.config.Status.LastRun.StartTime.IsZero(),
 	}

@@ -53,8 +53,6 @@ type outcome struct {
 	// system is what was last seen of the host, nil if it never was, and reached whether it answered this time.
 	system  *host.System
 	reached bool
-	// left are the hosts whose etcd members are gone, if it succeeded.
-	left []string
 
 	// kept is what became of the host's logs, where they were to be kept.
 	kept kept
@@ -100,7 +98,7 @@ func (j *job) look(ctx context.Context, tell event.Reader) outcome {
 }
 
 func (j *job) do(ctx context.Context, tell event.Reader, act func(*engine.Engine, *plan.Plan) (engine.Report, error)) outcome {
-	out := outcome{input: j.input, version: j.target.KubernetesVersion, system: j.remembered, left: namesOf(j.target.Leaving)}
+	out := outcome{input: j.input, version: j.target.KubernetesVersion, system: j.remembered}
 	bundle, err := j.bundle(ctx)
 	if err != nil {
 		out.err, out.planFailed = fmt.Errorf("artifacts: %w", err), true
@@ -172,14 +170,6 @@ func Pipelines(node pipeline.Node, bundle *artifact.Bundle) (*plan.Plan, error) 
 		return pipeline.LoadBalancer(node, bundle)
 	}
 	return pipeline.JoinWorker(node, bundle)
-}
-
-func namesOf(members []spec.Member) []string {
-	var names []string
-	for _, m := range members {
-		names = append(names, m.Name)
-	}
-	return names
 }
 
 // reset gives the host back as it was before we first changed it.

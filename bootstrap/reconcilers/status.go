@@ -27,7 +27,7 @@ import (
 var owned = []string{
 	bootstrapv1.ReadyCondition, bootstrapv1.DataSecretAvailableCondition, bootstrapv1.HostReachableCondition,
 	bootstrapv1.PreflightPassedCondition, bootstrapv1.HostConvergedCondition, bootstrapv1.NodeJoinedCondition,
-	bootstrapv1.DisruptionAllowedCondition, bootstrapv1.HostResetCondition,
+	bootstrapv1.DisruptionAllowedCondition, bootstrapv1.APIServerStoppedCondition, bootstrapv1.HostResetCondition,
 }
 
 // longest bounds a condition's message: a host can have any number of problems, an API object not.
@@ -165,11 +165,9 @@ func showRun(c *bootstrapv1.KubexmConfig, job *hostrun.State[outcome], m *memory
 		if out.err != nil {
 			return nil
 		}
-		c.Status.Left = out.left
 		return showPlan(c, out)
 	case out.err == nil:
 		setTrue(c, bootstrapv1.NodeJoinedCondition, bootstrapv1.NodeJoinedReason, "")
-		c.Status.Left = out.left
 		return showPlan(c, out)
 	case out.hostConverged():
 		setFalse(c, bootstrapv1.NodeJoinedCondition, bootstrapv1.NodeNotReadyReason, textOf(out.err)+next)

@@ -105,11 +105,39 @@ func InventoryConfig(c *state.ControlPlane, ref bootstrapv1.HostReference) *boot
 	if ref.Role == spec.RoleEtcd {
 		config.Annotations = map[string]string{controlplanev1.LeaveHook: ""}
 		config.Spec.Order = spec.OrderFirst
-		if slices.ContainsFunc(c.Configs, func(other bootstrapv1.KubexmConfig) bool { return other.Spec.HostRef.Role == spec.RoleEtcd }) {
+		if slices.ContainsFunc(c.Configs, func(other bootstrapv1.KubexmConfig) bool {
+			return other.Spec.HostRef.Role == spec.RoleEtcd && c.Controls(&other)
+		}) {
 			config.Spec.Order = spec.OrderLater
 		}
 	}
 	return config
+}
+
+// ClusterConfig is what the hosts of the control plane's Cluster share. was is what it says now, nil if there is none.
+func ClusterConfig(c *state.ControlPlane, was *bootstrapv1.KubexmClusterConfig, members []bootstrapv1.ClusterMember) *bootstrapv1.KubexmClusterConfig {
+	before := ""
+	if was != nil {
+		before = was.Spec.APIServerVersion
+	}
+	declared := &c.Object.Spec
+	return &bootstrapv1.KubexmClusterConfig{
+		TypeMeta: metav1.TypeMeta{APIVersion: bootstrapv1.GroupVersion.String(), Kind: "KubexmClusterConfig"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: c.Cluster.Namespace, Name: c.Cluster.Name,
+			Labels: map[string]string{clusterv1.ClusterNameLabel: c.Cluster.Name},
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Name: c.Cluster.Name, UID: c.Cluster.UID,
+			}},
+		},
+		Spec: bootstrapv1.KubexmClusterConfigSpec{
+			Version: declared.Version, APIServerVersion: c.APIServerVersion(members, before),
+			ControlPlaneEndpoint:             c.Cluster.Spec.ControlPlaneEndpoint,
+			Cluster:                          bootstrapv1.WithCluster(&declared.Cluster, c.Cluster),
+			ControlPlaneRebootTimeoutSeconds: declared.Remediation.RebootTimeoutSeconds,
+			Members:                          members,
+		},
+	}
 }
 
 // PropagateConfig brings the control plane's own part of its hosts to a KubexmConfig: the host follows.
