@@ -40,6 +40,8 @@ func (i *InventoryAdapter) Host(ctx context.Context, s Subject) (*Host, error) {
 			h.Name, claim.KindOrDefault(), claim.Name, claim.ClusterName)}
 	case !s.Config.DeletionTimestamp.IsZero():
 		return nil, &Lost{Message: fmt.Sprintf("the KubexmHost %s is not claimed", h.Name)}
+	case h.IsQuarantined():
+		return nil, &NotYet{Message: fmt.Sprintf("the KubexmHost %s is in quarantine: %s: %s", h.Name, h.Spec.Quarantine.Reason, h.Spec.Quarantine.Message)}
 	case !conditions.IsTrue(h, infrav1.AvailableCondition):
 		return nil, &NotYet{Message: fmt.Sprintf("the KubexmHost %s is not available: %s", h.Name, cmp.Or(
 			conditions.GetMessage(h, infrav1.AvailableCondition), "nobody has said so yet"))}
@@ -140,7 +142,7 @@ func (i *InventoryAdapter) Release(ctx context.Context, s Subject) error {
 		}
 	}
 	before := h.DeepCopy()
-	h.Spec.ClaimRef = infrav1.MachineReference{}
+	h.Release(metav1.Now())
 	controllerutil.RemoveFinalizer(h, infrav1.HostFinalizer)
 	if err := i.client.Patch(ctx, h, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("release the KubexmHost %s: %w", h.Name, err)

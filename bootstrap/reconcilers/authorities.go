@@ -11,19 +11,14 @@ import (
 	capisecret "sigs.k8s.io/cluster-api/util/secret"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
 )
 
-// untrusted is why no host may be made with the key pairs in the Secrets: one of them is not the pair that the control plane has recorded.
-// It is "" if all are, or nothing is recorded yet. What to do is said by the control plane's condition CertificatesAvailable.
+// untrusted is why no host may be made with the key pairs in the Secrets: one of them is not the pair that the KubexmClusterConfig
+// names. It is "" if all are, or it names none yet. What to do is said by the control plane's condition CertificatesAvailable.
 func (r *Config) untrusted(ctx context.Context, s *scope, purposes ...capisecret.Purpose) (string, error) {
-	recorded, err := pki.ParseFingerprints(s.controlPlane.Annotations[controlplanev1.AuthoritiesAnnotation])
-	if err != nil {
-		return fmt.Sprintf("the annotation %s of the KubexmControlPlane %s: %v", controlplanev1.AuthoritiesAnnotation, s.controlPlane.Name, err), nil
-	}
 	for _, p := range purposes {
-		want := recorded[string(p)]
+		want := s.clusterConfig.Spec.FingerprintOf(string(p))
 		if want == "" {
 			continue
 		}

@@ -11,11 +11,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
+	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
 )
 
-// TestUntrusted: a Secret that exists is not enough: it must have the pair that the control plane has recorded.
+// TestUntrusted: a Secret that exists is not enough: it must have the pair that the KubexmClusterConfig names.
 func TestUntrusted(t *testing.T) {
 	pairs, err := pki.NewAuthorities(pki.CARequest{Key: pki.ECDSAP256})
 	if err != nil {
@@ -30,24 +30,25 @@ func TestUntrusted(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, tc := range map[string]struct {
-		record string
+		record pki.Fingerprints
 		cert   []byte
 		want   string
 	}{
-		"the pair that is recorded": {prints.String(), pairs.Cluster.Cert, ""},
-		"nothing is recorded":       {"", other.Cert, ""},
-		"another pair":              {prints.String(), other.Cert, "the Secret prod-ca holds another key pair"},
-		"an empty Secret":           {prints.String(), nil, "the Secret prod-ca has no key pair that can be read"},
-		"a record that is none":     {"x", pairs.Cluster.Cert, controlplanev1.AuthoritiesAnnotation},
+		"the pair that is recorded": {prints, pairs.Cluster.Cert, ""},
+		"nothing is recorded":       {nil, other.Cert, ""},
+		"another pair":              {prints, other.Cert, "the Secret prod-ca holds another key pair"},
+		"an empty Secret":           {prints, nil, "the Secret prod-ca has no key pair that can be read"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := testScope()
-			s.controlPlane.Annotations = map[string]string{controlplanev1.AuthoritiesAnnotation: tc.record}
+			for name, fingerprint := range tc.record {
+				s.clusterConfig.Spec.Authorities = append(s.clusterConfig.Spec.Authorities, bootstrapv1.AuthorityFingerprint{Name: name, Fingerprint: fingerprint})
+			}
 			r := &Config{Reader: fake.NewClientBuilder().WithObjects(&corev1.Secret{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "prod-ca"}, Data: map[string][]byte{"tls.crt": tc.cert},
 			}).Build()}
 			waiting, err := r.waitsFor(t.Context(), s)
-			if err != nil || !strings.HasPrefix(strings.TrimPrefix(waiting, "the annotation "), tc.want) || (waiting == "") != (tc.want == "") {
+			if err != nil || !strings.HasPrefix(waiting, tc.want) || (waiting == "") != (tc.want == "") {
 				t.Errorf("got %q, %v; want %q", waiting, err, tc.want)
 			}
 			if strings.Contains(waiting, "PRIVATE") {

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/cluster-api/util/finalizers"
 	"sigs.k8s.io/cluster-api/util/labels"
@@ -277,6 +278,9 @@ func (r *Config) announce(s *scope, out *outcome, before memory) {
 
 // finds asks the infrastructure for the host.
 func (r *Config) finds(ctx context.Context, s *scope) (bool, ctrl.Result, error) {
+	if s.clusterConfig != nil && s.config.Status.MembersDigest != bootstrapv1.MembersDigest(s.clusterConfig.Spec.Members) {
+		s.config.Status.MembersDigest = "" // what was seen of another list says nothing of this one, nor of one like that later
+	}
 	if err := r.locate(ctx, s); err != nil {
 		return false, ctrl.Result{}, err
 	}
@@ -301,14 +305,25 @@ func (r *Config) awaits(ctx context.Context, s *scope) (bool, ctrl.Result, error
 	return false, ctrl.Result{RequeueAfter: askAgain}, nil
 }
 
-func (r *Config) waitsFor(ctx context.Context, s *scope) (string, error) {
-	if s.controlPlane == nil {
-		if ref := s.cluster.Spec.ControlPlaneRef; ref.IsDefined() && ref.Kind != "KubexmControlPlane" {
-			return fmt.Sprintf("the Cluster's control plane is a %s: KubexmConfigs are for Clusters with a KubexmControlPlane, which says what hosts share", ref.Kind), nil
-		}
-		return "the Cluster's KubexmControlPlane does not exist yet", nil
+// clusterConfigMissing says that nobody has said yet what hosts share, and who does.
+func clusterConfigMissing(cluster *clusterv1.Cluster) string {
+	ref := cluster.Spec.ControlPlaneRef
+	if ref.IsDefined() && ref.Kind == "KubexmControlPlane" {
+		return fmt.Sprintf("the KubexmClusterConfig %s does not exist yet: the KubexmControlPlane %s writes it", cluster.Name, ref.Name)
 	}
-	shared := SharedOf(s.cluster, s.controlPlane)
+	who := "has no control plane object"
+	if ref.IsDefined() {
+		who = "has a " + ref.Kind + " as its control plane, which does not write it"
+	}
+	return fmt.Sprintf("the KubexmClusterConfig %s does not exist yet, and the Cluster %s: create it in this namespace, with the version and what "+
+		"all hosts share", cluster.Name, who)
+}
+
+func (r *Config) waitsFor(ctx context.Context, s *scope) (string, error) {
+	if s.clusterConfig == nil {
+		return clusterConfigMissing(s.cluster), nil
+	}
+	shared := s.shared()
 	if shared.ControlPlaneEndpoint.Host() == "" {
 		return "it is not known yet where the API server will be reached (the Cluster's spec.controlPlaneEndpoint)", nil
 	}
@@ -360,6 +375,7 @@ func (r *Config) converges(ctx context.Context, s *scope) (bool, ctrl.Result, er
 	d := m.decide(j.input, s.adopts(), time.Now(), r.lookEvery(s.config.UID), s.driftPolicy())
 	if m.is(j.input) {
 		s.config.Status.ConvergedGeneration = s.config.Generation
+		s.config.Status.MembersDigest = bootstrapv1.MembersDigest(s.clusterConfig.Spec.Members)
 	}
 	var wait *spec.Wait
 	if d.act == run {
@@ -419,7 +435,8 @@ func (r *Config) jobFor(ctx context.Context, s *scope) (*job, error) {
 	}
 	return &job{
 		input: input, target: target, options: r.optionsFor(s), planner: r.Plan,
-		was: s.config.Status.KubernetesVersion, apiServers: s.controlPlane.Status.Version,
+		was: s.config.Status.KubernetesVersion, apiServers: s.clusterConfig.Spec.APIServerVersion,
+		members: bootstrapv1.MembersDigest(s.clusterConfig.Spec.Members),
 		bundle: func(ctx context.Context) (*artifact.Bundle, error) {
 			return r.Artifacts(ctx, target.Cluster.Artifacts, target.KubernetesVersion)
 		},

@@ -89,7 +89,7 @@ func TestDriftIsReported(t *testing.T) {
 		"to something else":                   {recall(&bootstrapv1.KubexmConfigStatus{LastRun: bootstrapv1.RunStatus{Outcome: bootstrapv1.RunSucceeded, InputDigest: "b"}}, "a", spec.DriftReport), "a", spec.DriftReport, decision{act: run}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := tc.of.decide(tc.input, now, 10*time.Minute, tc.drift); got != tc.want {
+			if got := tc.of.decide(tc.input, "", now, 10*time.Minute, tc.drift); got != tc.want {
 				t.Errorf("got %+v, want %+v", got, tc.want)
 			}
 		})

@@ -32,7 +32,7 @@ type restriction struct {
 
 func (s *scope) restriction() restriction {
 	r := restriction{
-		policy:    spec.DisruptionOf(&s.controlPlane.Spec.Cluster, &s.config.Spec.Node),
+		policy:    spec.DisruptionOf(&s.clusterConfig.Spec.Cluster, &s.config.Spec.Node),
 		approved:  s.config.Annotations[bootstrapv1.ApprovedDisruptionAnnotation],
 		installed: s.config.Status.PlanDigest != "", known: !s.config.Status.LastRun.StartTime.IsZero(),
 	}
@@ -178,11 +178,11 @@ func (r *Config) takesFollow(ctx context.Context, s *scope) (bool, ctrl.Result, 
 	case out.err != nil:
 		r.Events.Eventf(s.config, nil, corev1.EventTypeWarning, "KeepUpFailed", following, "%s", short(textOf(out.err)))
 	case changed > 0:
-		s.config.Status.Left = out.left
+		s.config.Status.MembersDigest = out.members
 		r.Events.Eventf(s.config, nil, corev1.EventTypeNormal, "KeptUp", following,
 			"%d steps changed by which the host keeps up with the others of its cluster; the rest waits", changed)
 	default:
-		s.config.Status.Left = out.left
+		s.config.Status.MembersDigest = out.members
 	}
 	if contact := contactOf(out); contact != nil {
 		return false, result, r.met(ctx, s, contact)

@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
-	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
@@ -137,8 +136,8 @@ func TestWeigh(t *testing.T) {
 
 // TestRestriction: a host's own policy counts before the cluster's, and what mends waits for nothing.
 func TestRestriction(t *testing.T) {
-	s := &scope{config: &bootstrapv1.KubexmConfig{}, controlPlane: &controlplanev1.KubexmControlPlane{}, machine: &clusterv1.Machine{}}
-	s.controlPlane.Spec.Cluster.Disruption.Approval = spec.ApprovalRequired
+	s := &scope{config: &bootstrapv1.KubexmConfig{}, clusterConfig: &bootstrapv1.KubexmClusterConfig{}, machine: &clusterv1.Machine{}}
+	s.clusterConfig.Spec.Cluster.Disruption.Approval = spec.ApprovalRequired
 	if !s.restriction().policy.Restricts() {
 		t.Error("the cluster's policy is not kept to")
 	}

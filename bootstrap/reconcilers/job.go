@@ -55,8 +55,9 @@ type outcome struct {
 	// system is what was last seen of the host, nil if it never was, and reached whether it answered this time.
 	system  *host.System
 	reached bool
-	// left are the hosts whose etcd members are gone, if it succeeded.
-	left []string
+
+	// members is the digest of the members that the target was made of.
+	members string
 
 	// kept is what became of the host's logs, where they were to be kept.
 	kept kept
@@ -76,8 +77,10 @@ type job struct {
 	// was is the version of Kubernetes that the host was last brought to, and apiServers the oldest that the cluster's API
 	// servers have; "" if there is none.
 	was, apiServers string
-	bundle          func(context.Context) (*artifact.Bundle, error)
-	planner         Planner
+	// members is the digest of the members that the target was made of.
+	members string
+	bundle  func(context.Context) (*artifact.Bundle, error)
+	planner Planner
 	// options are the engine's, but for Artifacts and Reader.
 	options engine.Options
 	// remembered is what was last seen of the host, nil if nothing was.
@@ -113,7 +116,7 @@ func (j *job) follow(ctx context.Context, tell event.Reader) outcome {
 }
 
 func (j *job) do(ctx context.Context, tell event.Reader, act func(*engine.Engine, *plan.Plan) (engine.Report, error)) outcome {
-	out := outcome{input: j.input, version: j.target.KubernetesVersion, system: j.remembered, left: namesOf(j.target.Leaving)}
+	out := outcome{input: j.input, version: j.target.KubernetesVersion, system: j.remembered, members: j.members}
 	bundle, err := j.bundle(ctx)
 	if err != nil {
 		out.err, out.planFailed = fmt.Errorf("artifacts: %w", err), true
@@ -192,14 +195,6 @@ func Pipelines(node pipeline.Node, bundle *artifact.Bundle) (*plan.Plan, error) 
 		return pipeline.LoadBalancer(node, bundle)
 	}
 	return pipeline.JoinWorker(node, bundle)
-}
-
-func namesOf(members []spec.Member) []string {
-	var names []string
-	for _, m := range members {
-		names = append(names, m.Name)
-	}
-	return names
 }
 
 // reset gives the host back as it was before we first changed it.

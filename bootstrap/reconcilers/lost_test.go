@@ -16,6 +16,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 )
 
@@ -71,7 +72,7 @@ func TestLookWithoutAPI(t *testing.T) {
 				Controller: engine.Counts{Total: 1, Changed: 1}, Hosts: []engine.HostReport{{Host: "w1", Counts: engine.Counts{Total: 1, Skipped: 1}}},
 				Checks: []plan.Check{check},
 			},
-		}})
+		}}, spec.DriftRepair)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,26 +8,26 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
-// shared is what hosts of the cluster share, as declared; nothing while that is not known.
-func (s *scope) shared() *spec.Cluster {
-	if s.controlPlane == nil {
+// declared is what hosts of the cluster share, without defaults; nothing while that is not known.
+func (s *scope) declared() *spec.Cluster {
+	if s.clusterConfig == nil {
 		return &spec.Cluster{}
 	}
-	return &s.controlPlane.Spec.Cluster
+	return &s.clusterConfig.Spec.Cluster
 }
 
 // driftPolicy is what becomes of a difference that is found on the host.
 func (s *scope) driftPolicy() spec.DriftPolicy {
-	return spec.DriftPolicyOf(s.shared(), &s.config.Spec.Node)
+	return spec.DriftPolicyOf(s.declared(), &s.config.Spec.Node)
 }
 
 // failurePolicy is what becomes of what a run has changed on the host when it fails.
 func (s *scope) failurePolicy() engine.Policy {
-	return engine.Policy(spec.FailurePolicyOf(s.shared(), &s.config.Spec.Node))
+	return engine.Policy(spec.FailurePolicyOf(s.declared(), &s.config.Spec.Node))
 }
 
 // resetPolicy is what becomes of the host when it leaves the cluster.
-func (s *scope) resetPolicy() spec.Reset { return spec.ResetOf(s.shared(), &s.config.Spec.Node) }
+func (s *scope) resetPolicy() spec.Reset { return spec.ResetOf(s.declared(), &s.config.Spec.Node) }
 
 // withoutPolicies takes from a target what says how its host is treated, and not what it must be: a change of it is nothing to run for.
 func withoutPolicies(t *spec.Target) {

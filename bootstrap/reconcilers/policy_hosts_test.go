@@ -18,7 +18,6 @@ import (
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/hostrun"
-	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
@@ -67,7 +66,7 @@ func TestPoliciesOnHost(t *testing.T) {
 		}
 	}
 	silent := event.ReaderFunc(func(event.Event) {})
-	s := &scope{config: &bootstrapv1.KubexmConfig{}, controlPlane: &controlplanev1.KubexmControlPlane{}}
+	s := &scope{config: &bootstrapv1.KubexmConfig{}, clusterConfig: &bootstrapv1.KubexmClusterConfig{}}
 	jobOf := func(p Planner) *job {
 		return &job{
 			input: "a", planner: p, bundle: func(context.Context) (*artifact.Bundle, error) { return &artifact.Bundle{}, nil },

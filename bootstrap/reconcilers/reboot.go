@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/cluster-api/util"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -82,8 +83,8 @@ func (r *Config) rebootTimeout(ctx context.Context, s *scope) (time.Duration, er
 		} else if !apierrors.IsNotFound(err) {
 			return 0, err
 		}
-	case s.controlPlane != nil:
-		declared = s.controlPlane.Spec.Remediation.RebootTimeout()
+	case s.clusterConfig != nil:
+		declared = time.Duration(ptr.Deref(s.clusterConfig.Spec.ControlPlaneRebootTimeoutSeconds, 0)) * time.Second
 	}
 	return cmp.Or(declared, bootstrapv1.RebootTimeout), nil
 }

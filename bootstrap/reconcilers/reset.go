@@ -106,7 +106,7 @@ func (r *Config) giveBack(ctx context.Context, s *scope) (ctrl.Result, error) {
 	case !drained:
 		return ctrl.Result{}, nil // we are told when the Machine changes
 	case !last:
-		return ctrl.Result{}, r.withdraws(ctx, s)
+		return r.withdraws(ctx, s)
 	}
 	return r.cleans(ctx, s)
 }

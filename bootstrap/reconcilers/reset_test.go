@@ -15,7 +15,6 @@ import (
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/infra"
-	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
@@ -63,9 +62,9 @@ func TestNotReset(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &scope{
-				config: &bootstrapv1.KubexmConfig{}, machine: &clusterv1.Machine{}, controlPlane: &controlplanev1.KubexmControlPlane{}, host: &infra.Host{Name: "w1"},
+				config: &bootstrapv1.KubexmConfig{}, machine: &clusterv1.Machine{}, clusterConfig: &bootstrapv1.KubexmClusterConfig{}, host: &infra.Host{Name: "w1"},
 			}
-			s.controlPlane.Spec.Cluster.Reset, s.config.Spec.Reset = tc.cluster, tc.node
+			s.clusterConfig.Spec.Cluster.Reset, s.config.Spec.Reset = tc.cluster, tc.node
 			if tc.change != nil {
 				tc.change(s)
 			}

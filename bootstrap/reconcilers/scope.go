@@ -17,7 +17,6 @@ import (
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/hostrun"
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/infra"
-	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
@@ -28,8 +27,8 @@ type scope struct {
 	// machine and cluster are nil while there is none.
 	machine *clusterv1.Machine
 	cluster *clusterv1.Cluster
-	// controlPlane is nil while there is none, or when the Cluster has one of another kind.
-	controlPlane *controlplanev1.KubexmControlPlane
+	// clusterConfig is what the Cluster's hosts share, nil while nobody has said.
+	clusterConfig *bootstrapv1.KubexmClusterConfig
 
 	// adapter is nil while there is neither a Machine nor a host that is named.
 	adapter infra.Adapter
@@ -94,7 +93,7 @@ func (r *Config) fetch(ctx context.Context, config *bootstrapv1.KubexmConfig) (*
 			s.cluster = cluster
 		}
 	}
-	if err := r.fetchControlPlane(ctx, s); err != nil {
+	if err := r.fetchClusterConfig(ctx, s); err != nil {
 		return nil, err
 	}
 	if job, found := r.Runner.Observe(s.key); found {
@@ -103,19 +102,29 @@ func (r *Config) fetch(ctx context.Context, config *bootstrapv1.KubexmConfig) (*
 	return s, nil
 }
 
-func (r *Config) fetchControlPlane(ctx context.Context, s *scope) error {
-	if s.cluster == nil || s.cluster.Spec.ControlPlaneRef.GroupKind() != controlplanev1.GroupVersion.WithKind("KubexmControlPlane").GroupKind() {
+func (r *Config) fetchClusterConfig(ctx context.Context, s *scope) error {
+	if s.cluster == nil {
 		return nil
 	}
-	controlPlane := &controlplanev1.KubexmControlPlane{}
-	key := client.ObjectKey{Namespace: s.cluster.Namespace, Name: s.cluster.Spec.ControlPlaneRef.Name}
-	if err := r.Client.Get(ctx, key, controlPlane); apierrors.IsNotFound(err) {
+	found, key := &bootstrapv1.KubexmClusterConfig{}, client.ObjectKeyFromObject(s.cluster)
+	if err := r.Client.Get(ctx, key, found); apierrors.IsNotFound(err) {
 		return nil
 	} else if err != nil {
-		return fmt.Errorf("get the KubexmControlPlane %s: %w", key, err)
+		return fmt.Errorf("get the KubexmClusterConfig %s: %w", key, err)
 	}
-	s.controlPlane = controlPlane
+	s.clusterConfig = found
 	return nil
+}
+
+// shared is what all hosts of the Cluster share. There is a KubexmClusterConfig.
+func (s *scope) shared() spec.Cluster { return s.clusterConfig.Spec.Shared(s.cluster) }
+
+// member is what the KubexmClusterConfig says of the host, nil if that does not list it.
+func (s *scope) member() *bootstrapv1.ClusterMember {
+	if s.clusterConfig == nil {
+		return nil
+	}
+	return s.clusterConfig.Spec.MemberOf(s.config)
 }
 
 // locate asks the infrastructure which host the Machine has.
@@ -132,11 +141,11 @@ func (r *Config) locate(ctx context.Context, s *scope) error {
 		return err
 	default:
 		s.host = found
-		var network spec.Network
-		if s.controlPlane != nil {
-			network = SharedOf(s.cluster, s.controlPlane).Network
+		if s.clusterConfig == nil {
+			return nil // which of its addresses is the Node's follows from the cluster's network
 		}
-		own := hostOf(found, s.role(), &network)
+		shared := s.shared()
+		own := hostOf(found, s.role(), &shared.Network)
 		s.config.Status.Host = bootstrapv1.HostStatus{Name: found.Name, Address: found.Address, InternalAddress: own.NodeAddress()}
 	}
 	return nil

@@ -200,11 +200,9 @@ func showRun(c *bootstrapv1.KubexmConfig, job *hostrun.State[outcome], m *memory
 		if out.err != nil {
 			return nil
 		}
-		c.Status.Left = out.left
 		return showPlan(c, out)
 	case out.err == nil:
 		setTrue(c, bootstrapv1.NodeJoinedCondition, bootstrapv1.NodeJoinedReason, "")
-		c.Status.Left = out.left
 		return showPlan(c, out)
 	case out.hostConverged():
 		setFalse(c, bootstrapv1.NodeJoinedCondition, bootstrapv1.NodeNotReadyReason, textOf(out.err)+next)

@@ -9,7 +9,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"net/netip"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,7 +19,6 @@ import (
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/infra"
-	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
@@ -28,8 +26,8 @@ import (
 func targetOf(s *scope) (spec.Target, error) {
 	t := spec.Target{
 		ClusterName:       s.cluster.Name,
-		KubernetesVersion: s.controlPlane.Spec.Version,
-		Cluster:           SharedOf(s.cluster, s.controlPlane),
+		KubernetesVersion: s.clusterConfig.Spec.Version,
+		Cluster:           s.shared(),
 		Node:              *s.config.Spec.Node.DeepCopy(),
 	}
 	t.Host = hostOf(s.host, s.role(), &t.Cluster.Network)
@@ -82,36 +80,81 @@ func limitDrain(t *spec.Target, machine *clusterv1.Machine) {
 }
 
 // follow says of which members the cluster consists, to hosts that have to do with it: a change of the list is a change of
-// what the host must be.
+// what the host must be. See bootstrapv1.MemberPhase.
 func follow(t *spec.Target, s *scope) {
 	t.Order = s.config.Spec.Order
 	shared := *t.Cluster.DeepCopy()
 	shared.Default()
-	for _, m := range s.controlPlane.Status.Members {
-		if slices.Contains(concerns(t.Host.Role, &shared), m.Role) {
-			t.Members = append(t.Members, m)
+	etcd := spec.RoleEtcd
+	if shared.Etcd.IsStacked() {
+		etcd = spec.RoleControlPlane
+	}
+	for _, m := range s.clusterConfig.Spec.Members {
+		switch {
+		case m.Address == "": // it is on its way in, and nobody can reach it yet
+		case m.Stays() && slices.Contains(concerns(t.Host.Role, &shared), m.Role):
+			t.Members = append(t.Members, m.Host())
+		case m.Phase == bootstrapv1.MemberRemoved && m.Role == etcd && t.Host.Role == etcd:
+			t.Leaving = append(t.Leaving, m.Host())
 		}
 	}
-	if t.Host.Role == spec.RoleEtcd || t.Host.Role == spec.RoleControlPlane && shared.Etcd.IsStacked() {
-		t.Leaving = slices.Clone(s.controlPlane.Status.Leaving)
-	}
+	byName := func(a, b spec.Member) int { return cmp.Compare(a.Name, b.Name) }
+	slices.SortFunc(t.Members, byName)
+	slices.SortFunc(t.Leaving, byName)
 }
 
-// membersMissing is what a host waits for that must not be planned for with less than the specification says, "" if nothing:
-// the virtual address, which the Cluster may have another idea of, and etcd's own hosts, all of which an API server must know.
+// membersMissing is what a host waits for that must not be planned for with less than there is, "" if nothing: the virtual address,
+// which the Cluster may have another idea of; its own place among the members; etcd's own hosts, all of which an API server must know;
+// and an API server for whoever balances load between them.
 func membersMissing(s *scope, shared *spec.Cluster) string {
-	wanted := s.controlPlane.Spec.Cluster.ControlPlaneEndpoint.Address
+	wanted := s.clusterConfig.Spec.Cluster.ControlPlaneEndpoint.Address
 	if is := shared.ControlPlaneEndpoint.Address; wanted != "" && is != wanted {
 		return fmt.Sprintf("the Cluster's spec.controlPlaneEndpoint is %s, and the KubexmControlPlane's "+
 			"spec.cluster.controlPlaneEndpoint.address %s: give the infrastructure cluster the latter before it is created", is, wanted)
 	}
-	if s.role() != spec.RoleControlPlane {
+	declared := *shared.DeepCopy()
+	declared.Default()
+	if role := s.role(); role != spec.RoleWorker {
+		if m := s.member(); m == nil || m.Role != role || m.Address == "" || !m.Stays() {
+			return fmt.Sprintf("the KubexmClusterConfig %s does not list the host as one of its members yet (spec.members, with the role %s and "+
+				"an address)", s.clusterConfig.Name, role)
+		}
+	}
+	if needs := concerns(s.role(), &declared); slices.Contains(needs, spec.RoleControlPlane) && s.located(spec.RoleControlPlane) == 0 {
+		return "it is not known yet where a host of the control plane is: a load balancer without servers would serve nobody"
+	}
+	if s.role() != spec.RoleControlPlane || declared.Etcd.IsStacked() || declared.Etcd.Type == spec.EtcdExternal {
 		return ""
 	}
+	return s.etcdMissing(&declared)
+}
+
+// located is how many members with a role stay whose addresses are known.
+func (s *scope) located(role spec.Role) int {
+	n := 0
+	for _, m := range s.clusterConfig.Spec.Members {
+		if m.Role == role && m.Stays() && m.Address != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// etcdMissing says which of etcd's own hosts is not known yet, "" if all are.
+func (s *scope) etcdMissing(shared *spec.Cluster) string {
+	members := s.clusterConfig.Spec.Members
 	for _, name := range shared.Etcd.Hosts.Names {
-		if !slices.ContainsFunc(s.controlPlane.Status.Members, func(m spec.Member) bool { return m.Name == name && m.Role == spec.RoleEtcd }) {
+		if !slices.ContainsFunc(members, func(m bootstrapv1.ClusterMember) bool { return m.Name == name && m.Role == spec.RoleEtcd }) {
 			return fmt.Sprintf("it is not known yet where etcd's host %s is: see its KubexmConfig", name)
 		}
+	}
+	for _, m := range members {
+		if m.Role == spec.RoleEtcd && m.Stays() && m.Address == "" {
+			return fmt.Sprintf("it is not known yet where etcd's host %s is: see its KubexmConfig", m.Name)
+		}
+	}
+	if s.located(spec.RoleEtcd) == 0 {
+		return "it is not known yet where any of etcd's own hosts is"
 	}
 	return ""
 }
@@ -122,7 +165,8 @@ func controlPlaneBehind(s *scope) string {
 	if s.role() != spec.RoleWorker || s.machine == nil {
 		return ""
 	}
-	oldest, err := version.ParseSemantic(s.controlPlane.Status.Version)
+	has := s.clusterConfig.Spec.APIServerVersion
+	oldest, err := version.ParseSemantic(has)
 	if err != nil {
 		return "" // there is none yet, or one that is not ours to judge
 	}
@@ -131,7 +175,7 @@ func controlPlaneBehind(s *scope) string {
 		return ""
 	}
 	return fmt.Sprintf("the control plane has %s still: no kubelet may be newer than an API server, and the Machine's spec.version is %s",
-		s.controlPlane.Status.Version, s.machine.Spec.Version)
+		has, s.machine.Spec.Version)
 }
 
 // concerns are the roles whose hosts a host with this role has to know.
@@ -149,28 +193,6 @@ func concerns(role spec.Role, shared *spec.Cluster) []spec.Role {
 		return []spec.Role{spec.RoleControlPlane}
 	}
 	return nil
-}
-
-// SharedOf is what all hosts of a cluster share: what the KubexmControlPlane says, and over it what the Cluster says.
-func SharedOf(cluster *clusterv1.Cluster, controlPlane *controlplanev1.KubexmControlPlane) spec.Cluster {
-	shared := *controlPlane.Spec.Cluster.DeepCopy()
-	network := cluster.Spec.ClusterNetwork
-	if blocks := network.Pods.CIDRBlocks; len(blocks) > 0 {
-		shared.Network.PodCIDRs = slices.Clone(blocks)
-	}
-	if blocks := network.Services.CIDRBlocks; len(blocks) > 0 {
-		shared.Network.ServiceCIDRs = slices.Clone(blocks)
-	}
-	shared.DNS.ClusterDomain = cmp.Or(network.ServiceDomain, shared.DNS.ClusterDomain)
-
-	endpoint := cluster.Spec.ControlPlaneEndpoint
-	shared.ControlPlaneEndpoint.Port = cmp.Or(endpoint.Port, shared.ControlPlaneEndpoint.Port)
-	if _, err := netip.ParseAddr(endpoint.Host); err == nil {
-		shared.ControlPlaneEndpoint.Address = endpoint.Host
-	} else if endpoint.Host != "" {
-		shared.ControlPlaneEndpoint.Domain = endpoint.Host
-	}
-	return shared
 }
 
 // hostOf is a host in a cluster with that network. The order of addresses is the infrastructure's, which need not know the

@@ -15,7 +15,6 @@ import (
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/infra"
-	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
@@ -27,7 +26,9 @@ func testScope() *scope {
 			ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "prod"},
 			Spec:       clusterv1.ClusterSpec{ControlPlaneEndpoint: clusterv1.APIEndpoint{Host: "10.1.0.1", Port: 6443}},
 		},
-		controlPlane: &controlplanev1.KubexmControlPlane{Spec: controlplanev1.KubexmControlPlaneSpec{Version: "v1.35.0"}},
+		clusterConfig: &bootstrapv1.KubexmClusterConfig{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "prod"}, Spec: bootstrapv1.KubexmClusterConfigSpec{Version: "v1.35.0"},
+		},
 		host: &infra.Host{
 			Name: "w1", Address: "10.1.0.2", Internal: []string{"192.168.7.2"}, ProviderID: "kubexm://fleet/w1",
 			User: "ops", Credentials: "ssh", HostKeys: []string{"SHA256:abc"},
@@ -84,50 +85,12 @@ func TestUsersSecretsAreNotTheClusters(t *testing.T) {
 			t.Errorf("a file from the Secret %s: %v", purpose, err)
 		}
 		s = testScope()
-		s.controlPlane.Spec.Cluster.Etcd = spec.Etcd{Type: spec.EtcdExternal, External: spec.ExternalEtcd{
+		s.clusterConfig.Spec.Cluster.Etcd = spec.Etcd{Type: spec.EtcdExternal, External: spec.ExternalEtcd{
 			Endpoints: []string{"https://10.1.0.9:2379"}, SecretRef: spec.SecretReference{Name: string(purpose)},
 		}}
 		if _, err := targetOf(s); err == nil || !strings.Contains(err.Error(), "target.cluster.etcd.external.secretRef.name") {
 			t.Errorf("an external etcd by the Secret %s: %v", purpose, err)
 		}
-	}
-}
-
-func TestSharedOf(t *testing.T) {
-	for name, tc := range map[string]struct {
-		endpoint clusterv1.APIEndpoint
-		network  clusterv1.ClusterNetwork
-		shared   spec.Cluster
-		want     spec.Cluster
-	}{
-		"the Cluster's endpoint counts": {
-			endpoint: clusterv1.APIEndpoint{Host: "10.1.0.1", Port: 6443},
-			shared:   spec.Cluster{ControlPlaneEndpoint: spec.ControlPlaneEndpoint{Address: "10.9.9.9", Port: 7443}},
-			want:     spec.Cluster{ControlPlaneEndpoint: spec.ControlPlaneEndpoint{Address: "10.1.0.1", Port: 6443}},
-		},
-		"a name is the domain, and keeps the address that the control plane gives it": {
-			endpoint: clusterv1.APIEndpoint{Host: "api.prod.example", Port: 6443},
-			shared:   spec.Cluster{ControlPlaneEndpoint: spec.ControlPlaneEndpoint{Address: "10.1.0.1"}},
-			want:     spec.Cluster{ControlPlaneEndpoint: spec.ControlPlaneEndpoint{Domain: "api.prod.example", Address: "10.1.0.1", Port: 6443}},
-		},
-		"the Cluster's networks count": {
-			network: clusterv1.ClusterNetwork{
-				Pods: clusterv1.NetworkRanges{CIDRBlocks: []string{"10.244.0.0/16"}}, ServiceDomain: "prod.local",
-			},
-			shared: spec.Cluster{Network: spec.Network{PodCIDRs: []string{"10.0.0.0/16"}, ServiceCIDRs: []string{"10.96.0.0/12"}}},
-			want: spec.Cluster{
-				Network: spec.Network{PodCIDRs: []string{"10.244.0.0/16"}, ServiceCIDRs: []string{"10.96.0.0/12"}},
-				DNS:     spec.DNS{ClusterDomain: "prod.local"},
-			},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			cluster := &clusterv1.Cluster{Spec: clusterv1.ClusterSpec{ControlPlaneEndpoint: tc.endpoint, ClusterNetwork: tc.network}}
-			controlPlane := &controlplanev1.KubexmControlPlane{Spec: controlplanev1.KubexmControlPlaneSpec{Cluster: tc.shared}}
-			if diff := cmp.Diff(tc.want, SharedOf(cluster, controlPlane)); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
 	}
 }
 
@@ -172,31 +135,116 @@ func TestAskedToConverge(t *testing.T) {
 	}
 }
 
-// TestMembersMissing waits for what an API server would never hear of later, or would serve in vain.
+// member is one that serves, by its name and address.
+func member(name string, role spec.Role, address string) bootstrapv1.ClusterMember {
+	return bootstrapv1.ClusterMember{Name: name, Role: role, Address: address, Phase: bootstrapv1.MemberServing, ConfigName: "prod-" + name}
+}
+
+// TestMembersMissing waits for what a host would never hear of later, or would serve in vain: with an incomplete list nothing is planned.
 func TestMembersMissing(t *testing.T) {
+	self := member("w1", spec.RoleControlPlane, "10.1.0.2")
+	in := func(members ...bootstrapv1.ClusterMember) func(*scope) {
+		return func(s *scope) { s.clusterConfig.Spec.Members = members }
+	}
+	etcd := func(names []string, members ...bootstrapv1.ClusterMember) func(*scope) {
+		return func(s *scope) {
+			s.clusterConfig.Spec.Cluster.Etcd.Hosts = spec.Hosts{Names: names}
+			if len(names) == 0 {
+				s.clusterConfig.Spec.Cluster.Etcd.Hosts.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"pool": "etcd"}}
+			}
+			s.clusterConfig.Spec.Members = append(members, self)
+		}
+	}
+	as := func(role spec.Role, change func(*scope)) func(*scope) {
+		return func(s *scope) {
+			s.machine, s.config.Spec.HostRef = nil, bootstrapv1.HostReference{Name: "w1", Role: role}
+			change(s)
+		}
+	}
+	worker := func(change func(*scope)) func(*scope) {
+		return func(s *scope) {
+			s.machine.Labels = nil
+			s.clusterConfig.Spec.Cluster.ControlPlaneEndpoint.Internal = spec.LoadBalancerHAProxy
+			change(s)
+		}
+	}
+	leaving := member("cp1", spec.RoleControlPlane, "10.1.0.9")
+	leaving.Phase = bootstrapv1.MemberDraining
+	removed := self
+	removed.Phase = bootstrapv1.MemberRemoved
+	lb := member("w1", spec.RoleLoadBalancer, "10.1.0.2")
 	for name, tc := range map[string]struct {
 		change func(*scope)
 		want   string
 	}{
-		"nothing": {func(*scope) {}, ""},
+		"nothing": {in(self), ""},
 		"the infrastructure has taken another address": {func(s *scope) {
-			s.controlPlane.Spec.Cluster.ControlPlaneEndpoint = spec.ControlPlaneEndpoint{Address: "10.1.0.100"}
+			s.clusterConfig.Spec.Cluster.ControlPlaneEndpoint = spec.ControlPlaneEndpoint{Address: "10.1.0.100"}
 		}, "spec.controlPlaneEndpoint is 10.1.0.1"},
-		"an etcd host": {func(s *scope) {
-			s.controlPlane.Spec.Cluster.Etcd.Hosts.Names = []string{"e1", "e2"}
-			s.controlPlane.Status.Members = []spec.Member{{Name: "e1", Role: spec.RoleEtcd, Address: "10.1.0.7"}}
-		}, "etcd's host e2"},
-		"no etcd host": {func(s *scope) {
-			s.controlPlane.Spec.Cluster.Etcd.Hosts.Names = []string{"e1"}
-			s.controlPlane.Status.Members = []spec.Member{{Name: "e1", Role: spec.RoleEtcd, Address: "10.1.0.7"}}
-		}, ""},
+		"itself":                            {in(member("cp1", spec.RoleControlPlane, "10.1.0.9")), "does not list the host"},
+		"its own address":                   {in(member("w1", spec.RoleControlPlane, "")), "does not list the host"},
+		"itself, after it was removed":      {in(removed, member("cp1", spec.RoleControlPlane, "10.1.0.9")), "does not list the host"},
+		"an etcd host":                      {etcd([]string{"e1", "e2"}, member("e1", spec.RoleEtcd, "10.1.0.7")), "etcd's host e2"},
+		"the address of an etcd host":       {etcd(nil, member("e1", spec.RoleEtcd, "10.1.0.7"), member("e2", spec.RoleEtcd, "")), "etcd's host e2"},
+		"any etcd host":                     {etcd(nil), "any of etcd's own hosts"},
+		"no etcd host":                      {etcd([]string{"e1"}, member("e1", spec.RoleEtcd, "10.1.0.7")), ""},
+		"servers to balance":                {as(spec.RoleLoadBalancer, in(lb)), "without servers"},
+		"servers that stay":                 {as(spec.RoleLoadBalancer, in(lb, leaving)), "without servers"},
+		"no servers":                        {as(spec.RoleLoadBalancer, in(lb, member("cp1", spec.RoleControlPlane, "10.1.0.9"))), ""},
+		"another role":                      {as(spec.RoleEtcd, in(lb)), "does not list the host"},
+		"servers, a worker":                 {worker(in()), "without servers"},
+		"no servers, a worker":              {worker(in(member("cp1", spec.RoleControlPlane, "10.1.0.9"))), ""},
+		"servers, though one of them waits": {worker(in(member("cp1", spec.RoleControlPlane, ""))), "without servers"},
 	} {
-		s := testScope()
-		s.machine.Labels = map[string]string{clusterv1.MachineControlPlaneLabel: ""}
-		tc.change(s)
-		shared := SharedOf(s.cluster, s.controlPlane)
-		if got := membersMissing(s, &shared); !strings.Contains(got, tc.want) || (got == "") != (tc.want == "") {
-			t.Errorf("%s: waits for %q, want %q", name, got, tc.want)
+		t.Run(name, func(t *testing.T) {
+			s := testScope()
+			s.machine.Labels = map[string]string{clusterv1.MachineControlPlaneLabel: ""}
+			tc.change(s)
+			shared := s.shared()
+			if got := membersMissing(s, &shared); !strings.Contains(got, tc.want) || (got == "") != (tc.want == "") {
+				t.Errorf("waits for %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestPhases: what each phase of a member means to the others, and to nobody else.
+func TestPhases(t *testing.T) {
+	phases := []bootstrapv1.MemberPhase{bootstrapv1.MemberJoining, bootstrapv1.MemberServing, bootstrapv1.MemberDraining, bootstrapv1.MemberRemoved}
+	for _, role := range []spec.Role{spec.RoleControlPlane, spec.RoleLoadBalancer} {
+		var members, leaving []string
+		for _, phase := range phases {
+			s := testScope()
+			if role == spec.RoleControlPlane {
+				s.machine.Labels = map[string]string{clusterv1.MachineControlPlaneLabel: ""}
+			} else {
+				s.machine, s.config.Spec.HostRef = nil, bootstrapv1.HostReference{Name: "w1", Role: role}
+			}
+			other := member("cp1", spec.RoleControlPlane, "10.1.0.9")
+			other.Phase = phase
+			s.clusterConfig.Spec.Members = []bootstrapv1.ClusterMember{other, member("w1", role, "192.168.7.2"), member("cp2", spec.RoleControlPlane, "")}
+			target, err := targetOf(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range target.Members {
+				if m.Name != "w1" {
+					members = append(members, string(phase)+" "+m.Name)
+				}
+			}
+			for _, m := range target.Leaving {
+				leaving = append(leaving, string(phase)+" "+m.Name)
+			}
+		}
+		if diff := cmp.Diff([]string{"Joining cp1", "Serving cp1"}, members); diff != "" {
+			t.Errorf("a %s knows (-want +got):\n%s", role, diff)
+		}
+		var want []string
+		if role == spec.RoleControlPlane {
+			want = []string{"Removed cp1"}
+		}
+		if diff := cmp.Diff(want, leaving); diff != "" {
+			t.Errorf("a %s removes (-want +got):\n%s", role, diff)
 		}
 	}
 }
@@ -216,7 +264,7 @@ func TestControlPlaneBehind(t *testing.T) {
 		{"a Machine without a version", "v1.35.4", "", false, false},
 	} {
 		s := testScope()
-		s.controlPlane.Status.Version, s.machine.Spec.Version = tt.oldest, tt.wanted
+		s.clusterConfig.Spec.APIServerVersion, s.machine.Spec.Version = tt.oldest, tt.wanted
 		if tt.controlPlane {
 			s.machine.Labels = map[string]string{clusterv1.MachineControlPlaneLabel: ""}
 		}
@@ -246,7 +294,7 @@ func TestDrainIsLimitedByTheMachine(t *testing.T) {
 	} {
 		s := testScope()
 		s.machine.Spec.Deletion.NodeDrainTimeoutSeconds = tt.machine
-		s.controlPlane.Spec.Cluster.Limits, s.config.Spec.Limits = tt.cluster, tt.node
+		s.clusterConfig.Spec.Cluster.Limits, s.config.Spec.Limits = tt.cluster, tt.node
 		target, err := targetOf(s)
 		if err != nil {
 			t.Fatal(err)

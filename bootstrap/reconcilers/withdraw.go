@@ -6,11 +6,11 @@ package reconcilers
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/cluster-api/util/conditions"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
@@ -28,26 +28,32 @@ const (
 	withdrawLimit = 2 * time.Minute
 	// awayLimit is that of a host that did not answer when it was last tried to be reached: it is likely to be gone.
 	awayLimit = 20 * time.Second
+	// locateLimit is for how long after its deletion a Machine's host is waited for that the infrastructure does not name.
+	locateLimit = 10 * time.Minute
 )
 
 // withdraws ends the API server of a host whose etcd member is about to be removed, once. Without its etcd, it would let everybody wait
 // who has a connection to it, load balancers' old processes among them.
-func (r *Config) withdraws(ctx context.Context, s *scope) error {
+func (r *Config) withdraws(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if s.job != nil || !s.withdrawalIsDue() {
-		return nil
+		return ctrl.Result{}, nil
 	}
 	if err := r.locate(ctx, s); err != nil {
-		return err
+		return ctrl.Result{}, err
 	}
-	if _, skip := s.machine.Annotations[bootstrapv1.SkipHostResetAnnotation]; skip || s.host == nil {
-		r.withdrew(s) // nobody is to touch the host: its member goes all the same
-		return nil
+	_, skip := s.machine.Annotations[bootstrapv1.SkipHostResetAnnotation]
+	if s.host == nil && !s.lost && !skip && time.Since(s.machine.DeletionTimestamp.Time) < locateLimit {
+		return ctrl.Result{RequeueAfter: askAgain}, nil // its status was lost, and the infrastructure finds the host anew
+	}
+	if skip || s.host == nil {
+		r.withdrew(s, metav1.ConditionFalse, bootstrapv1.HostLeftAloneReason, "nobody is to touch the host, or there is none: "+
+			"its etcd member is removed all the same")
+		return ctrl.Result{}, nil
 	}
 	target, err := targetOf(s)
 	if err != nil {
-		r.withdrew(s)
 		r.notEnded(s, err)
-		return nil
+		return ctrl.Result{}, nil
 	}
 	options, limit := r.optionsFor(s), limitOf(s.config)
 	r.Runner.Start(s.key, hostrun.Job[outcome]{What: withdrawing, Urgent: true, Lost: lost(""), Do: func(ctx context.Context, tell event.Reader) outcome {
@@ -55,7 +61,7 @@ func (r *Config) withdraws(ctx context.Context, s *scope) error {
 		return withdraw(ctx, limit, options, target)
 	}})
 	ctrl.LoggerFrom(ctx).Info("Ending a host's API server, whose etcd member is about to go", "host", s.host.Name, "address", s.host.Address)
-	return nil
+	return ctrl.Result{}, nil
 }
 
 // limitOf is for how long it is tried on the host of a KubexmConfig.
@@ -81,18 +87,18 @@ func withdraw(ctx context.Context, limit time.Duration, options engine.Options, 
 	return out
 }
 
-// withdrawalIsDue reports whether the host's API server has an etcd of its own, and others stay whose etcd has nothing to do with it.
+// withdrawalIsDue reports whether the host leaves, its API server has an etcd of its own, others stay whose etcd has nothing to do with
+// it, and nothing was said yet of its end.
 func (s *scope) withdrawalIsDue() bool {
-	if s.role() != spec.RoleControlPlane || s.config.Status.KubernetesVersion == "" || !s.config.Status.WithdrawnTime.IsZero() {
+	if s.role() != spec.RoleControlPlane || conditions.Has(s.config, bootstrapv1.APIServerStoppedCondition) {
 		return false
 	}
-	if s.controlPlane == nil || !s.controlPlane.DeletionTimestamp.IsZero() {
+	if m := s.member(); m == nil || m.Phase != bootstrapv1.MemberDraining {
 		return false
 	}
-	shared := SharedOf(s.cluster, s.controlPlane)
-	return shared.Etcd.IsStacked() && slices.ContainsFunc(s.controlPlane.Status.Members, func(m spec.Member) bool {
-		return m.Role == spec.RoleControlPlane && m.Name != s.config.Status.Host.Name
-	})
+	shared := s.shared()
+	shared.Default()
+	return shared.Etcd.IsStacked() && s.located(spec.RoleControlPlane) > 0
 }
 
 // withdrawn takes in what came of it. If it has failed, the member goes all the same: the host may be away for good.
@@ -105,20 +111,22 @@ func (r *Config) withdrawn(s *scope) ctrl.Result {
 	if interrupted(err) {
 		return ctrl.Result{RequeueAfter: time.Millisecond}
 	}
-	r.withdrew(s)
 	if err != nil {
 		r.notEnded(s, err)
 		return ctrl.Result{}
 	}
+	r.withdrew(s, metav1.ConditionTrue, bootstrapv1.APIServerStoppedReason, "")
 	r.Events.Eventf(s.config, s.machine, corev1.EventTypeNormal, "APIServerEnded", withdrawing, "its etcd member is about to be removed")
 	return ctrl.Result{}
 }
 
-func (r *Config) withdrew(s *scope) {
-	s.config.Status.WithdrawnTime = metav1.Now()
+// withdrew says what came of ending the API server: from then on the host's etcd member may be removed.
+func (r *Config) withdrew(s *scope, status metav1.ConditionStatus, reason, message string) {
+	conditions.Set(s.config, metav1.Condition{Type: bootstrapv1.APIServerStoppedCondition, Status: status, Reason: reason, Message: message})
 }
 
 func (r *Config) notEnded(s *scope, err error) {
-	r.Events.Eventf(s.config, s.machine, corev1.EventTypeWarning, "APIServerNotEnded", withdrawing,
-		"the host's API server may keep connections until the host is reset, and let requests on them wait: %s", short(textOf(err)))
+	message := "the host's API server may keep connections until the host is reset, and let requests on them wait: " + short(textOf(err))
+	r.withdrew(s, metav1.ConditionFalse, bootstrapv1.APIServerNotStoppedReason, message)
+	r.Events.Eventf(s.config, s.machine, corev1.EventTypeWarning, "APIServerNotEnded", withdrawing, "%s", message)
 }

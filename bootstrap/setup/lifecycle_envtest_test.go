@@ -29,6 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/reconcilers"
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/setup"
 	"github.com/mensylisir/cluster-api-provider-kubexm/config/crd"
 	"github.com/mensylisir/cluster-api-provider-kubexm/config/webhook"
@@ -75,12 +76,24 @@ type fleet struct {
 	lookEvery time.Duration
 	// manager is what the providers are given instead of the manager, nil for itself.
 	manager func(ctrl.Manager) ctrl.Manager
+	// planner plans hosts.
+	planner reconcilers.Planner
+	// endpoint is where the API server is reached, the first host's address if it is "", and selector selects Machines' hosts, all if
+	// it is empty. foreign is whether nobody of ours runs the control plane.
+	endpoint string
+	selector map[string]string
+	foreign  bool
 }
 
 func newFleet(t *testing.T, hosts int, options ...func(*fleet)) *fleet {
 	t.Helper()
+	return newFleetWith(t, hosts, plans, options...)
+}
+
+func newFleetWith(t *testing.T, hosts int, planner reconcilers.Planner, options ...func(*fleet)) *fleet {
+	t.Helper()
 	f := &fleet{
-		WithT: NewWithT(t), t: t, machines: map[string]*fake.Machine{}, down: map[string]host.Kind{},
+		WithT: NewWithT(t), t: t, planner: planner, machines: map[string]*fake.Machine{}, down: map[string]host.Kind{},
 		clock: clocktesting.NewFakePassiveClock(time.Now()), lookEvery: time.Second,
 	}
 	for _, o := range options {
@@ -127,7 +140,8 @@ func (f *fleet) providers(ctx context.Context, mgr ctrl.Manager) error {
 		infrastructure.Webhooks(mgr), infrastructure.Reconcilers(mgr, infrastructure.Options{}),
 		controlplane.Webhooks(mgr), controlplane.Reconcilers(ctx, mgr, controlplane.Options{Workload: f.workload}),
 		setup.Webhooks(mgr), setup.Reconcilers(ctx, mgr, setup.Options{
-			Dial: f.dial, Plan: plans, Clock: f.clock, LookEvery: f.lookEvery, Progress: 50 * time.Millisecond, Logs: filepath.Join(f.dir, "host-logs"),
+			Dial: f.dial, Plan: f.planner, Clock: f.clock, LookEvery: f.lookEvery, Progress: 50 * time.Millisecond,
+			Logs:      filepath.Join(f.dir, "host-logs"),
 			Artifacts: func(context.Context, spec.Artifacts, string) (*artifact.Bundle, error) { return nil, nil },
 		}),
 	)
@@ -229,15 +243,23 @@ func (f *fleet) declare(change ...func(*controlplanev1.KubexmControlPlane)) {
 	for _, c := range change {
 		c(cp)
 	}
+	machines := &infrav1.KubexmMachineTemplate{ObjectMeta: metav1.ObjectMeta{Name: "any"}}
+	if len(f.selector) > 0 {
+		machines.Spec.Template.Spec.HostSelector = &metav1.LabelSelector{MatchLabels: f.selector}
+	}
+	infra := &infrav1.KubexmCluster{ObjectMeta: metav1.ObjectMeta{Name: "prod"}}
+	if f.endpoint != "" {
+		infra.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: f.endpoint, Port: 6443}
+	}
+	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "prod"}, Spec: clusterv1.ClusterSpec{
+		InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: "KubexmCluster", Name: "prod"},
+	}}
+	if !f.foreign {
+		cluster.Spec.ControlPlaneRef = clusterv1.ContractVersionedObjectReference{APIGroup: controlplanev1.GroupVersion.Group, Kind: "KubexmControlPlane", Name: "prod"}
+		f.create(cp)
+	}
 	f.create(
-		&infrav1.KubexmMachineTemplate{ObjectMeta: metav1.ObjectMeta{Name: "any"}},
-		&infrav1.KubexmCluster{ObjectMeta: metav1.ObjectMeta{Name: "prod"}},
-		cp,
-		&bootstrapv1.KubexmConfigTemplate{ObjectMeta: metav1.ObjectMeta{Name: "workers"}},
-		&clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "prod"}, Spec: clusterv1.ClusterSpec{
-			InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: "KubexmCluster", Name: "prod"},
-			ControlPlaneRef:   clusterv1.ContractVersionedObjectReference{APIGroup: controlplanev1.GroupVersion.Group, Kind: "KubexmControlPlane", Name: "prod"},
-		}},
+		machines, infra, &bootstrapv1.KubexmConfigTemplate{ObjectMeta: metav1.ObjectMeta{Name: "workers"}}, cluster,
 		&clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "workers"}, Spec: clusterv1.MachineDeploymentSpec{
 			ClusterName: "prod", Replicas: ptr.To[int32](1), Selector: metav1.LabelSelector{MatchLabels: labels},
 			Template: clusterv1.MachineTemplateSpec{ObjectMeta: clusterv1.ObjectMeta{Labels: labels}, Spec: clusterv1.MachineSpec{

@@ -30,7 +30,6 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/hostlogs"
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/reconcilers"
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/webhooks"
-	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
@@ -110,7 +109,7 @@ func serial(r event.Reader) event.Reader {
 func AddToScheme(scheme *runtime.Scheme) error {
 	return errors.Join(
 		clientgoscheme.AddToScheme(scheme), clusterv1.AddToScheme(scheme),
-		bootstrapv1.AddToScheme(scheme), controlplanev1.AddToScheme(scheme), infrav1.AddToScheme(scheme),
+		bootstrapv1.AddToScheme(scheme), infrav1.AddToScheme(scheme),
 	)
 }
 
@@ -137,8 +136,8 @@ func Reconcilers(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		For(&bootstrapv1.KubexmConfig{}).
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(ofMachine)).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(ofCluster), builder.WithPredicates(clusterChanged())).
-		Watches(&controlplanev1.KubexmControlPlane{}, handler.EnqueueRequestsFromMapFunc(ofControlPlane(reader)),
-			builder.WithPredicates(sharedChanged())).
+		Watches(&bootstrapv1.KubexmClusterConfig{}, handler.EnqueueRequestsFromMapFunc(ofClusterConfig(reader)),
+			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(ofSecret(reader)),
 			builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
 		WatchesRawSource(runner.Source()).

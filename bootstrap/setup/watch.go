@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/cluster-api/util"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -17,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
-	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
 )
 
@@ -30,18 +28,10 @@ func ofMachine(_ context.Context, object client.Object) []ctrl.Request {
 	return []ctrl.Request{{NamespacedName: client.ObjectKey{Namespace: machine.Namespace, Name: machine.Spec.Bootstrap.ConfigRef.Name}}}
 }
 
-// ofControlPlane are the KubexmConfigs of a KubexmControlPlane's Cluster: it says what all of its hosts share.
-func ofControlPlane(reader client.Client) handler.MapFunc {
+// ofClusterConfig are the KubexmConfigs of a KubexmClusterConfig's Cluster: it says what all of its hosts share.
+func ofClusterConfig(reader client.Reader) handler.MapFunc {
 	return func(ctx context.Context, object client.Object) []ctrl.Request {
-		controlPlane, ok := object.(*controlplanev1.KubexmControlPlane)
-		if !ok {
-			return nil
-		}
-		cluster, err := util.GetOwnerCluster(ctx, reader, controlPlane.ObjectMeta)
-		if err != nil || cluster == nil {
-			return nil // who waits for it asks again
-		}
-		return configs(ctx, reader, cluster.Namespace, cluster.Name)
+		return configs(ctx, reader, object.GetNamespace(), object.GetName())
 	}
 }
 
@@ -121,16 +111,5 @@ func clusterChanged() predicate.Predicate {
 		updated, isNew := e.ObjectNew.(*clusterv1.Cluster)
 		return !isOld || !isNew || old.Generation != updated.Generation ||
 			!equality.Semantic.DeepEqual(old.Status.Initialization, updated.Status.Initialization)
-	}}
-}
-
-// sharedChanged passes over what concerns no host: of a KubexmControlPlane's status, hosts follow the members alone.
-func sharedChanged() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		old, isOld := e.ObjectOld.(*controlplanev1.KubexmControlPlane)
-		updated, isNew := e.ObjectNew.(*controlplanev1.KubexmControlPlane)
-		return !isOld || !isNew || old.Generation != updated.Generation ||
-			!equality.Semantic.DeepEqual(old.Status.Members, updated.Status.Members) ||
-			!equality.Semantic.DeepEqual(old.Status.Leaving, updated.Status.Leaving)
 	}}
 }

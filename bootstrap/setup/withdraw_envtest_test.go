@@ -21,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
 	capisecret "sigs.k8s.io/cluster-api/util/secret"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -53,13 +54,15 @@ func TestAPIServerEndsBeforeItsEtcd(t *testing.T) {
 			if !strings.Contains(line, `rm -f "$dir/manifests/kube-apiserver.yaml"`) {
 				return host.Result{}
 			}
-			cp := &controlplanev1.KubexmControlPlane{}
-			if err := f.api.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "prod"}, cp); err != nil {
+			said := &bootstrapv1.KubexmClusterConfig{}
+			if err := f.api.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "prod"}, said); err != nil {
 				t.Error(err)
 			}
 			var leaving []string
-			for _, l := range cp.Status.Leaving {
-				leaving = append(leaving, l.Name)
+			for _, member := range said.Spec.Members {
+				if member.Phase == bootstrapv1.MemberRemoved {
+					leaving = append(leaving, member.Name)
+				}
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -95,7 +98,7 @@ func TestAPIServerEndsBeforeItsEtcd(t *testing.T) {
 	f.Expect(f.api.Delete(t.Context(), lost)).To(Succeed())
 	f.Eventually(func(g Gomega) {
 		g.Expect(f.api.Get(t.Context(), key, config)).To(Succeed())
-		g.Expect(config.Status.WithdrawnTime.IsZero()).To(BeFalse())
+		g.Expect(conditions.GetReason(config, bootstrapv1.APIServerStoppedCondition)).To(Equal(bootstrapv1.APIServerNotStoppedReason))
 	}, patience, 50*time.Millisecond).Should(Succeed())
 	f.Eventually(f.notes, patience, 50*time.Millisecond).WithArguments("APIServerNotEnded").Should(ConsistOf(ContainSubstring("cannot connect to " + config.Status.Host.Address)))
 	f.Eventually(func() error {

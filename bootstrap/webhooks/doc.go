@@ -15,6 +15,7 @@ import (
 // SetupWithManager serves the webhooks of all kinds of the provider.
 func SetupWithManager(mgr ctrl.Manager) error {
 	return errors.Join(
+		clusterConfig.Register(mgr, &bootstrapv1.KubexmClusterConfig{}),
 		config.Register(mgr, &bootstrapv1.KubexmConfig{}),
 		configTemplate.Register(mgr, &bootstrapv1.KubexmConfigTemplate{}),
 		remediation.Register(mgr, &bootstrapv1.KubexmRemediation{}),

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -43,6 +44,10 @@ func ValidateConfig(c *bootstrapv1.KubexmConfig) field.ErrorList {
 		}
 		if ref.Role.IsNode() || ref.Role == "" {
 			errs = append(errs, field.NotSupported(at.Child("role"), ref.Role, []spec.Role{spec.RoleEtcd, spec.RoleLoadBalancer}))
+		}
+		if owner := metav1.GetControllerOf(c); owner == nil || owner.Kind != "KubexmControlPlane" {
+			errs = append(errs, field.Forbidden(at, "hosts of etcd and of load balancers are chosen in a KubexmControlPlane (spec.cluster.etcd.hosts, "+
+				"spec.cluster.controlPlaneEndpoint.hosts), which makes their KubexmConfigs"))
 		}
 	}
 	return errs

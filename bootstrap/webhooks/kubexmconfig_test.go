@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
@@ -83,13 +85,21 @@ func TestTemplateMetadata(t *testing.T) {
 
 func TestHostsThatAreNoNodes(t *testing.T) {
 	of := func(name string, role spec.Role) *bootstrapv1.KubexmConfig {
-		return &bootstrapv1.KubexmConfig{Spec: bootstrapv1.KubexmConfigSpec{HostRef: bootstrapv1.HostReference{Name: name, Role: role}}}
+		return &bootstrapv1.KubexmConfig{
+			ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{Kind: "KubexmControlPlane", Name: "prod", Controller: ptr.To(true)}}},
+			Spec:       bootstrapv1.KubexmConfigSpec{HostRef: bootstrapv1.HostReference{Name: name, Role: role}},
+		}
 	}
 	if errs := ValidateConfig(of("lb1", spec.RoleLoadBalancer)); len(errs) > 0 {
 		t.Errorf("refused: %v", errs)
 	}
 	if errs := ValidateConfig(of("Not A Name", spec.RoleWorker)); len(errs) != 2 {
 		t.Errorf("a worker without a Machine, under no name: %v", errs)
+	}
+	nobodys := of("lb1", spec.RoleLoadBalancer)
+	nobodys.OwnerReferences = nil
+	if errs := ValidateConfig(nobodys); len(errs) != 1 || errs[0].Field != "spec.hostRef" {
+		t.Errorf("a host that no control plane has chosen: %v", errs)
 	}
 	template := &bootstrapv1.KubexmConfigTemplate{}
 	template.Spec.Template.Spec = bootstrapv1.KubexmConfigSpec{HostRef: bootstrapv1.HostReference{Name: "lb1", Role: spec.RoleLoadBalancer}, Order: spec.OrderFirst}

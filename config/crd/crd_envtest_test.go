@@ -94,6 +94,12 @@ kind: KubexmConfig
 metadata: {name: %s}
 spec: {%s}
 `
+	clusterConfig = `
+apiVersion: bootstrap.cluster.x-k8s.io/v1beta1
+kind: KubexmClusterConfig
+metadata: {name: %s}
+spec: {version: v1.36.3, %s}
+`
 	remediationTemplate = `
 apiVersion: bootstrap.cluster.x-k8s.io/v1beta1
 kind: KubexmRemediationTemplate
@@ -131,6 +137,13 @@ func TestObjectsOfUsers(t *testing.T) {
 		"a config":                 {object: fmt.Sprintf(config, "full", `kubelet: {maxPods: 50}, nodeLabels: {pool: gpu}, files: [{path: /etc/gpu.conf, contentFrom: {secret: {name: gpu, key: conf}}}]`)},
 		"a file with two contents": {fmt.Sprintf(config, "x", `files: [{path: /etc/a, content: a, contentFrom: {secret: {name: a, key: a}}}]`), "set exactly one of content and contentFrom"},
 		"a flag that has a field":  {fmt.Sprintf(config, "x", `kubelet: {extraArgs: [{name: max-pods, value: "3"}]}`), "spec.kubelet.extraArgs[0].name: Forbidden"},
+		"a cluster's config": {object: fmt.Sprintf(clusterConfig, "full", `apiServerVersion: v1.36.3, controlPlaneEndpoint: {host: 10.1.0.1, port: 6443}, `+
+			`cluster: {etcd: {hosts: {names: [e1]}}}, members: [{name: e1, role: etcd, phase: Joining}, {name: cp1, role: control-plane, address: 10.1.0.2, phase: Serving, configName: a}]`)},
+		"a cluster's config's bad network": {fmt.Sprintf(clusterConfig, "x", "cluster: {network: {podCIDRs: [10.0.0.0/16], serviceCIDRs: [10.0.0.0/20]}}"), "spec.cluster.network.serviceCIDRs[0]: Invalid value"},
+		"a worker as a member":             {fmt.Sprintf(clusterConfig, "x", "members: [{name: w1, role: worker, phase: Serving}]"), "workers are no members"},
+		"a member's bad address":           {fmt.Sprintf(clusterConfig, "x", "members: [{name: e1, role: etcd, phase: Serving, address: e1.example}]"), "spec.members[0].address: Invalid value"},
+		"a member in no phase":             {fmt.Sprintf(clusterConfig, "x", "members: [{name: e1, role: etcd, phase: Gone}]"), `spec.members[0].phase: Unsupported value: "Gone"`},
+		"a host that nobody has chosen":    {fmt.Sprintf(config, "x", "hostRef: {name: e1, role: etcd}"), "spec.hostRef: Forbidden"},
 		"a hook and limits": {object: fmt.Sprintf(config, "asked", `hooks: [{name: disk, task: containerd, when: Before, commands: [mount -a]}], `+
 			`limits: [{step: hook/disk, timeoutSeconds: 600, concurrency: 1}, {task: images, attempts: 3}]`)},
 		"hooks and limits of all hosts": {object: fmt.Sprintf(controlPlane, "asked", `cluster: {hooks: [{name: disk, task: containerd, when: After, commands: [a]}], `+
@@ -185,6 +198,7 @@ func TestObjectsOfPrograms(t *testing.T) {
 	for _, object := range []client.Object{
 		controlPlane,
 		&controlplanev1.KubexmControlPlaneTemplate{ObjectMeta: meta},
+		&bootstrapv1.KubexmClusterConfig{ObjectMeta: meta, Spec: bootstrapv1.KubexmClusterConfigSpec{Version: "1.36.3"}},
 		&bootstrapv1.KubexmConfig{ObjectMeta: meta},
 		&bootstrapv1.KubexmConfigTemplate{ObjectMeta: meta},
 		&bootstrapv1.KubexmRemediation{ObjectMeta: meta},

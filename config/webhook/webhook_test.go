@@ -41,7 +41,11 @@ func TestEveryKindIsValidated(t *testing.T) {
 			t.Errorf("no webhook validates %s", def.Name)
 		}
 	}
-	if len(all.Mutating) != 1 || all.Mutating[0].Name != "controlplane-mutating-webhook-configuration" {
-		t.Errorf("mutating configurations: %v", all.Mutating)
+	var mutating []string
+	for _, configuration := range all.Mutating {
+		mutating = append(mutating, configuration.Name)
+	}
+	if want := []string{"bootstrap-mutating-webhook-configuration", "controlplane-mutating-webhook-configuration"}; !slices.Equal(mutating, want) {
+		t.Errorf("mutating configurations: %v, want %v", mutating, want)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
@@ -105,11 +106,54 @@ func InventoryConfig(c *state.ControlPlane, ref bootstrapv1.HostReference) *boot
 	if ref.Role == spec.RoleEtcd {
 		config.Annotations = map[string]string{controlplanev1.LeaveHook: ""}
 		config.Spec.Order = spec.OrderFirst
-		if slices.ContainsFunc(c.Configs, func(other bootstrapv1.KubexmConfig) bool { return other.Spec.HostRef.Role == spec.RoleEtcd }) {
+		if slices.ContainsFunc(c.Configs, func(other bootstrapv1.KubexmConfig) bool {
+			return other.Spec.HostRef.Role == spec.RoleEtcd && c.Controls(&other)
+		}) {
 			config.Spec.Order = spec.OrderLater
 		}
 	}
 	return config
+}
+
+// ClusterConfig is what the hosts of the control plane's Cluster share. was is what it says now, nil if there is none.
+func ClusterConfig(c *state.ControlPlane, was *bootstrapv1.KubexmClusterConfig, members []bootstrapv1.ClusterMember) *bootstrapv1.KubexmClusterConfig {
+	before := ""
+	if was != nil {
+		before = was.Spec.APIServerVersion
+	}
+	declared := &c.Object.Spec
+	return &bootstrapv1.KubexmClusterConfig{
+		TypeMeta: metav1.TypeMeta{APIVersion: bootstrapv1.GroupVersion.String(), Kind: "KubexmClusterConfig"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: c.Cluster.Namespace, Name: c.Cluster.Name,
+			Labels: map[string]string{clusterv1.ClusterNameLabel: c.Cluster.Name},
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Name: c.Cluster.Name, UID: c.Cluster.UID,
+			}},
+		},
+		Spec: bootstrapv1.KubexmClusterConfigSpec{
+			Version: declared.Version, APIServerVersion: c.APIServerVersion(members, before),
+			ControlPlaneEndpoint:             c.Cluster.Spec.ControlPlaneEndpoint,
+			Cluster:                          bootstrapv1.WithCluster(&declared.Cluster, c.Cluster),
+			ControlPlaneRebootTimeoutSeconds: declared.Remediation.RebootTimeoutSeconds,
+			Authorities:                      authorities(c),
+			Members:                          members,
+		},
+	}
+}
+
+// authorities are the fingerprints that are recorded on the control plane, in the order of their names. What cannot be read is none:
+// the reconcile does not come that far then.
+func authorities(c *state.ControlPlane) []bootstrapv1.AuthorityFingerprint {
+	recorded, err := pki.ParseFingerprints(c.Object.Annotations[controlplanev1.AuthoritiesAnnotation])
+	if err != nil {
+		return nil
+	}
+	var all []bootstrapv1.AuthorityFingerprint
+	for _, name := range slices.Sorted(maps.Keys(recorded)) {
+		all = append(all, bootstrapv1.AuthorityFingerprint{Name: name, Fingerprint: recorded[name]})
+	}
+	return all
 }
 
 // PropagateConfig brings the control plane's own part of its hosts to a KubexmConfig: the host follows.

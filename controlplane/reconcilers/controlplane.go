@@ -55,6 +55,8 @@ type ControlPlane struct {
 // scope is one reconcile's snapshot, and what is to be said of it in the end.
 type scope struct {
 	*state.ControlPlane
+	// clusterConfig is what the Cluster's hosts are told, nil while there is none.
+	clusterConfig *bootstrapv1.KubexmClusterConfig
 	// infrastructure are the Machines' infrastructure machines, by the Machines' names.
 	infrastructure map[string]*unstructured.Unstructured
 	// blocked is why no Machine is made, replaced or changed though it should be, "" if nothing stands in the way.
@@ -122,11 +124,12 @@ func (r *ControlPlane) fetch(ctx context.Context, object *controlplanev1.KubexmC
 	if err != nil {
 		return nil, err
 	}
-	configs := &bootstrapv1.KubexmConfigList{}
-	if err := r.Client.List(ctx, configs, client.InNamespace(cluster.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: cluster.Name}); err != nil {
-		return nil, fmt.Errorf("list the KubexmConfigs of the Cluster %s: %w", klog.KObj(cluster), err)
+	if s.Configs, err = configsOf(ctx, r.Client, cluster); err != nil {
+		return nil, err
 	}
-	s.Configs = configs.Items
+	if err := r.fetchClusterConfig(ctx, s); err != nil {
+		return nil, err
+	}
 	return s, r.fetchInfrastructure(ctx, s)
 }
 
@@ -157,6 +160,14 @@ func machinesOf(ctx context.Context, reader client.Reader, cluster *clusterv1.Cl
 	list := &clusterv1.MachineList{}
 	if err := reader.List(ctx, list, client.InNamespace(cluster.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: cluster.Name}); err != nil {
 		return nil, fmt.Errorf("list the Machines of the Cluster %s: %w", klog.KObj(cluster), err)
+	}
+	return list.Items, nil
+}
+
+func configsOf(ctx context.Context, reader client.Reader, cluster *clusterv1.Cluster) ([]bootstrapv1.KubexmConfig, error) {
+	list := &bootstrapv1.KubexmConfigList{}
+	if err := reader.List(ctx, list, client.InNamespace(cluster.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: cluster.Name}); err != nil {
+		return nil, fmt.Errorf("list the KubexmConfigs of the Cluster %s: %w", klog.KObj(cluster), err)
 	}
 	return list.Items, nil
 }

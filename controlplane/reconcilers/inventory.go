@@ -10,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -35,7 +36,12 @@ func (r *ControlPlane) inventory(ctx context.Context, s *scope) error {
 			continue
 		}
 		config := desired.InventoryConfig(s.ControlPlane, ref)
-		if err := r.Client.Create(ctx, config); client.IgnoreAlreadyExists(err) != nil {
+		if err := r.Client.Create(ctx, config); apierrors.IsAlreadyExists(err) {
+			if err := r.isTaken(ctx, s, config); err != nil {
+				return err
+			}
+			continue
+		} else if err != nil {
 			return fmt.Errorf("create the KubexmConfig %s: %w", config.Name, err)
 		}
 		s.Configs = append(s.Configs, *config)
@@ -49,7 +55,20 @@ func (r *ControlPlane) inventory(ctx context.Context, s *scope) error {
 		if err := r.Client.Delete(ctx, config); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("delete the KubexmConfig %s: %w", config.Name, err)
 		}
+		config.DeletionTimestamp = ptr.To(metav1.NewTime(s.Now)) // so that it is no new member
 		ctrl.LoggerFrom(ctx).Info("Gave up a host that is no part of the cluster any more", "KubexmConfig", config.Name)
+	}
+	return nil
+}
+
+// isTaken says so where the name of a KubexmConfig is somebody else's. If it is not, the cache does not show the KubexmConfig yet.
+func (r *ControlPlane) isTaken(ctx context.Context, s *scope, config *bootstrapv1.KubexmConfig) error {
+	found := &bootstrapv1.KubexmConfig{}
+	if err := r.Reader.Get(ctx, client.ObjectKeyFromObject(config), found); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if !s.Controls(found) {
+		s.blocked = fmt.Sprintf("the KubexmConfig %s is not of this control plane, and keeps the host %s out of the cluster: delete it", config.Name, config.Spec.HostRef.Name)
 	}
 	return nil
 }

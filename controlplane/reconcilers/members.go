@@ -3,12 +3,124 @@
 
 package reconcilers
 
-import "context"
+import (
+	"context"
+	"fmt"
+	"slices"
 
-// members publishes which hosts the control plane consists of, and which are to leave it. All of its hosts follow.
-func (r *ControlPlane) members(_ context.Context, s *scope) error {
-	s.Object.Status.Members, s.Object.Status.Leaving = s.Members(), s.Leaving()
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/util/csaupgrade"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/desired"
+)
+
+// clusterConfigOwner is the field manager of all that a KubexmClusterConfig says.
+const clusterConfigOwner = "kubexmcontrolplane"
+
+// fetchClusterConfig reads the Cluster's KubexmClusterConfig from the API server: what is decided of members goes on from it.
+func (r *ControlPlane) fetchClusterConfig(ctx context.Context, s *scope) error {
+	found := &bootstrapv1.KubexmClusterConfig{}
+	err := r.Reader.Get(ctx, client.ObjectKeyFromObject(s.Cluster), found)
+	switch {
+	case apierrors.IsNotFound(err):
+		s.clusterConfig, s.Known = nil, nil
+		return nil
+	case err != nil:
+		return fmt.Errorf("get the KubexmClusterConfig %s: %w", s.Cluster.Name, err)
+	}
+	s.clusterConfig, s.Known = found, found.Spec.Members
 	return nil
+}
+
+// members declares which hosts the cluster consists of and how far each is on its way in or out, with all else that hosts share.
+// They follow.
+func (r *ControlPlane) members(ctx context.Context, s *scope) error {
+	if s.clusterConfig == nil && !s.Cluster.DeletionTimestamp.IsZero() {
+		return nil // it was deleted with the Cluster, and nobody needs it any more
+	}
+	members := s.Members()
+	if s.drops(members) {
+		// A cache may not show yet what exists.
+		var err error
+		if s.Machines, err = machinesOf(ctx, r.Reader, s.Cluster); err != nil {
+			return err
+		}
+		if s.Configs, err = configsOf(ctx, r.Reader, s.Cluster); err != nil {
+			return err
+		}
+		members = s.Members()
+	}
+	if unlocated := s.Unlocated(); unlocated != "" {
+		// Without the list from before, one of these would be a part of the members only: nobody is told of an address before all are known.
+		ctrl.LoggerFrom(ctx).Info("Waiting to declare the members' addresses until all are known", "KubexmConfig", unlocated)
+		for i := range members {
+			members[i].Address = ""
+		}
+	}
+	err := r.applyClusterConfig(ctx, s, desired.ClusterConfig(s.ControlPlane, s.clusterConfig, members))
+	if apierrors.IsInvalid(err) {
+		s.blocked = err.Error() // such as of what the Cluster object says, which nobody has checked before
+	}
+	return err
+}
+
+// drops reports whether members lack one that was known, or nothing was known before.
+func (s *scope) drops(members []bootstrapv1.ClusterMember) bool {
+	return s.clusterConfig == nil || slices.ContainsFunc(s.Known, func(was bootstrapv1.ClusterMember) bool {
+		return !slices.ContainsFunc(members, func(m bootstrapv1.ClusterMember) bool { return m.Name == was.Name })
+	})
+}
+
+// applyClusterConfig writes the KubexmClusterConfig, if it is to say anything else.
+func (r *ControlPlane) applyClusterConfig(ctx context.Context, s *scope, wanted *bootstrapv1.KubexmClusterConfig) error {
+	if is := s.clusterConfig; is != nil {
+		owned := slices.ContainsFunc(is.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == s.Cluster.UID })
+		if owned && is.Labels[clusterv1.ClusterNameLabel] == s.Cluster.Name && equality.Semantic.DeepEqual(is.Spec, wanted.Spec) {
+			return nil
+		}
+		if err := r.adoptFields(ctx, is); err != nil {
+			return fmt.Errorf("take over the fields of the KubexmClusterConfig %s: %w", is.Name, err)
+		}
+	}
+	raw, err := runtime.DefaultUnstructuredConverter.ToUnstructured(wanted)
+	if err != nil {
+		return fmt.Errorf("encode the KubexmClusterConfig %s: %w", wanted.Name, err)
+	}
+	object := &unstructured.Unstructured{Object: raw}
+	unstructured.RemoveNestedField(object.Object, "metadata", "creationTimestamp")
+	if err := r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(clusterConfigOwner), client.ForceOwnership); err != nil {
+		return fmt.Errorf("apply the KubexmClusterConfig %s: %w", wanted.Name, err)
+	}
+	return r.fetchClusterConfig(ctx, s)
+}
+
+// adoptFields makes the fields ours that others have written by updates, as clusterctl does when it moves objects: what others own
+// stays when it is not applied any more, a member that has left for one.
+func (r *ControlPlane) adoptFields(ctx context.Context, is *bootstrapv1.KubexmClusterConfig) error {
+	others := sets.New[string]()
+	for _, f := range is.ManagedFields {
+		if f.Operation == metav1.ManagedFieldsOperationUpdate {
+			others.Insert(f.Manager)
+		}
+	}
+	if others.Len() == 0 {
+		return nil
+	}
+	patch, err := csaupgrade.UpgradeManagedFieldsPatch(is, others, clusterConfigOwner)
+	if err != nil || len(patch) == 0 {
+		return err
+	}
+	return r.Client.Patch(ctx, is.DeepCopy(), client.RawPatch(types.JSONPatchType, patch))
 }
 
 // leave lets those hosts go that nobody counts on any more.
@@ -22,7 +134,7 @@ func (r *ControlPlane) leave(ctx context.Context, s *scope) error {
 		}
 	}
 	for i := range s.Configs {
-		if config := &s.Configs[i]; config.Spec.HostRef.Name != "" && !config.DeletionTimestamp.IsZero() && s.MayLeave(config) {
+		if config := &s.Configs[i]; s.Controls(config) && !config.DeletionTimestamp.IsZero() && s.MayLeave(config) {
 			if err := r.release(ctx, config); err != nil {
 				return err
 			}

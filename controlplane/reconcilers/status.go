@@ -144,7 +144,7 @@ func (s *scope) etcdElsewhere() (metav1.ConditionStatus, string, string) {
 	var problems []string
 	for i := range s.Configs {
 		config := &s.Configs[i]
-		if config.Spec.HostRef.Role != spec.RoleEtcd {
+		if config.Spec.HostRef.Role != spec.RoleEtcd || !s.Controls(config) {
 			continue
 		}
 		if problem := state.ProblemOf(config); problem != "" {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
@@ -19,7 +20,10 @@ import (
 // TestHealthOfEtcd says that etcd is well where it is, and not only where control plane Machines have its members.
 func TestHealthOfEtcd(t *testing.T) {
 	host := func(status metav1.ConditionStatus) bootstrapv1.KubexmConfig {
-		c := bootstrapv1.KubexmConfig{Spec: bootstrapv1.KubexmConfigSpec{HostRef: bootstrapv1.HostReference{Name: "e1", Role: spec.RoleEtcd}}}
+		c := bootstrapv1.KubexmConfig{
+			ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{Kind: "KubexmControlPlane", Controller: ptr.To(true)}}},
+			Spec:       bootstrapv1.KubexmConfigSpec{HostRef: bootstrapv1.HostReference{Name: "e1", Role: spec.RoleEtcd}},
+		}
 		conditions.Set(&c, metav1.Condition{
 			Type: bootstrapv1.HostConvergedCondition, Status: status, Reason: bootstrapv1.DriftedReason, Message: "etcd.service: failed",
 		})
@@ -43,6 +47,9 @@ func TestHealthOfEtcd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := testScope()
 			s.Object.Spec.Cluster.Etcd, s.Configs = tc.etcd, tc.configs
+			for i := range s.Configs {
+				s.Configs[i].OwnerReferences[0].UID = s.Object.UID
+			}
 			s.ControlPlane.Workload = &state.Workload{Initialized: true, Components: map[string][]state.Component{"m": tc.components}}
 			s.setHealth()
 			got := conditions.Get(s.Object, controlplanev1.EtcdClusterHealthyCondition)

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -175,6 +176,9 @@ func (f *fleet) newClient(config *rest.Config, options client.Options) (client.C
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 			return write(func() error { return c.Patch(ctx, o, p, opts...) })
 		},
+		Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+			return write(func() error { return c.Apply(ctx, o, opts...) })
+		},
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
 			return write(func() error { return c.Delete(ctx, o, opts...) })
 		},
@@ -244,6 +248,14 @@ func (f *fleet) controlPlane() *controlplanev1.KubexmControlPlane {
 	cp := &controlplanev1.KubexmControlPlane{}
 	f.Expect(api.Get(f.t.Context(), client.ObjectKey{Namespace: f.namespace, Name: "prod"}, cp)).To(Succeed())
 	return cp
+}
+
+// clusterConfig is what the hosts are told, empty while there is none.
+func (f *fleet) clusterConfig() *bootstrapv1.KubexmClusterConfig {
+	c := &bootstrapv1.KubexmClusterConfig{}
+	err := api.Get(f.t.Context(), client.ObjectKey{Namespace: f.namespace, Name: "prod"}, c)
+	f.Expect(client.IgnoreNotFound(err)).To(Succeed())
+	return c
 }
 
 func (f *fleet) machines() []clusterv1.Machine {
@@ -341,7 +353,9 @@ func (f *fleet) bringUp(m *clusterv1.Machine) {
 		}
 		host := f.free[0]
 		f.free = f.free[1:]
-		f.change(c, func() { c.Status.Host = bootstrapv1.HostStatus{Name: host, Address: "10.9.1.1"} })
+		f.change(c, func() {
+			c.Status.Host = bootstrapv1.HostStatus{Name: host, Address: "10.9.1." + strings.TrimPrefix(host, "host")}
+		})
 	}
 	if f.fails != "" && c.Status.KubernetesVersion != m.Spec.Version {
 		f.change(c, func() {
@@ -369,15 +383,22 @@ func (f *fleet) bringDown(m *clusterv1.Machine, all []clusterv1.Machine) {
 		})
 	})
 	c := f.config(m)
-	if c.Status.KubernetesVersion != "" && c.Status.WithdrawnTime.IsZero() {
-		f.Expect(f.controlPlane().Status.Leaving).NotTo(ContainElement(HaveField("Name", c.Status.Host.Name)), "its API server was not ended yet")
-		f.change(c, func() { c.Status.WithdrawnTime = metav1.Now() })
+	said := f.clusterConfig()
+	phase := bootstrapv1.MemberPhase("")
+	if member := said.Spec.MemberOf(c); member != nil {
+		phase = member.Phase
+	}
+	if phase == bootstrapv1.MemberDraining {
+		f.change(c, func() {
+			conditions.Set(c, metav1.Condition{Type: bootstrapv1.APIServerStoppedCondition, Status: metav1.ConditionTrue, Reason: bootstrapv1.APIServerStoppedReason})
+		})
+	}
+	if phase == bootstrapv1.MemberRemoved && c.Status.KubernetesVersion != "" {
+		f.Expect(conditions.Has(c, bootstrapv1.APIServerStoppedCondition)).To(BeTrue(), "its API server was not ended yet")
 	}
 	for i := range all {
-		if other := f.config(&all[i]); all[i].DeletionTimestamp.IsZero() && c.Status.Host.Name != "" && slices.ContainsFunc(f.controlPlane().Status.Leaving, func(l spec.Member) bool {
-			return l.Name == c.Status.Host.Name
-		}) {
-			f.change(other, func() { other.Status.Left = []string{c.Status.Host.Name} })
+		if other := f.config(&all[i]); all[i].DeletionTimestamp.IsZero() && other.Name != "" {
+			f.change(other, func() { other.Status.MembersDigest = bootstrapv1.MembersDigest(said.Spec.Members) })
 		}
 	}
 	if _, held := m.Annotations[controlplanev1.LeaveHook]; held {

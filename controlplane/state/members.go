@@ -26,36 +26,176 @@ func (c *ControlPlane) ConfigOf(m *clusterv1.Machine) *bootstrapv1.KubexmConfig 
 	return nil
 }
 
-// Members are the hosts that the control plane, etcd and the load balancers consist of, by their names: those whose address
-// is known and that are not about to go.
-func (c *ControlPlane) Members() []spec.Member {
-	var members []spec.Member
-	add := func(config *bootstrapv1.KubexmConfig, role spec.Role) {
-		if config.Status.Host.Name != "" {
-			members = append(members, memberOf(config, role))
-		}
-	}
+// host is one that the control plane, etcd or the load balancers consist of, or that is about to leave them.
+type host struct {
+	// config is nil where it is not known, such as when a cache does not show it yet; name is its name.
+	config *bootstrapv1.KubexmConfig
+	name   string
+	role   spec.Role
+	// etcd is whether it has a member of etcd.
+	etcd bool
+	// stays is whether nobody deletes it. drained is whether nothing but hooks keeps it: its Node is drained by then; and hasNode
+	// whether it has a Node that may have to be.
+	stays, drained, hasNode bool
+}
+
+// hosts are all of them: those of the control plane's own Machines, and those of the inventory that it controls. A KubexmConfig that
+// somebody else has made is none.
+func (c *ControlPlane) hosts() []host {
+	var hosts []host
+	stacked := c.Stacked()
 	for _, m := range c.Own() {
-		if config := c.ConfigOf(&m); config != nil && m.DeletionTimestamp.IsZero() {
-			add(config, spec.RoleControlPlane)
-		}
+		hosts = append(hosts, host{
+			config: c.ConfigOf(&m), name: m.Spec.Bootstrap.ConfigRef.Name, role: spec.RoleControlPlane, etcd: stacked,
+			stays: m.DeletionTimestamp.IsZero(), drained: awaitsHooks(&m), hasNode: m.Status.NodeRef.IsDefined(),
+		})
 	}
 	for i := range c.Configs {
 		config := &c.Configs[i]
-		if config.Spec.HostRef.Name != "" && config.DeletionTimestamp.IsZero() {
-			add(config, config.Spec.HostRef.Role)
+		if !c.Controls(config) {
+			continue
+		}
+		stays := config.DeletionTimestamp.IsZero()
+		hosts = append(hosts, host{
+			config: config, name: config.Name, role: config.Spec.HostRef.Role, etcd: config.Spec.HostRef.Role == spec.RoleEtcd && !stacked,
+			stays: stays, drained: !stays,
+		})
+	}
+	return hosts
+}
+
+// Controls reports whether a KubexmConfig is for a host of the inventory that the control plane itself has chosen.
+func (c *ControlPlane) Controls(config *bootstrapv1.KubexmConfig) bool {
+	return config.Spec.HostRef.Name != "" && metav1.IsControlledBy(config, c.Object)
+}
+
+// known is the member that a KubexmConfig was last, nil if it was none.
+func (c *ControlPlane) known(configName string) *bootstrapv1.ClusterMember {
+	for i := range c.Known {
+		if c.Known[i].ConfigName == configName {
+			return &c.Known[i]
 		}
 	}
-	slices.SortFunc(members, byName)
+	return nil
+}
+
+// member is what a host is to the others, with its phase left out. Its name is "" while it is not known which host it is.
+func (c *ControlPlane) member(h host) bootstrapv1.ClusterMember {
+	m := bootstrapv1.ClusterMember{Role: h.role, ConfigName: h.name}
+	if h.config != nil {
+		seen := h.config.Status.Host
+		m.Name, m.Address = cmp.Or(seen.Name, h.config.Spec.HostRef.Name), cmp.Or(seen.InternalAddress, seen.Address)
+	}
+	// A status can be lost. What was known of the host holds until something else is.
+	if was := c.known(h.name); was != nil {
+		m.Name, m.Address = cmp.Or(m.Name, was.Name), cmp.Or(m.Address, was.Address)
+	}
+	return m
+}
+
+// Members are the members as they are to be declared, from what was known of them and what is so now, by their names. A member is
+// dropped when its Machine, or its KubexmConfig where it has none, does not exist any more, and for nothing else.
+func (c *ControlPlane) Members() []bootstrapv1.ClusterMember {
+	var members []bootstrapv1.ClusterMember
+	hosts := c.hosts()
+	// A host that is given to another Machine while the one before is not gone for good is that of the new one.
+	slices.SortStableFunc(hosts, func(a, b host) int { return boolToInt(b.stays) - boolToInt(a.stays) })
+	for _, h := range hosts {
+		m := c.member(h)
+		if m.Name == "" || slices.ContainsFunc(members, func(other bootstrapv1.ClusterMember) bool { return other.Name == m.Name }) {
+			continue
+		}
+		m.Phase = c.phase(h)
+		members = append(members, m)
+	}
+	bootstrapv1.SortMembers(members)
 	return members
 }
 
-func memberOf(config *bootstrapv1.KubexmConfig, role spec.Role) spec.Member {
-	h := config.Status.Host
-	return spec.Member{Name: h.Name, Role: role, Address: cmp.Or(h.InternalAddress, h.Address)}
+func boolToInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
-func byName(a, b spec.Member) int { return cmp.Compare(a.Name, b.Name) }
+// phase is that of a host; see bootstrapv1.MemberPhase.
+func (c *ControlPlane) phase(h host) bootstrapv1.MemberPhase {
+	was := bootstrapv1.MemberJoining
+	if known := c.known(h.name); known != nil {
+		was = known.Phase
+	}
+	leaves := was == bootstrapv1.MemberDraining || was == bootstrapv1.MemberRemoved
+	switch {
+	case h.stays && leaves: // its deletion was not moved along with it
+		return bootstrapv1.MemberJoining
+	case was == bootstrapv1.MemberJoining && h.config != nil && h.config.Status.KubernetesVersion != "":
+		was = bootstrapv1.MemberServing
+	}
+	switch {
+	case h.stays, was == bootstrapv1.MemberRemoved:
+		return was
+	case !h.etcd, !c.missed(h):
+		return bootstrapv1.MemberDraining
+	case h.role == spec.RoleEtcd:
+		return bootstrapv1.MemberRemoved
+	case was == bootstrapv1.MemberJoining && (h.drained || !h.hasNode): // it had no API server yet
+		return bootstrapv1.MemberRemoved
+	case h.drained && h.config != nil && conditions.Has(h.config, bootstrapv1.APIServerStoppedCondition):
+		return bootstrapv1.MemberRemoved
+	}
+	return bootstrapv1.MemberDraining
+}
+
+// missed reports whether a host's etcd member counts for others: whether another host with one stays. Nobody counts on others where
+// the whole control plane is deleted.
+func (c *ControlPlane) missed(h host) bool {
+	return c.Object.DeletionTimestamp.IsZero() && slices.ContainsFunc(c.hosts(), func(other host) bool {
+		return other.name != h.name && other.etcd && other.stays && c.member(other).Address != ""
+	})
+}
+
+// APIServerVersion is the oldest version that an API server of these members has. was is what it was last: where it is not known
+// which version a Machine's host has, it is not taken for a newer one.
+func (c *ControlPlane) APIServerVersion(members []bootstrapv1.ClusterMember, was string) string {
+	oldest := ""
+	for _, m := range c.Own() {
+		i := slices.IndexFunc(members, func(member bootstrapv1.ClusterMember) bool {
+			return member.ConfigName == m.Spec.Bootstrap.ConfigRef.Name
+		})
+		if i < 0 || members[i].Phase != bootstrapv1.MemberServing && members[i].Phase != bootstrapv1.MemberDraining {
+			continue
+		}
+		has := VersionOf(&m)
+		if m.Status.NodeInfo == nil && was != "" && compareVersions(was, has) < 0 {
+			has = was
+		}
+		if oldest == "" || compareVersions(has, oldest) < 0 {
+			oldest = has
+		}
+	}
+	return cmp.Or(oldest, was)
+}
+
+// Unlocated is the name of a KubexmConfig whose host's address is not known though the host is a member for certain, "" if there is
+// none, or if a list from before has addresses: what that has holds.
+func (c *ControlPlane) Unlocated() string {
+	if slices.ContainsFunc(c.Known, func(m bootstrapv1.ClusterMember) bool { return m.Address != "" }) {
+		return ""
+	}
+	touched := func(m clusterv1.Machine) bool { _, held := m.Annotations[bootstrapv1.HostResetHook]; return held }
+	begun := slices.ContainsFunc(c.Own(), touched)
+	for _, h := range c.hosts() {
+		if !begun || c.member(h).Address != "" {
+			continue
+		}
+		own := slices.ContainsFunc(c.Own(), func(m clusterv1.Machine) bool { return m.Spec.Bootstrap.ConfigRef.Name == h.name && touched(m) })
+		if own || h.role != spec.RoleControlPlane && h.stays {
+			return h.name
+		}
+	}
+	return ""
+}
 
 // Server is the URL of the API for those outside of the cluster. Where each Node has a load balancer of its own, the endpoint is
 // the first host's address: when that host has left, or does not answer, it is another's.
@@ -75,12 +215,12 @@ func (c *ControlPlane) Server() string {
 func (c *ControlPlane) servers() []string {
 	var answering, all []string
 	for _, m := range c.Members() {
-		if m.Role != spec.RoleControlPlane {
+		if m.Role != spec.RoleControlPlane || !m.Stays() || m.Address == "" {
 			continue
 		}
 		all = append(all, m.Address)
-		i := slices.IndexFunc(c.Configs, func(config bootstrapv1.KubexmConfig) bool { return config.Status.Host.Name == m.Name })
-		if i >= 0 && c.Configs[i].Status.KubernetesVersion != "" && !conditions.IsFalse(&c.Configs[i], bootstrapv1.HostReachableCondition) {
+		i := slices.IndexFunc(c.Configs, func(config bootstrapv1.KubexmConfig) bool { return config.Name == m.ConfigName })
+		if m.Phase == bootstrapv1.MemberServing && (i < 0 || !conditions.IsFalse(&c.Configs[i], bootstrapv1.HostReachableCondition)) {
 			answering = append(answering, m.Address)
 		}
 	}
@@ -93,68 +233,11 @@ func (c *ControlPlane) servers() []string {
 // InventoryConfig is the KubexmConfig of a host that is no Node, nil if there is none yet.
 func (c *ControlPlane) InventoryConfig(ref bootstrapv1.HostReference) *bootstrapv1.KubexmConfig {
 	for i := range c.Configs {
-		if c.Configs[i].Spec.HostRef == ref {
+		if c.Configs[i].Spec.HostRef == ref && c.Controls(&c.Configs[i]) {
 			return &c.Configs[i]
 		}
 	}
 	return nil
-}
-
-// etcdHost is a host with an etcd member, and whether it is to go now.
-type etcdHost struct {
-	config  *bootstrapv1.KubexmConfig
-	staying bool
-	// leaving is whether nothing but the member keeps it: the Node of a Machine is drained first, and then its API server ends, which
-	// could answer nobody without its etcd.
-	leaving bool
-}
-
-// etcdHosts are all that have members, be they Machines' or the inventory's.
-func (c *ControlPlane) etcdHosts() []etcdHost {
-	if !c.Object.DeletionTimestamp.IsZero() {
-		return nil // all of it goes, and no member counts on others
-	}
-	var all []etcdHost
-	if c.Stacked() {
-		for _, m := range c.Own() {
-			if config := c.ConfigOf(&m); config != nil && config.Status.Host.Name != "" {
-				all = append(all, etcdHost{config, m.DeletionTimestamp.IsZero(), awaitsHooks(&m) && !serves(config)})
-			}
-		}
-		return all
-	}
-	for i := range c.Configs {
-		if config := &c.Configs[i]; config.Spec.HostRef.Role == spec.RoleEtcd && config.Status.Host.Name != "" {
-			stays := config.DeletionTimestamp.IsZero()
-			all = append(all, etcdHost{config, stays, !stays})
-		}
-	}
-	return all
-}
-
-// serves reports whether a host may have an API server that answers. One that was never brought to a version has none to miss.
-func serves(config *bootstrapv1.KubexmConfig) bool {
-	return config.Status.KubernetesVersion != "" && config.Status.WithdrawnTime.IsZero()
-}
-
-// Leaving are the hosts whose etcd members are to be removed, while others stay.
-func (c *ControlPlane) Leaving() []spec.Member {
-	hosts := c.etcdHosts()
-	if !slices.ContainsFunc(hosts, func(h etcdHost) bool { return h.staying }) {
-		return nil
-	}
-	role := spec.RoleEtcd
-	if c.Stacked() {
-		role = spec.RoleControlPlane
-	}
-	var leaving []spec.Member
-	for _, h := range hosts {
-		if h.leaving {
-			leaving = append(leaving, memberOf(h.config, role))
-		}
-	}
-	slices.SortFunc(leaving, byName)
-	return leaving
 }
 
 // MayTerminate reports whether a Machine that is being deleted may take its host out of the cluster.
@@ -163,12 +246,21 @@ func (c *ControlPlane) MayTerminate(m *clusterv1.Machine) bool {
 	return config == nil || c.MayLeave(config)
 }
 
-// MayLeave reports whether a host may go: its etcd member is gone, or it has none, or nobody stays who would miss it.
+// MayLeave reports whether a host may go: its etcd member is gone, or it has none, or nobody stays who would miss it. That the member
+// is gone is seen by a host that stays, which was brought to the very list that says so.
 func (c *ControlPlane) MayLeave(config *bootstrapv1.KubexmConfig) bool {
-	name, hosts := config.Status.Host.Name, c.etcdHosts()
-	has := slices.ContainsFunc(hosts, func(h etcdHost) bool { return h.config.Name == config.Name })
-	stays := slices.ContainsFunc(hosts, func(h etcdHost) bool { return h.staying })
-	return !has || !stays || slices.ContainsFunc(hosts, func(h etcdHost) bool { return h.staying && slices.Contains(h.config.Status.Left, name) })
+	hosts := c.hosts()
+	i := slices.IndexFunc(hosts, func(h host) bool { return h.name == config.Name })
+	if i < 0 || !hosts[i].etcd || !c.missed(hosts[i]) || c.member(hosts[i]).Address == "" {
+		return true
+	}
+	if known := c.known(config.Name); known == nil || known.Phase != bootstrapv1.MemberRemoved {
+		return false
+	}
+	digest := bootstrapv1.MembersDigest(c.Known)
+	return slices.ContainsFunc(hosts, func(h host) bool {
+		return h.etcd && h.stays && h.config != nil && h.config.Status.MembersDigest == digest
+	})
 }
 
 // Shared is what all hosts share, with its defaults.

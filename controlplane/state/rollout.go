@@ -108,7 +108,7 @@ func (c *ControlPlane) unready() string {
 	wanted := c.Object.Spec.Version
 	for i := range c.Configs {
 		config := &c.Configs[i]
-		if config.Spec.HostRef.Role != spec.RoleEtcd || !config.DeletionTimestamp.IsZero() {
+		if config.Spec.HostRef.Role != spec.RoleEtcd || !c.Controls(config) || !config.DeletionTimestamp.IsZero() {
 			continue
 		}
 		if why := config.Behind(wanted); why != "" {

@@ -28,6 +28,8 @@ type ControlPlane struct {
 	Machines []clusterv1.Machine
 	// Configs are all of the Cluster's.
 	Configs []bootstrapv1.KubexmConfig
+	// Known are the members as the KubexmClusterConfig lists them.
+	Known []bootstrapv1.ClusterMember
 	// Templates are what Machines' infrastructure machines were made from, by the Machines' names, as far as it is known.
 	Templates map[string]Template
 	// Now is when all of this was so.

@@ -4,7 +4,6 @@
 package state_test
 
 import (
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -146,66 +145,271 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestLeave follows a control plane host out of the cluster: its Node is drained, its etcd member goes, then the host.
+// inventory is a KubexmConfig of a host that the control plane has chosen.
+func inventory(name string, role spec.Role) bootstrapv1.KubexmConfig {
+	return bootstrapv1.KubexmConfig{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:            "prod-" + name,
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(object(), controlplanev1.GroupVersion.WithKind("KubexmControlPlane"))},
+		},
+		Spec: bootstrapv1.KubexmConfigSpec{HostRef: bootstrapv1.HostReference{Name: name, Role: role}},
+	}
+}
+
+// phases are the members with their phases, as one line.
+func phases(members []bootstrapv1.ClusterMember) string {
+	var parts []string
+	for _, m := range members {
+		text := m.Name + " " + string(m.Phase)
+		if m.Address == "" {
+			text += " (nowhere)"
+		}
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// TestLeave follows hosts out of the cluster: the Node is drained, the API server ends, the etcd member goes, then the host.
 func TestLeave(t *testing.T) {
-	draining := machine("b", joined, deleting)
-	drained := machine("b", joined, deleting, func(m *clusterv1.Machine) {
+	drained := func(m *clusterv1.Machine) {
+		deleting(m)
 		conditions.Set(m, metav1.Condition{
 			Type: clusterv1.MachineDeletingCondition, Status: metav1.ConditionTrue, Reason: clusterv1.MachineDeletingWaitingForPreTerminateHookReason,
 		})
-	})
-	config := func(name string, left ...string) bootstrapv1.KubexmConfig {
+	}
+	config := func(name string) bootstrapv1.KubexmConfig {
 		c := bootstrapv1.KubexmConfig{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		c.Status.Host = bootstrapv1.HostStatus{Name: "host-" + name, Address: "10.0.0." + name}
-		c.Status.Left = left
 		return c
 	}
-	serving := config("b")
-	serving.Status.KubernetesVersion = "v1.36.3"
-	withdrawn := serving
-	withdrawn.Status.WithdrawnTime = born
+	served := func(c bootstrapv1.KubexmConfig) bootstrapv1.KubexmConfig {
+		c.Status.KubernetesVersion = "v1.36.3"
+		return c
+	}
+	says := func(status metav1.ConditionStatus) bootstrapv1.KubexmConfig {
+		c := served(config("b"))
+		conditions.Set(&c, metav1.Condition{Type: bootstrapv1.APIServerStoppedCondition, Status: status, Reason: "Tried"})
+		return c
+	}
+	etcdHost := func(name string, change ...func(*bootstrapv1.KubexmConfig)) bootstrapv1.KubexmConfig {
+		c := served(inventory(name, spec.RoleEtcd))
+		c.Status.Host = bootstrapv1.HostStatus{Name: name, Address: "10.0.1." + name}
+		for _, by := range change {
+			by(&c)
+		}
+		return c
+	}
+	goes := func(c *bootstrapv1.KubexmConfig) { c.DeletionTimestamp = &born }
+	apart := func(c *controlplanev1.KubexmControlPlane) { c.Spec.Cluster.Etcd.Hosts.Names = []string{"e1", "e2"} }
+	was := func(name string, phase bootstrapv1.MemberPhase) bootstrapv1.ClusterMember {
+		return bootstrapv1.ClusterMember{Name: "host-" + name, Role: spec.RoleControlPlane, Address: "10.0.0." + name, Phase: phase, ConfigName: name}
+	}
+	a, b := machine("a", joined), machine("b", joined)
 	for name, tc := range map[string]struct {
 		machines []clusterv1.Machine
 		configs  []bootstrapv1.KubexmConfig
+		known    []bootstrapv1.ClusterMember
+		// observed is whether the first of the configs was brought to what is known.
+		observed bool
 		change   func(*controlplanev1.KubexmControlPlane)
-		leaving  []string
+		want     string
 		may      bool
 	}{
-		"it is drained first":        {machines: []clusterv1.Machine{machine("a", joined), draining}, configs: []bootstrapv1.KubexmConfig{config("a"), config("b")}},
-		"then its API server ends":   {machines: []clusterv1.Machine{machine("a", joined), drained}, configs: []bootstrapv1.KubexmConfig{config("a"), serving}},
-		"unless it never had one":    {machines: []clusterv1.Machine{machine("a", joined), drained}, configs: []bootstrapv1.KubexmConfig{config("a"), config("b")}, leaving: []string{"host-b"}},
-		"then its member goes":       {machines: []clusterv1.Machine{machine("a", joined), drained}, configs: []bootstrapv1.KubexmConfig{config("a"), withdrawn}, leaving: []string{"host-b"}},
-		"then the host":              {machines: []clusterv1.Machine{machine("a", joined), drained}, configs: []bootstrapv1.KubexmConfig{config("a", "host-b"), withdrawn}, leaving: []string{"host-b"}, may: true},
-		"nobody stays to miss it":    {machines: []clusterv1.Machine{drained}, configs: []bootstrapv1.KubexmConfig{config("b")}, may: true},
-		"it never had a host":        {machines: []clusterv1.Machine{machine("a", joined), drained}, configs: []bootstrapv1.KubexmConfig{config("a"), {ObjectMeta: metav1.ObjectMeta{Name: "b"}}}, may: true},
-		"all of the cluster is gone": {machines: []clusterv1.Machine{machine("a", joined), drained}, configs: []bootstrapv1.KubexmConfig{config("a"), config("b")}, change: func(c *controlplanev1.KubexmControlPlane) { c.DeletionTimestamp = &born }, may: true},
-		"etcd is elsewhere": {machines: []clusterv1.Machine{machine("a", joined), drained}, configs: []bootstrapv1.KubexmConfig{config("a"), config("b")}, change: func(c *controlplanev1.KubexmControlPlane) {
-			c.Spec.Cluster.Etcd.Type = spec.EtcdExternal
-		}, may: true},
+		"it is on its way in": {
+			machines: []clusterv1.Machine{a, machine("b")}, configs: []bootstrapv1.KubexmConfig{served(config("a")), config("b")},
+			want: "host-a Serving, host-b Joining",
+		},
+		"it serves": {
+			machines: []clusterv1.Machine{a, b}, configs: []bootstrapv1.KubexmConfig{served(config("a")), served(config("b"))},
+			want: "host-a Serving, host-b Serving",
+		},
+		"it is drained first": {
+			machines: []clusterv1.Machine{a, machine("b", joined, deleting)}, configs: []bootstrapv1.KubexmConfig{served(config("a")), served(config("b"))},
+			want: "host-a Serving, host-b Draining",
+		},
+		"then its API server ends": {
+			machines: []clusterv1.Machine{a, machine("b", joined, drained)}, configs: []bootstrapv1.KubexmConfig{served(config("a")), served(config("b"))},
+			known: []bootstrapv1.ClusterMember{was("a", "Serving"), was("b", "Draining")},
+			want:  "host-a Serving, host-b Draining",
+		},
+		"unless it never had one": {
+			machines: []clusterv1.Machine{a, machine("b", drained)}, configs: []bootstrapv1.KubexmConfig{served(config("a")), config("b")},
+			known: []bootstrapv1.ClusterMember{was("a", "Serving"), was("b", "Joining")},
+			want:  "host-a Serving, host-b Removed",
+		},
+		"then its member goes": {
+			machines: []clusterv1.Machine{a, machine("b", joined, drained)}, configs: []bootstrapv1.KubexmConfig{served(config("a")), says(metav1.ConditionTrue)},
+			known: []bootstrapv1.ClusterMember{was("a", "Serving"), was("b", "Draining")},
+			want:  "host-a Serving, host-b Removed",
+		},
+		"also where that was given up": {
+			machines: []clusterv1.Machine{a, machine("b", joined, drained)}, configs: []bootstrapv1.KubexmConfig{served(config("a")), says(metav1.ConditionFalse)},
+			known: []bootstrapv1.ClusterMember{was("a", "Serving"), was("b", "Draining")},
+			want:  "host-a Serving, host-b Removed",
+		},
+		"it stays until that is seen": {
+			machines: []clusterv1.Machine{a, machine("b", joined, drained)}, configs: []bootstrapv1.KubexmConfig{served(config("a")), config("b")},
+			known: []bootstrapv1.ClusterMember{was("a", "Serving"), was("b", "Removed")},
+			want:  "host-a Serving, host-b Removed",
+		},
+		"then the host": {
+			machines: []clusterv1.Machine{a, machine("b", joined, drained)}, configs: []bootstrapv1.KubexmConfig{served(config("a")), config("b")},
+			known: []bootstrapv1.ClusterMember{was("a", "Serving"), was("b", "Removed")}, observed: true,
+			want: "host-a Serving, host-b Removed", may: true,
+		},
+		"what was seen of another list does not count": {
+			machines: []clusterv1.Machine{a, machine("b", joined, drained)}, configs: []bootstrapv1.KubexmConfig{served(config("a")), says(metav1.ConditionTrue)},
+			known: []bootstrapv1.ClusterMember{was("a", "Serving"), was("b", "Draining")}, observed: true,
+			want: "host-a Serving, host-b Removed",
+		},
+		"without any status": {
+			machines: []clusterv1.Machine{machine("a"), machine("b")},
+			configs:  []bootstrapv1.KubexmConfig{{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, {ObjectMeta: metav1.ObjectMeta{Name: "b"}}},
+			known:    []bootstrapv1.ClusterMember{was("a", "Serving"), was("b", "Joining")},
+			want:     "host-a Serving, host-b Joining",
+		},
+		"without any status, while it leaves": {
+			machines: []clusterv1.Machine{machine("a"), machine("b", deleting)},
+			configs:  []bootstrapv1.KubexmConfig{{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, {ObjectMeta: metav1.ObjectMeta{Name: "b"}}},
+			known:    []bootstrapv1.ClusterMember{was("a", "Serving"), was("b", "Removed")},
+			want:     "host-a Serving, host-b Removed",
+		},
+		"before a cache shows its KubexmConfig": {
+			machines: []clusterv1.Machine{a, b}, configs: []bootstrapv1.KubexmConfig{served(config("a"))},
+			known: []bootstrapv1.ClusterMember{was("a", "Serving"), was("b", "Serving")},
+			want:  "host-a Serving, host-b Serving",
+		},
+		"it does not leave any more": {
+			machines: []clusterv1.Machine{a, b}, configs: []bootstrapv1.KubexmConfig{served(config("a")), served(config("b"))},
+			known: []bootstrapv1.ClusterMember{was("a", "Serving"), was("b", "Removed")},
+			want:  "host-a Serving, host-b Joining",
+		},
+		"nobody stays to miss it": {
+			machines: []clusterv1.Machine{machine("b", joined, drained)}, configs: []bootstrapv1.KubexmConfig{served(config("b"))},
+			want: "host-b Draining", may: true,
+		},
+		"it never had a host": {
+			machines: []clusterv1.Machine{a, machine("b", drained)}, configs: []bootstrapv1.KubexmConfig{served(config("a")), {ObjectMeta: metav1.ObjectMeta{Name: "b"}}},
+			want: "host-a Serving", may: true,
+		},
+		"its host is another Machine's already": {
+			machines: []clusterv1.Machine{machine("b", joined), machine("a", drained)}, configs: []bootstrapv1.KubexmConfig{
+				served(config("b")), func() bootstrapv1.KubexmConfig { c := config("a"); c.Status.Host.Name = "host-b"; return c }(),
+			},
+			want: "host-b Serving",
+		},
+		"all of the cluster is gone": {
+			machines: []clusterv1.Machine{a, machine("b", joined, drained)}, configs: []bootstrapv1.KubexmConfig{served(config("a")), served(config("b"))},
+			change: func(c *controlplanev1.KubexmControlPlane) { c.DeletionTimestamp = &born },
+			want:   "host-a Serving, host-b Draining", may: true,
+		},
+		"etcd is elsewhere": {
+			machines: []clusterv1.Machine{a, machine("b", joined, drained)}, configs: []bootstrapv1.KubexmConfig{served(config("a")), says(metav1.ConditionTrue)},
+			change: func(c *controlplanev1.KubexmControlPlane) { c.Spec.Cluster.Etcd.Type = spec.EtcdExternal },
+			want:   "host-a Serving, host-b Draining", may: true,
+		},
+		"one of etcd's own hosts": {
+			configs: []bootstrapv1.KubexmConfig{etcdHost("e1"), etcdHost("e2", goes)}, change: apart,
+			want: "e1 Serving, e2 Removed",
+		},
+		"a load balancer": {
+			configs: []bootstrapv1.KubexmConfig{inventory("lb1", spec.RoleLoadBalancer), func() bootstrapv1.KubexmConfig {
+				c := inventory("lb2", spec.RoleLoadBalancer)
+				goes(&c)
+				return c
+			}()},
+			want: "lb1 Joining (nowhere), lb2 Draining (nowhere)", may: true,
+		},
+		"somebody's who is no part of the cluster": {
+			machines: []clusterv1.Machine{b}, configs: []bootstrapv1.KubexmConfig{
+				func() bootstrapv1.KubexmConfig { c := etcdHost("e9"); c.OwnerReferences = nil; return c }(),
+				func() bootstrapv1.KubexmConfig { c := etcdHost("e8"); c.OwnerReferences[0].UID = "2"; return c }(),
+				served(config("b")),
+			},
+			want: "host-b Serving", may: true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := &state.ControlPlane{Object: object(), Machines: tc.machines, Configs: tc.configs}
+			c := &state.ControlPlane{Object: object(), Machines: tc.machines, Configs: tc.configs, Known: tc.known}
 			for i := range c.Machines {
 				c.Machines[i].Spec.Bootstrap.ConfigRef.Name = c.Machines[i].Name
 			}
 			if tc.change != nil {
 				tc.change(c.Object)
 			}
-			leaves := &c.Machines[len(c.Machines)-1]
-			var leaving []string
-			for _, m := range c.Leaving() {
-				leaving = append(leaving, m.Name)
+			if tc.observed {
+				c.Configs[0].Status.MembersDigest = bootstrapv1.MembersDigest(c.Known)
 			}
-			if !slices.Equal(leaving, tc.leaving) {
-				t.Errorf("leaving %v, want %v", leaving, tc.leaving)
+			if got := phases(c.Members()); got != tc.want {
+				t.Errorf("members %s, want %s", got, tc.want)
 			}
-			if got := c.MayTerminate(leaves); got != tc.may {
-				t.Errorf("it may go: %v", got)
+			leaves := &c.Configs[len(c.Configs)-1]
+			if got := c.MayLeave(leaves); got != tc.may {
+				t.Errorf("%s may go: %v", leaves.Name, got)
 			}
-			for _, m := range c.Members() {
-				if m.Name == "host-b" {
-					t.Error("nothing may be sent to a host that is about to go")
-				}
+		})
+	}
+}
+
+// TestUnlocated: without the list from before, nobody is told of a part of the members.
+func TestUnlocated(t *testing.T) {
+	touched := func(m *clusterv1.Machine) { m.Annotations = map[string]string{bootstrapv1.HostResetHook: ""} }
+	located := bootstrapv1.KubexmConfig{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+	located.Status.Host = bootstrapv1.HostStatus{Name: "host-a", Address: "10.0.0.1"}
+	unlocated := bootstrapv1.KubexmConfig{ObjectMeta: metav1.ObjectMeta{Name: "b"}}
+	for name, tc := range map[string]struct {
+		machines []clusterv1.Machine
+		configs  []bootstrapv1.KubexmConfig
+		known    []bootstrapv1.ClusterMember
+		want     string
+	}{
+		"a new cluster":           {machines: []clusterv1.Machine{machine("a"), machine("b")}, configs: []bootstrapv1.KubexmConfig{located, unlocated, inventory("e1", spec.RoleEtcd)}},
+		"one that has been there": {machines: []clusterv1.Machine{machine("a", touched), machine("b", touched)}, configs: []bootstrapv1.KubexmConfig{located, unlocated}, want: "b"},
+		"one that gets another":   {machines: []clusterv1.Machine{machine("a", touched), machine("b")}, configs: []bootstrapv1.KubexmConfig{located, unlocated}},
+		"with a host of etcd":     {machines: []clusterv1.Machine{machine("a", touched)}, configs: []bootstrapv1.KubexmConfig{located, inventory("e1", spec.RoleEtcd)}, want: "prod-e1"},
+		"with the list from before": {
+			machines: []clusterv1.Machine{machine("a", touched), machine("b", touched)}, configs: []bootstrapv1.KubexmConfig{located, unlocated},
+			known: []bootstrapv1.ClusterMember{{Name: "host-b", Address: "10.0.0.2", ConfigName: "b"}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := &state.ControlPlane{Object: object(), Machines: tc.machines, Configs: tc.configs, Known: tc.known}
+			for i := range c.Machines {
+				c.Machines[i].Spec.Bootstrap.ConfigRef.Name = c.Machines[i].Name
+			}
+			if got := c.Unlocated(); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestAPIServerVersion: what is not known of a host is not taken for newer than what was known.
+func TestAPIServerVersion(t *testing.T) {
+	has := func(v string) func(*clusterv1.Machine) {
+		return func(m *clusterv1.Machine) { m.Status.NodeInfo = &corev1.NodeSystemInfo{KubeletVersion: v} }
+	}
+	serves := func(name string, phase bootstrapv1.MemberPhase) bootstrapv1.ClusterMember {
+		return bootstrapv1.ClusterMember{Name: name, ConfigName: name, Phase: phase}
+	}
+	all := []bootstrapv1.ClusterMember{serves("a", bootstrapv1.MemberServing), serves("b", bootstrapv1.MemberServing), serves("c", bootstrapv1.MemberJoining)}
+	for name, tc := range map[string]struct {
+		machines  []clusterv1.Machine
+		was, want string
+	}{
+		"nobody serves":                 {machines: []clusterv1.Machine{machine("c")}},
+		"nobody serves any more":        {was: "v1.35.4", want: "v1.35.4"},
+		"the oldest":                    {machines: []clusterv1.Machine{machine("a", has("v1.36.3")), machine("b", has("v1.35.4")), machine("c", has("v1.34.1"))}, want: "v1.35.4"},
+		"all are newer":                 {machines: []clusterv1.Machine{machine("a", has("v1.36.3")), machine("b", has("v1.36.3"))}, was: "v1.35.4", want: "v1.36.3"},
+		"after their statuses are lost": {machines: []clusterv1.Machine{machine("a"), machine("b")}, was: "v1.35.4", want: "v1.35.4"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := &state.ControlPlane{Object: object(), Machines: tc.machines}
+			for i := range c.Machines {
+				c.Machines[i].Spec.Bootstrap.ConfigRef.Name = c.Machines[i].Name
+			}
+			if got := c.APIServerVersion(all, tc.was); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
 	}

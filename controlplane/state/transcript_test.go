@@ -45,6 +45,11 @@ import (
 //	worker <version>         a worker
 //	etcd <host> <version>    a host of etcd's own
 //	down [why=(…)]           the API server does not answer, or does again
+//	host <machine>           it is known which host the Machine has, and the host is brought to its version: joins, if it is not yet
+//	leave <machine> …        somebody deletes the Machine: drained, when its Node is, and stopped, when its API server has ended
+//	lose                     all statuses are lost
+//	members                  the members are declared, and shown with their phases, and who may go
+//	observe <machine>        the Machine's host was brought to the members as they are declared
 //	next                     what would be done now
 //	act                      does it: the Machine is on its way then
 //	settle                   all that is on its way is there, but what waits or has failed
@@ -105,7 +110,7 @@ func (p *play) command(d *datadriven.TestData) (string, error) {
 		m.Spec.Version = d.CmdArgs[0].Key
 		p.Machines = append(p.Machines, m)
 	case "etcd":
-		config := bootstrapv1.KubexmConfig{Spec: bootstrapv1.KubexmConfigSpec{HostRef: bootstrapv1.HostReference{Name: d.CmdArgs[0].Key, Role: spec.RoleEtcd}}}
+		config := inventory(d.CmdArgs[0].Key, spec.RoleEtcd)
 		converged(&config, d.CmdArgs[1].Key)
 		p.Configs = append(slices.DeleteFunc(p.Configs, func(c bootstrapv1.KubexmConfig) bool { return c.Spec.HostRef == config.Spec.HostRef }), config)
 	case "down":
@@ -113,6 +118,12 @@ func (p *play) command(d *datadriven.TestData) (string, error) {
 		if len(d.CmdArgs) > 0 {
 			p.down = strings.Join(d.CmdArgs[0].Vals, ", ")
 		}
+	case "host", "leave", "observe":
+		return "", p.host(d)
+	case "lose":
+		p.lose()
+	case "members":
+		return p.members(), nil
 	case "next":
 		p.look()
 		return p.say(p.Decide()), nil
@@ -245,6 +256,61 @@ func (p *play) set(d *datadriven.TestData) error {
 		}
 	}
 	return nil
+}
+
+// host says how far one Machine's host is on its way in or out.
+func (p *play) host(d *datadriven.TestData) error {
+	name := d.CmdArgs[0].Key
+	i := slices.IndexFunc(p.Machines, func(m clusterv1.Machine) bool { return m.Name == name })
+	if i < 0 {
+		return errors.New("there is no Machine " + name)
+	}
+	m, config := &p.Machines[i], p.ConfigOf(&p.Machines[i])
+	switch d.Cmd {
+	case "host":
+		config.Status.Host = bootstrapv1.HostStatus{Name: "host-" + name, Address: "10.0.0." + name}
+		if d.HasArg("joins") {
+			config.Status.KubernetesVersion, m.Status.NodeRef.Name = "", ""
+		}
+	case "leave":
+		deleting(m)
+		if d.HasArg("drained") {
+			conditions.Set(m, metav1.Condition{
+				Type: clusterv1.MachineDeletingCondition, Status: metav1.ConditionTrue, Reason: clusterv1.MachineDeletingWaitingForPreTerminateHookReason,
+			})
+		}
+		if d.HasArg("stopped") {
+			conditions.Set(config, metav1.Condition{Type: bootstrapv1.APIServerStoppedCondition, Status: metav1.ConditionTrue, Reason: bootstrapv1.APIServerStoppedReason})
+		}
+	case "observe":
+		config.Status.MembersDigest = bootstrapv1.MembersDigest(p.Known)
+	}
+	return nil
+}
+
+func (p *play) lose() {
+	for i := range p.Machines {
+		p.Machines[i].Status = clusterv1.MachineStatus{}
+	}
+	for i := range p.Configs {
+		p.Configs[i].Status = bootstrapv1.KubexmConfigStatus{}
+	}
+}
+
+// members declares the members as the control plane would.
+func (p *play) members() string {
+	p.Known = p.Members()
+	var may []string
+	for _, m := range p.Own() {
+		if !m.DeletionTimestamp.IsZero() && p.MayTerminate(&m) {
+			may = append(may, m.Name)
+		}
+	}
+	said := "  " + cmp.Or(phases(p.Known), "none") + "\n"
+	if len(may) > 0 {
+		said += "  may go: " + strings.Join(may, ", ") + "\n"
+	}
+	return said
 }
 
 // check is what a MachineHealthCheck says of one Machine.

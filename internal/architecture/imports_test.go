@@ -55,7 +55,8 @@ var rules = []rule{
 	{"controlplane/webhooks/...", []string{"controlplane/api/...", "internal/admission", "pkg/spec"}},
 	{"exp/infrastructure/webhooks/...", []string{"exp/infrastructure/api/...", "internal/admission", "pkg/spec"}},
 	{"exp/infrastructure/...", []string{"exp/infrastructure/...", "pkg/spec", "internal/..."}},
-	{"bootstrap/...", slices.Concat(engine, apis, []string{"bootstrap/...", "internal/..."})},
+	// What hosts become follows from the bootstrap provider's own objects, whoever writes them.
+	{"bootstrap/...", slices.Concat(engine, []string{"bootstrap/...", "exp/infrastructure/api/...", "internal/..."})},
 	{"controlplane/...", slices.Concat(engine, apis, []string{"controlplane/...", "internal/..."})},
 	{"exp/inplace/...", slices.Concat(apis, []string{"pkg/spec"})},
 	// What hosts follow is asked where it is decided.

@@ -82,6 +82,11 @@ const (
 	// what would be done. The host works as it did, so nothing else depends on this.
 	DisruptionAllowedCondition = "DisruptionAllowed"
 
+	// APIServerStoppedCondition is only there when the host leaves an etcd that others keep: whether its API server has ended, so that
+	// its etcd member may be removed. False means that it was tried and given up; the message says why. Who finds it missing ends the API
+	// server once more.
+	APIServerStoppedCondition = "APIServerStopped"
+
 	// HostResetCondition is only there when the Machine is deleted: whether the host is again what it was before.
 	HostResetCondition = "HostReset"
 )
@@ -145,6 +150,20 @@ const (
 	DriftedReason = "Drifted"
 	// WaitingForClusterReason means that something of the cluster that the host needs is not there yet.
 	WaitingForClusterReason = "WaitingForCluster"
+)
+
+// NotMemberReason of HostConverged means that the KubexmConfig names a host of etcd or of load balancers that the KubexmClusterConfig
+// does not list. Nothing is done with the host.
+const NotMemberReason = "NotMember"
+
+// Reasons of APIServerStopped.
+const (
+	// APIServerStoppedReason means that the API server has ended.
+	APIServerStoppedReason = "Stopped"
+	// APIServerNotStoppedReason means that it is not known to have ended, and that the others go on without waiting for it.
+	APIServerNotStoppedReason = "GivenUp"
+	// HostLeftAloneReason means that nobody is to touch the host.
+	HostLeftAloneReason = "HostLeftAlone"
 )
 
 // Reasons of DisruptionAllowed.

@@ -3,6 +3,7 @@
 
 // Package v1beta1 has the kinds of the bootstrap provider: what one host must be, and how far it is.
 //
+//	KubexmClusterConfig        what the hosts of one Cluster share, and which of them are its members
 //	KubexmConfig               one host's desired state; its reconciler is the only one that opens a connection to the host
 //	KubexmConfigTemplate       what MachineSets and the control plane make KubexmConfigs from
 //	KubexmRemediation          an unhealthy worker's host is mended, or its Machine replaced

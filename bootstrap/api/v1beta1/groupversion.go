@@ -15,6 +15,7 @@ var GroupVersion = schema.GroupVersion{Group: "bootstrap.cluster.x-k8s.io", Vers
 // AddToScheme adds the kinds in this package to a scheme.
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion,
+		&KubexmClusterConfig{}, &KubexmClusterConfigList{},
 		&KubexmConfig{}, &KubexmConfigList{},
 		&KubexmConfigTemplate{}, &KubexmConfigTemplateList{},
 		&KubexmRemediation{}, &KubexmRemediationList{},

@@ -10,7 +10,7 @@ import (
 )
 
 // KubexmConfigSpec is what one host must be. What it leaves out, and all that hosts share, is said by the Cluster's
-// KubexmControlPlane.
+// KubexmClusterConfig.
 type KubexmConfigSpec struct {
 	// The host's own kubelet, labels, taints, system, files and commands.
 	spec.Node `json:",inline"`
@@ -89,7 +89,7 @@ type CredentialsReference struct {
 // +kubebuilder:validation:MinProperties=1
 type KubexmConfigStatus struct {
 	// conditions are Ready (whether the bootstrap data exists, which the Machine shows as BootstrapConfigReady), HostReady (the summary
-	// of those that follow), DataSecretAvailable, HostReachable, PreflightPassed, HostConverged, NodeJoined, DisruptionAllowed,
+	// of those that follow), DataSecretAvailable, HostReachable, PreflightPassed, HostConverged, NodeJoined, DisruptionAllowed, APIServerStopped,
 	// HostReset and Paused.
 	// +optional
 	// +listType=map
@@ -145,19 +145,12 @@ type KubexmConfigStatus struct {
 	// +kubebuilder:validation:MaxLength=71
 	FactsDigest string `json:"factsDigest,omitempty"`
 
-	// left are the names of hosts whose etcd members this host has seen gone, of those that were to leave.
+	// membersDigest is the digest of the members of the KubexmClusterConfig that the host was last brought to, as sha256:… Where one of
+	// them is Removed, this host has seen that its etcd member does not exist.
 	// +optional
-	// +listType=set
-	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=64
-	// +kubebuilder:validation:items:MinLength=1
-	// +kubebuilder:validation:items:MaxLength=63
-	Left []string `json:"left,omitempty"`
-
-	// withdrawnTime is when the host's API server was ended because the host's etcd member is about to go, or when that was
-	// given up.
-	// +optional
-	WithdrawnTime metav1.Time `json:"withdrawnTime,omitempty,omitzero"`
+	// +kubebuilder:validation:MinLength=71
+	// +kubebuilder:validation:MaxLength=71
+	MembersDigest string `json:"membersDigest,omitempty"`
 
 	// certificates are all on the host, whoever made them, by their files, each with its end, as they were when the host was last
 	// looked at. Of more than fit here, these are the first to end.

@@ -178,23 +178,6 @@ type KubexmControlPlaneStatus struct {
 	// +kubebuilder:validation:MaxLength=256
 	Version string `json:"version,omitempty"`
 
-	// members are the hosts that the control plane, etcd and the load balancers consist of at present. What follows them
-	// (load balancers, etcd, the names in /etc/hosts) follows this list.
-	// +optional
-	// +listType=map
-	// +listMapKey=name
-	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=64
-	Members []spec.Member `json:"members,omitempty"`
-
-	// leaving are the hosts whose etcd members are to be removed, because they are about to go.
-	// +optional
-	// +listType=map
-	// +listMapKey=name
-	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=64
-	Leaving []spec.Member `json:"leaving,omitempty"`
-
 	// lastRemediation is the last replacement of an unhealthy Machine.
 	// +optional
 	LastRemediation LastRemediation `json:"lastRemediation,omitempty,omitzero"`

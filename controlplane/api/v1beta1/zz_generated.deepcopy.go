@@ -8,7 +8,6 @@
 package v1beta1
 
 import (
-	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -184,16 +183,6 @@ func (in *KubexmControlPlaneStatus) DeepCopyInto(out *KubexmControlPlaneStatus) 
 	if in.Versions != nil {
 		in, out := &in.Versions, &out.Versions
 		*out = make([]v1beta2.StatusVersion, len(*in))
-		copy(*out, *in)
-	}
-	if in.Members != nil {
-		in, out := &in.Members, &out.Members
-		*out = make([]spec.Member, len(*in))
-		copy(*out, *in)
-	}
-	if in.Leaving != nil {
-		in, out := &in.Leaving, &out.Leaving
-		*out = make([]spec.Member, len(*in))
 		copy(*out, *in)
 	}
 	in.LastRemediation.DeepCopyInto(&out.LastRemediation)

@@ -4,6 +4,7 @@
 package reconcilers
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -31,7 +32,7 @@ type state struct {
 
 // availability looks at one host.
 func availability(host *infrav1.KubexmHost, now time.Time) state {
-	clean, reachable := conditions.Get(host, infrav1.CleanCondition), conditions.Get(host, infrav1.ReachableCondition)
+	reachable := conditions.Get(host, infrav1.ReachableCondition)
 	switch {
 	case host.Spec.ClaimRef != (infrav1.MachineReference{}):
 		return state{
@@ -41,13 +42,16 @@ func availability(host *infrav1.KubexmHost, now time.Time) state {
 		}
 	case !host.DeletionTimestamp.IsZero():
 		return state{reason: infrav1.DeletingReason, message: "the KubexmHost is being deleted", refusal: "being deleted"}
-	case clean != nil && clean.Status != metav1.ConditionTrue:
+	case host.IsQuarantined():
 		return state{
 			reason: infrav1.QuarantinedReason,
-			message: clean.Message + "\nRemedy: see what is left on the host and clean it, by kubexm reset host or by installing it anew. " +
-				"Then delete this KubexmHost and create it again.",
-			refusal: "in quarantine, not reset by their last Machine",
+			message: fmt.Sprintf("%s: %s\nRemedy: see what is left on the host and clean it, by kubexm reset host or by installing it anew. "+
+				"Then end the quarantine: kubectl patch kubexmhost -n %s %s --type=json -p='[{\"op\":\"remove\",\"path\":\"/spec/quarantine\"}]'",
+				host.Spec.Quarantine.Reason, cmp.Or(host.Spec.Quarantine.Message, "the host is in quarantine"), host.Namespace, host.Name),
+			refusal: "in quarantine",
 		}
+	case wasLet(host):
+		return state{reason: infrav1.QuarantinedReason, message: "the claim was removed, and the host was not reset", refusal: "in quarantine"}
 	case annotations.HasPaused(host):
 		return state{reason: infrav1.HostPausedReason, message: "the KubexmHost is annotated as paused", refusal: "paused"}
 	case reachable != nil && reachable.Status == metav1.ConditionFalse:
@@ -61,4 +65,11 @@ func availability(host *infrav1.KubexmHost, now time.Time) state {
 		}
 	}
 	return state{available: true, reason: infrav1.FreeReason}
+}
+
+// wasLet reports whether somebody has removed the claim of a host that was in use, which Release of KubexmHost does not do without a
+// quarantine.
+func wasLet(host *infrav1.KubexmHost) bool {
+	return host.Spec.ClaimRef == (infrav1.MachineReference{}) && !host.IsQuarantined() &&
+		conditions.GetReason(host, infrav1.CleanCondition) == infrav1.InUseReason
 }

@@ -55,7 +55,8 @@ func is(condition string, status metav1.ConditionStatus, reason string, ago time
 }
 
 func TestChoose(t *testing.T) {
-	dirty := is(infrav1.CleanCondition, metav1.ConditionFalse, infrav1.NotResetReason, time.Hour)
+	dirty := func(h *infrav1.KubexmHost) { h.Spec.Quarantine = infrav1.Quarantine{Reason: infrav1.NotResetReason} }
+	let := is(infrav1.CleanCondition, metav1.ConditionFalse, infrav1.InUseReason, time.Hour)
 	reset := is(infrav1.CleanCondition, metav1.ConditionTrue, infrav1.ResetReason, time.Hour)
 	resetLately := is(infrav1.CleanCondition, metav1.ConditionTrue, infrav1.ResetReason, time.Second)
 	inUse := is(infrav1.CleanCondition, metav1.ConditionFalse, infrav1.InUseReason, time.Hour)
@@ -73,6 +74,12 @@ func TestChoose(t *testing.T) {
 		"the first by name": {hosts: []infrav1.KubexmHost{aHost("b"), aHost("a")}, want: "a"},
 		"one that was reset": {
 			hosts: []infrav1.KubexmHost{aHost("a", dirty), aHost("b", reset)}, want: "b",
+		},
+		"none whose claim somebody has removed": {
+			hosts: []infrav1.KubexmHost{aHost("a", let), aHost("b", reset)}, want: "b",
+		},
+		"one that somebody has cleaned": {
+			hosts: []infrav1.KubexmHost{aHost("a", is(infrav1.CleanCondition, metav1.ConditionFalse, infrav1.NotResetReason, time.Hour))}, want: "a",
 		},
 		"one that nobody has had, before one that was given back": {
 			hosts: []infrav1.KubexmHost{aHost("a", reset), aHost("b")}, want: "b",
@@ -145,7 +152,7 @@ func TestChoose(t *testing.T) {
 			},
 			reason: infrav1.NoHostReason, retry: 6 * time.Minute,
 			message: "no host is free; of the 8 in the namespace fleet: 1 being deleted (f); " +
-				"1 in quarantine, not reset by their last Machine (d); 1 not in the failure domain r1 (b); 1 not selected (a); " +
+				"1 in quarantine (d); 1 not in the failure domain r1 (b); 1 not selected (a); " +
 				"1 paused (e); 1 taken by other Machines (c); 2 unreachable (g, h)",
 		},
 	} {

@@ -41,9 +41,18 @@ func (r *Host) Reconcile(ctx context.Context, request ctrl.Request) (result ctrl
 	if err != nil || requeue {
 		return ctrl.Result{}, err
 	}
+	if wasLet(host) && !isPaused {
+		before := host.DeepCopy()
+		host.Release(metav1.NewTime(r.now()))
+		err := r.Client.Patch(ctx, host, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		return ctrl.Result{}, client.IgnoreNotFound(err) // the change is watched
+	}
 	ids, err := r.readIdentities(ctx)
 	if err != nil {
 		return ctrl.Result{}, err
+	}
+	if conditions.IsFalse(host, infrav1.CleanCondition) && host.Spec.ClaimRef == (infrav1.MachineReference{}) && !host.IsQuarantined() && !wasLet(host) {
+		conditions.Delete(host, infrav1.CleanCondition) // somebody has cleaned the host, and ended its quarantine
 	}
 	seen := availability(host, r.now())
 	if refused := ids.refuses(host); seen.available && refused != nil {

@@ -225,7 +225,7 @@ func (r *Machine) release(ctx context.Context, s *machineScope) error {
 		if !isMachines(host, machine) {
 			continue
 		}
-		if conditions.IsFalse(host, infrav1.CleanCondition) {
+		if !conditions.IsTrue(host, infrav1.CleanCondition) { // or it is not known, and may be in use
 			if waiting, err := r.needs(ctx, s, host); err != nil || waiting != "" {
 				s.waiting = waiting
 				return err // we are told when the Machine changes
@@ -237,7 +237,7 @@ func (r *Machine) release(ctx context.Context, s *machineScope) error {
 			}
 		}
 		before := host.DeepCopy()
-		host.Spec.ClaimRef = infrav1.MachineReference{}
+		host.Release(metav1.NewTime(r.now()))
 		controllerutil.RemoveFinalizer(host, infrav1.HostFinalizer)
 		if err := r.Client.Patch(ctx, host, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("release the KubexmHost %s: %w", klog.KObj(host), err)

@@ -271,12 +271,26 @@ func TestReleaseWithoutResetQuarantines(t *testing.T) {
 	p.addMachine("second", nil, nil)
 	p.Eventually(func(g Gomega) {
 		message := conditions.GetMessage(p.machine("second"), infrav1.ReadyCondition)
-		g.Expect(message).To(ContainSubstring("1 in quarantine, not reset by their last Machine (host01)"))
+		g.Expect(message).To(ContainSubstring("1 in quarantine (host01)"))
 	}, patience).Should(Succeed())
 
-	// Created anew, it is free again.
-	p.Expect(api.Delete(p.t.Context(), p.host("host01"))).To(Succeed())
-	p.addHost("host01", "r1", "10.1.0.1")
+	// A move or a restored backup takes the status away, and not the quarantine.
+	host := p.host("host01")
+	host.Status = infrav1.KubexmHostStatus{}
+	p.Eventually(func() error {
+		host.ResourceVersion = p.host("host01").ResourceVersion
+		return api.Status().Update(p.t.Context(), host)
+	}, patience).Should(Succeed())
+	p.Eventually(func(g Gomega) {
+		g.Expect(conditions.GetReason(p.host("host01"), infrav1.AvailableCondition)).To(Equal(infrav1.QuarantinedReason))
+	}, patience).Should(Succeed())
+	p.Consistently(func(g Gomega) {
+		byMachine, _ := p.claims()
+		g.Expect(byMachine).To(BeEmpty())
+	}, blink).Should(Succeed())
+
+	// Who has cleaned the host ends its quarantine.
+	p.Expect(api.Patch(p.t.Context(), host, client.RawPatch(types.JSONPatchType, []byte(`[{"op":"remove","path":"/spec/quarantine"}]`)))).To(Succeed())
 	p.Eventually(func(g Gomega) {
 		byMachine, _ := p.claims()
 		g.Expect(byMachine).To(HaveKeyWithValue("second", "host01"))

@@ -48,6 +48,10 @@ func (s *Snapshot) Unclean() error {
 	var errs []error
 	for i := range s.Hosts {
 		h := &s.Hosts[i]
+		if q := h.Spec.Quarantine; h.IsQuarantined() {
+			errs = append(errs, fmt.Errorf("host %s (%s) is in quarantine: %s: %s", h.Name, h.Spec.Address, q.Reason, q.Message))
+			continue
+		}
 		if c := meta.FindStatusCondition(h.Status.Conditions, infrav1.CleanCondition); c != nil && c.Status == metav1.ConditionFalse {
 			errs = append(errs, fmt.Errorf("host %s (%s) was released without having been reset: %s", h.Name, h.Spec.Address, c.Message))
 		}

@@ -25,8 +25,7 @@ const (
 
 	// CleanCondition is whether nothing of ours is on the host. It is set to False by the claim, before anybody may touch
 	// the host, and to True by the bootstrap provider alone, when it has reset the host. A host that was never claimed
-	// does not have it. An unclaimed host where it is False is in quarantine: it is never handed out again. When
-	// somebody has cleaned it, deleting the KubexmHost and creating it anew brings it back.
+	// does not have it. When a claim ends and it is not True, the host goes into quarantine (spec.quarantine).
 	CleanCondition = "Clean"
 
 	// UniqueCondition is whether no other KubexmHost, of whatever namespace that the manager sees, is the same machine: none has
@@ -52,7 +51,7 @@ const (
 	FreeReason = "Free"
 	// ClaimedReason means that a Machine has the host.
 	ClaimedReason = "Claimed"
-	// QuarantinedReason means that the host was released without having been reset.
+	// QuarantinedReason means that the host has a spec.quarantine: it was released without having been reset, as a rule.
 	QuarantinedReason = "Quarantined"
 	// UnreachableReason means that the host did not answer when it was last dialled.
 	UnreachableReason = "Unreachable"

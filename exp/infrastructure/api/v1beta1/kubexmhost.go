@@ -4,7 +4,11 @@
 package v1beta1
 
 import (
+	"fmt"
+	"strings"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/cluster-api/util/conditions"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
@@ -46,6 +50,32 @@ type KubexmHostSpec struct {
 	// It is here and not in the status because a status can be lost, and two Machines must never have one host.
 	// +optional
 	ClaimRef MachineReference `json:"claimRef,omitempty,omitzero"`
+
+	// quarantine keeps the host from being handed out. It is set together with the end of a claim when the host was not reset; who has
+	// cleaned the host ends it by removing this. Anybody may set it, for a reason of their own.
+	// It is here and not in the status because a status can be lost, and a host with remains of a cluster must never go to another.
+	// +optional
+	Quarantine Quarantine `json:"quarantine,omitempty,omitzero"`
+}
+
+// Quarantine is why a host is not handed out.
+type Quarantine struct {
+	// reason is a word for programs, such as NotReset or ResetFailed.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:Pattern=`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`
+	Reason string `json:"reason,omitempty"`
+
+	// message is for people: whose the host was, and what is left on it.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=4096
+	Message string `json:"message,omitempty"`
+
+	// time is when it began.
+	// +optional
+	Time metav1.Time `json:"time,omitempty,omitzero"`
 }
 
 // SSH is how a host is reached.
@@ -114,6 +144,35 @@ type MachineReference struct {
 	// +kubebuilder:validation:MaxLength=63
 	ClusterName string `json:"clusterName,omitempty"`
 }
+
+// longestMessage is how long the message of a quarantine may be, in bytes.
+const longestMessage = 4096
+
+// Release gives the claim on a host up, and puts the host into quarantine unless it is known to have been reset: what is not known of
+// it, after a status was lost for one, is not taken for clean.
+func (h *KubexmHost) Release(now metav1.Time) {
+	claim := h.Spec.ClaimRef
+	h.Spec.ClaimRef = MachineReference{}
+	clean := conditions.Get(h, CleanCondition)
+	if clean != nil && clean.Status == metav1.ConditionTrue {
+		if h.Spec.Quarantine.Reason == NotResetReason || h.Spec.Quarantine.Reason == ResetFailedReason {
+			h.Spec.Quarantine = Quarantine{} // it has been reset since
+		}
+		return
+	}
+	q := Quarantine{Reason: NotResetReason, Time: now, Message: fmt.Sprintf(
+		"the %s %s of the Cluster %s had the host, and it was not reset after that", claim.KindOrDefault(), claim.Name, claim.ClusterName)}
+	if clean != nil && clean.Reason == ResetFailedReason {
+		q.Reason, q.Message = ResetFailedReason, q.Message+": "+clean.Message
+	}
+	if len(q.Message) > longestMessage {
+		q.Message = strings.ToValidUTF8(q.Message[:longestMessage-len("…")], "") + "…"
+	}
+	h.Spec.Quarantine = q
+}
+
+// IsQuarantined reports whether the host is kept from being handed out.
+func (h *KubexmHost) IsQuarantined() bool { return h.Spec.Quarantine != (Quarantine{}) }
 
 // KindOrDefault is the kind of who has the host.
 func (r MachineReference) KindOrDefault() string {
