@@ -111,7 +111,7 @@ for component in "$@"; do
 		[ "$(wanted "$component" | sha256sum)" != "$(sha256sum <"$file")" ] || continue
 		cp -p "$file" "$kept/.$component" && mv "$kept/.$component" "$kept/$component" || fail "$kept cannot be written"
 	fi
-	wanted "$component" >"$kept/.new" && chmod 0644 "$kept/.new" && cp -p "$kept/.new" "$file.new" && mv "$file.new" "$file" ||
+	wanted "$component" >"$kept/.new" && chmod 0600 "$kept/.new" && cp -p "$kept/.new" "$file.new" && mv "$file.new" "$file" ||
 		fail "$file cannot be written"
 	rm -f "$kept/.new"
 	systemctl daemon-reload

@@ -254,14 +254,15 @@ func alike(problems []preflight.Problem) []preflight.Problem {
 // trust is what the cluster's trust rests on. What is missing is made and, if keep, kept.
 func (d *declared) trust(keep bool) (*direct.Trust, error) {
 	t := &direct.Trust{Cluster: d.Name, Server: direct.Server(d.Cluster)}
+	ca := pki.CARequest{Key: pki.Algorithm(d.Spec.Certificates.CAAlgorithm), Validity: d.Spec.Certificates.CAValidity()}
 	var err error
 	if t.Secrets, err = direct.EtcdSecrets(d.EtcdSecret(), d.EtcdFiles); err != nil {
 		return nil, usageError{err}
 	}
 	if keep || d.dir.HasAuthorities() {
-		t.Authorities, err = d.dir.Authorities()
+		t.Authorities, err = d.dir.MakeAuthorities(ca)
 	} else {
-		t.Authorities, err = pki.NewAuthorities(pki.CARequest{})
+		t.Authorities, err = pki.NewAuthorities(ca)
 	}
 	return t, err
 }

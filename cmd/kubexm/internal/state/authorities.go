@@ -16,15 +16,18 @@ const secretsDir = "secrets"
 
 // Authorities are the cluster's certificate authorities and service account keys. Those that are not there are made, and
 // kept. It is called with the lock held.
-func (d Dir) Authorities() (pki.Authorities, error) {
-	a, err := d.authorities()
+func (d Dir) Authorities() (pki.Authorities, error) { return d.MakeAuthorities(pki.CARequest{}) }
+
+// MakeAuthorities is Authorities, where those that are not there are made as asked for.
+func (d Dir) MakeAuthorities(missing pki.CARequest) (pki.Authorities, error) {
+	a, err := d.authorities(missing)
 	if err != nil {
 		return a, fmt.Errorf("certificate authorities of cluster %s in %s: %w", d.Cluster, d.Path(secretsDir), err)
 	}
 	return a, nil
 }
 
-func (d Dir) authorities() (a pki.Authorities, err error) {
+func (d Dir) authorities(missing pki.CARequest) (a pki.Authorities, err error) {
 	for _, name := range AuthorityNames() {
 		cert, err := d.Read(secretsDir, name+".crt")
 		if err != nil {
@@ -39,7 +42,7 @@ func (d Dir) authorities() (a pki.Authorities, err error) {
 			a.Set(name, pki.KeyPair{Cert: cert, Key: secret.New(key)})
 		}
 	}
-	made, err := a.Complete(pki.CARequest{})
+	made, err := a.Complete(missing)
 	if err != nil {
 		return a, err
 	}
