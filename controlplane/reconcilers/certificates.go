@@ -39,7 +39,10 @@ func (r *ControlPlane) certificates(ctx context.Context, s *scope) (err error) {
 	if err := r.mayComplete(ctx, s, &known, recorded); err != nil {
 		return err
 	}
-	made, err := known.Complete(pki.CARequest{})
+	made, err := known.Complete(pki.CARequest{
+		Key:      pki.Algorithm(s.Object.Spec.Cluster.Certificates.CAAlgorithm),
+		Validity: s.Object.Spec.Cluster.Certificates.CAValidity(),
+	})
 	if err != nil {
 		return err
 	}

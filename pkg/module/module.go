@@ -125,6 +125,15 @@ func API(in task.Inputs) plan.Module {
 	return plan.Module{Name: "kubernetes", Tasks: []plan.Task{task.API(in)}}
 }
 
+// Administrators binds their roles, where kubeadm has not done so.
+func Administrators(in task.Inputs) plan.Module {
+	m := plan.Module{Name: "kubernetes"}
+	if isBinary(in) {
+		m.Tasks = []plan.Task{task.Administrators(in)}
+	}
+	return m
+}
+
 // BootstrapToken makes a token to join with, where hosts join by one.
 func BootstrapToken(in task.Inputs) plan.Module {
 	m := plan.Module{Name: "kubernetes"}

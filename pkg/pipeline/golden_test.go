@@ -122,8 +122,8 @@ type scenario struct {
 
 func scenarios(b *artifact.Bundle) []scenario {
 	control, worker := spec.RoleControlPlane, spec.RoleWorker
-	keep := func(t *spec.Target) {
-		t.Cluster.System.Swap, t.Cluster.System.Firewall = spec.PolicyKeep, spec.PolicyKeep
+	others := func(t *spec.Target) {
+		t.Cluster.System.Swap, t.Cluster.System.Firewall = spec.PolicyKeep, spec.PolicyOff
 	}
 	resolved := machine
 	resolved.Nameservers, resolved.UpstreamNameservers = []string{"127.0.0.53"}, []string{"192.168.0.53", "fe80::1%eth0", "2001:db8::53"}
@@ -143,7 +143,7 @@ func scenarios(b *artifact.Bundle) []scenario {
 			return pipeline.JoinWorker(node("w1", "192.168.0.21", worker, machine), b)
 		}},
 		{"worker-own-resolv-keep", func() (*plan.Plan, error) {
-			return pipeline.JoinWorker(node("w1", "192.168.0.21", worker, resolved, keep), b)
+			return pipeline.JoinWorker(node("w1", "192.168.0.21", worker, resolved, others), b)
 		}},
 		{"worker-custom", func() (*plan.Plan, error) {
 			return pipeline.JoinWorker(node("w1", "192.168.0.21", worker, container, custom), b)

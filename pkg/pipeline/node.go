@@ -57,6 +57,7 @@ func JoinControlPlane(n Node, b *artifact.Bundle) (*plan.Plan, error) {
 	p.gate(in,
 		module.ExternalEtcd(in),
 		module.API(in),
+		module.Administrators(in),
 		module.BootstrapToken(in),
 		module.KubeadmConfig(in),
 		module.Network(in),
@@ -276,6 +277,7 @@ func controlPlane(p layout, in task.Inputs) {
 	controlPlaneHost(p, in)
 	p.gate(in,
 		module.API(in),
+		module.Administrators(in),
 		module.Network(in),
 		module.NodeReady(in),
 	)

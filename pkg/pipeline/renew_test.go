@@ -120,7 +120,7 @@ func TestRenewRefuses(t *testing.T) {
 	_, err := pipeline.RenewCertificates("prod", targets, []string{"apiserver", "kubelet-client"}, asked)
 	const want = "cluster prod: no host has a certificate kubelet-client that can be renewed; there are admin.conf, apiserver, " +
 		"apiserver-etcd-client, apiserver-kubelet-client, controller-manager.conf, etcd-admin, etcd-healthcheck-client, etcd-member, " +
-		"etcd-peer, etcd-server, front-proxy-client, scheduler.conf, super-admin.conf, and all"
+		"etcd-peer, etcd-server, front-proxy-client, kubelet, scheduler.conf, super-admin.conf, and all"
 	if err == nil || err.Error() != want {
 		t.Errorf("the error is\n%v, want\n%s", err, want)
 	}

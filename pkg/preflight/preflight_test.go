@@ -284,6 +284,10 @@ func scenarios() []scenario {
 		}},
 		{name: "SELinux", spoil: func(_ *spec.Target, f *host.Facts) { f.System.SELinux = "Enforcing" }},
 		{name: "firewall", spoil: func(_ *spec.Target, f *host.Facts) { f.System.Firewall = "ufw" }},
+		{name: "firewall to be turned off", spoil: func(t *spec.Target, f *host.Facts) {
+			f.System.Firewall, t.Node.System.Firewall = "ufw", spec.PolicyOff
+		}},
+		{name: "firewall of a worker", worker: true, spoil: func(_ *spec.Target, f *host.Facts) { f.System.Firewall = "ufw" }},
 		{name: "firewall to be kept", spoil: func(t *spec.Target, f *host.Facts) {
 			f.System.Firewall, t.Node.System.Firewall = "firewalld", spec.PolicyKeep
 		}},

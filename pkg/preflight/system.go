@@ -23,10 +23,66 @@ func firewall(r *report) {
 	switch {
 	case active == "":
 	case r.t.System().Firewall == spec.PolicyKeep:
-		r.warn(active+" is active and stays so", "open the ports of Kubernetes and of the network plugin, or set system.firewall: Off")
+		opened := openedPorts(r.t)
+		r.warn(fmt.Sprintf("%s is active and stays so; the host needs %s open", active, strings.Join(opened, ", ")), openPorts(active, opened, r.t))
 	default:
 		r.warn(active+" is active (will be turned off, restored on reset)", "set system.firewall: Keep to leave it on")
 	}
+}
+
+// openedPorts are those that other hosts, and users, reach the host at, as port/protocol.
+func openedPorts(t spec.Target) []string {
+	api := fmt.Sprintf("%d/tcp", t.Cluster.ControlPlaneEndpoint.Port)
+	etcd := []string{"2379/tcp", "2380/tcp"}
+	switch t.Host.Role {
+	case spec.RoleEtcd:
+		return etcd
+	case spec.RoleLoadBalancer:
+		return []string{api}
+	case spec.RoleControlPlane, spec.RoleWorker:
+	}
+	var ports []string
+	if t.Host.Role == spec.RoleControlPlane {
+		ports = append(ports, api)
+		if t.Cluster.Etcd.IsStacked() {
+			ports = append(ports, etcd...)
+		}
+	}
+	ports = append(ports, fmt.Sprintf("%d/tcp", kubeletPort))
+	if t.Cluster.Network.Flannel.Backend == spec.FlannelVXLAN {
+		ports = append(ports, "8472/udp")
+	}
+	return append(ports, "30000-32767/tcp", "30000-32767/udp")
+}
+
+// openPorts is how to open them by this firewall manager, and to let through what comes from pods.
+func openPorts(manager string, ports []string, t spec.Target) string {
+	var commands []string
+	if manager == "ufw" {
+		for _, p := range ports {
+			commands = append(commands, "ufw allow "+strings.Replace(p, "-", ":", 1))
+		}
+		if t.Host.Role.IsNode() {
+			for _, cidr := range t.Cluster.Network.PodCIDRs {
+				commands = append(commands, "ufw allow from "+cidr, "ufw route allow from "+cidr, "ufw route allow to "+cidr)
+			}
+		}
+	} else {
+		add := "firewall-cmd --permanent"
+		for _, p := range ports {
+			add += " --add-port=" + p
+		}
+		commands = append(commands, add)
+		if t.Host.Role.IsNode() {
+			add = "firewall-cmd --permanent --zone=trusted"
+			for _, cidr := range t.Cluster.Network.PodCIDRs {
+				add += " --add-source=" + cidr
+			}
+			commands = append(commands, add)
+		}
+		commands = append(commands, "firewall-cmd --reload")
+	}
+	return "unless they are open: " + strings.Join(commands, " && ") + "; or set system.firewall: Off"
 }
 
 // swap: seed 002, Step_CheckSwapStatus.

@@ -22,7 +22,21 @@ const (
 	RenewalManual Renewal = "Manual"
 )
 
-// Certificates is for how long certificates (not those of the authorities) are made, and when they are renewed.
+// KeyAlgorithm is the kind of a private key, by kubeadm's names.
+//
+// +kubebuilder:validation:Enum=RSA-2048;RSA-3072;RSA-4096;ECDSA-P256;ECDSA-P384
+type KeyAlgorithm string
+
+// The kinds of keys that authorities may have.
+const (
+	KeyRSA2048   KeyAlgorithm = "RSA-2048"
+	KeyRSA3072   KeyAlgorithm = "RSA-3072"
+	KeyRSA4096   KeyAlgorithm = "RSA-4096"
+	KeyECDSAP256 KeyAlgorithm = "ECDSA-P256"
+	KeyECDSAP384 KeyAlgorithm = "ECDSA-P384"
+)
+
+// Certificates is what the cluster's authorities are, for how long certificates are made, and when they are renewed.
 //
 // +kubebuilder:validation:MinProperties=1
 type Certificates struct {
@@ -42,6 +56,23 @@ type Certificates struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=3650
 	RenewBeforeDays int32 `json:"renewBeforeDays,omitempty"`
+
+	// caAlgorithm is the kind of the private keys of the cluster's authorities and of its service account keys, where they
+	// are made here. If unset, RSA-2048. It cannot be changed later.
+	// +optional
+	CAAlgorithm KeyAlgorithm `json:"caAlgorithm,omitempty"`
+
+	// caValidityDays is for how many days the certificates of authorities are made, where they are made here. If unset,
+	// 3650. No certificate lasts longer than that of its authority. It cannot be changed later.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=36500
+	CAValidityDays int32 `json:"caValidityDays,omitempty"`
+}
+
+// CAValidity is for how long the certificates of authorities are made.
+func (c *Certificates) CAValidity() time.Duration {
+	return time.Duration(c.CAValidityDays) * 24 * time.Hour
 }
 
 // Validity is for how long certificates are made.
@@ -61,12 +92,20 @@ func (c *Certificates) setDefaults() {
 	defaultTo(&c.ValidityDays, 365)
 	defaultTo(&c.Renewal, RenewalAutomatic)
 	defaultTo(&c.RenewBeforeDays, max(1, min(90, c.ValidityDays/3)))
+	defaultTo(&c.CAAlgorithm, KeyRSA2048)
+	defaultTo(&c.CAValidityDays, 3650)
 }
 
 func (c *Certificates) validate(path *field.Path) field.ErrorList {
 	errs := inRange(path.Child("validityDays"), int64(c.ValidityDays), 1, 3650)
 	errs = append(errs, oneOf(path.Child("renewal"), c.Renewal, RenewalAutomatic, RenewalManual)...)
 	errs = append(errs, inRange(path.Child("renewBeforeDays"), int64(c.RenewBeforeDays), 1, 3650)...)
+	errs = append(errs, oneOf(path.Child("caAlgorithm"), c.CAAlgorithm, KeyRSA2048, KeyRSA3072, KeyRSA4096, KeyECDSAP256, KeyECDSAP384)...)
+	errs = append(errs, inRange(path.Child("caValidityDays"), int64(c.CAValidityDays), 1, 36500)...)
+	if c.CAValidityDays < c.ValidityDays {
+		errs = append(errs, field.Invalid(path.Child("caValidityDays"), c.CAValidityDays, fmt.Sprintf(
+			"the authorities would end before the certificates that they sign, which are made for %d days: use a larger number", c.ValidityDays)))
+	}
 	if c.RenewBeforeDays >= c.ValidityDays && c.ValidityDays > 1 {
 		errs = append(errs, field.Invalid(path.Child("renewBeforeDays"), c.RenewBeforeDays, fmt.Sprintf(
 			"certificates are made for %d days and would be renewed for ever: use a smaller number", c.ValidityDays)))

@@ -54,6 +54,10 @@ type Kubernetes struct {
 	// +optional
 	Proxy Proxy `json:"proxy,omitempty,omitzero"`
 
+	// podSecurity is what Pods may do in namespaces that have no labels for that.
+	// +optional
+	PodSecurity PodSecurity `json:"podSecurity,omitempty,omitzero"`
+
 	// featureGates are set for every component, the kubelet included.
 	// A gate that this Kubernetes version does not know keeps its components from starting.
 	// +optional
@@ -100,6 +104,10 @@ type APIServer struct {
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=253
 	CertSANs []string `json:"certSANs,omitempty"`
+
+	// audit is the audit log.
+	// +optional
+	Audit Audit `json:"audit,omitempty,omitzero"`
 
 	// extraArgs are further command line flags of kube-apiserver.
 	// +optional
@@ -253,6 +261,8 @@ func (k *Kubernetes) setDefaults() {
 	defaultTo(&k.Kubelet.PodPidsLimit, 10000)
 	defaultTo(&k.Proxy.Mode, ProxyIPTables)
 	defaultTo(&k.Proxy.Masquerade, MasqueradeOffCluster)
+	k.APIServer.Audit.setDefaults()
+	k.PodSecurity.setDefaults()
 }
 
 // setMaskDefaults fills in what part of the pods' networks each Node gets.
@@ -288,6 +298,8 @@ func (k *Kubernetes) validate(path *field.Path) field.ErrorList {
 	errs := oneOf(path.Child("type"), k.Type, KubernetesKubexm, KubernetesKubeadm)
 	errs = append(errs, validateSANs(path.Child("apiServer", "certSANs"), k.APIServer.CertSANs)...)
 	errs = append(errs, validateArgs(path.Child("apiServer", "extraArgs"), k.APIServer.ExtraArgs, apiServerFlags)...)
+	errs = append(errs, k.APIServer.Audit.validate(path.Child("apiServer", "audit"))...)
+	errs = append(errs, k.PodSecurity.validate(path.Child("podSecurity"))...)
 	errs = append(errs, validateArgs(path.Child("controllerManager", "extraArgs"), k.ControllerManager.ExtraArgs, controllerManagerFlags)...)
 	errs = append(errs, validateArgs(path.Child("scheduler", "extraArgs"), k.Scheduler.ExtraArgs, schedulerFlags)...)
 	errs = append(errs, k.Kubelet.validate(path.Child("kubelet"))...)

@@ -53,8 +53,9 @@ type System struct {
 	// +optional
 	Swap Policy `json:"swap,omitempty"`
 
-	// firewall is what becomes of firewalld and ufw. If unset, Off for a cluster and the cluster's for a host.
-	// With Keep the ports that Kubernetes and the network plugin need must be open.
+	// firewall is what becomes of firewalld and ufw. If unset, Keep for a cluster and the cluster's for a host.
+	// With Keep the ports that Kubernetes and the network plugin need must be open where one of them is active: a host's
+	// preflight names them.
 	// +optional
 	Firewall Policy `json:"firewall,omitempty"`
 
@@ -99,7 +100,7 @@ type Sysctl struct {
 // setDefaults is for a Cluster's System alone: what a Node leaves out is its Cluster's.
 func (s *System) setDefaults() {
 	defaultTo(&s.Swap, PolicyOff)
-	defaultTo(&s.Firewall, PolicyOff)
+	defaultTo(&s.Firewall, PolicyKeep)
 }
 
 var (
@@ -118,7 +119,7 @@ func (s *System) validate(path *field.Path) field.ErrorList {
 func (s *System) validateOwn(path *field.Path) field.ErrorList {
 	own := *s
 	defaultTo(&own.Swap, PolicyOff)
-	defaultTo(&own.Firewall, PolicyOff)
+	defaultTo(&own.Firewall, PolicyKeep)
 	return own.validate(path)
 }
 

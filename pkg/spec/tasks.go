@@ -30,11 +30,12 @@ type Task struct {
 // of; a test of package pipeline sees that both agree.
 func Tasks() []Task {
 	return []Task{
+		{"administrators", OnController, []string{"kubernetes/administrators"}},
 		{"api", OnController, []string{"gate/api"}},
 		{"await", OnHosts, []string{"etcd/await"}},
 		{"certificates", OnRequest, []string{
-			"etcd/certificates", "etcd/client", "kubeadm/certificates", "kubernetes/certificates", "kubernetes/node-certificates", "kubernetes/ready",
-			"renewal/done", "renewal/outdate",
+			"etcd/certificates", "etcd/client", "kubeadm/certificates", "kubeadm/node-certificates", "kubernetes/certificates",
+			"kubernetes/node-certificates", "kubernetes/ready", "renewal/done", "renewal/outdate",
 		}},
 		{"cni", OnHosts, []string{"cni/plugins", "cni/template"}},
 		{"components", OnHosts, []string{
@@ -44,8 +45,8 @@ func Tasks() []Task {
 			"containerd/claim", "containerd/config", "containerd/pods", "containerd/programs", "containerd/service",
 		}},
 		{"control-plane", OnHosts, []string{
-			"kubernetes/apiserver", "kubernetes/certificates", "kubernetes/controller-manager", "kubernetes/follow", "kubernetes/kubeconfigs",
-			"kubernetes/ready", "kubernetes/scheduler",
+			"apiserver/files", "kubernetes/apiserver", "kubernetes/certificates", "kubernetes/controller-manager", "kubernetes/follow",
+			"kubernetes/kubeconfigs", "kubernetes/ready", "kubernetes/scheduler",
 		}},
 		{"dns", OnController, []string{"coredns/deploy"}},
 		{"drain", OnController, []string{"node/drain"}},
@@ -62,14 +63,15 @@ func Tasks() []Task {
 		{"kube-proxy", OnController, []string{"kube-proxy/deploy"}},
 		{"kube-vip", OnHosts, []string{"kubevip/claim", "kubevip/pod"}},
 		{"kubeadm", OnHosts, []string{
-			"kubeadm/authorities", "kubeadm/certificates", "kubeadm/control-plane", "kubeadm/etcd-data", "kubeadm/join", "kubeadm/kubelet", "kubeadm/static-pods",
-			"kubelet/service",
+			"apiserver/files", "kubeadm/authorities", "kubeadm/certificates", "kubeadm/control-plane", "kubeadm/etcd-data", "kubeadm/join",
+			"kubeadm/kubelet", "kubeadm/node-certificates", "kubeadm/static-pods", "kubelet/healthy", "kubelet/service",
 		}},
 		{"kubeadm-config", OnController, []string{"kubeadm/config"}},
 		{"kubelet", OnHosts, []string{"kubeadm/claim", "kubelet/programs", "kubelet/resolv", "kubelet/unit"}},
 		{"nginx", OnHosts, []string{"nginx/config", "nginx/packages", "nginx/pod"}},
 		{"node", OnHosts, []string{
-			"kubernetes/joined", "kubernetes/kubelet", "kubernetes/node-certificates", "kubernetes/node-kubeconfigs", "kubernetes/proxy",
+			"kubelet/follow", "kubelet/healthy", "kubernetes/joined", "kubernetes/kubelet", "kubernetes/node-certificates",
+			"kubernetes/node-kubeconfigs", "kubernetes/proxy",
 		}},
 		{"ready", OnController, []string{"gate/network", "gate/node", "node/metadata", "node/uncordon"}},
 		{"system", OnHosts, []string{

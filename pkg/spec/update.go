@@ -38,6 +38,7 @@ func ValidateUpdate(old, updated *Cluster, path *field.Path) field.ErrorList {
 		{endpoint.Child("domain"), before.ControlPlaneEndpoint.Domain, after.ControlPlaneEndpoint.Domain},
 		{path.Child("network", "plugin"), string(before.Network.Plugin), string(after.Network.Plugin)},
 		{path.Child("dns", "clusterDomain"), before.DNS.ClusterDomain, after.DNS.ClusterDomain},
+		{path.Child("certificates", "caAlgorithm"), string(before.Certificates.CAAlgorithm), string(after.Certificates.CAAlgorithm)},
 	} {
 		if fixed.was != fixed.is {
 			refuse(fixed.at, fixed.was, fixed.is)
@@ -48,6 +49,9 @@ func ValidateUpdate(old, updated *Cluster, path *field.Path) field.ErrorList {
 	}
 	if was, is := before.ControlPlaneEndpoint.Port, after.ControlPlaneEndpoint.Port; was != is {
 		refuse(endpoint.Child("port"), was, is)
+	}
+	if was, is := before.Certificates.CAValidityDays, after.Certificates.CAValidityDays; was != is {
+		refuse(path.Child("certificates", "caValidityDays"), was, is)
 	}
 	if was, is := place(&before.Etcd), place(&after.Etcd); before.Etcd.Type == after.Etcd.Type && was != is {
 		refuse(path.Child("etcd", "hosts"), was, is)

@@ -24,6 +24,7 @@ var kinds = map[string]reflect.Type{
 	"release": reflect.TypeFor[Release](), "certificate": reflect.TypeFor[Certificate](),
 	"etcd": reflect.TypeFor[Etcd](), "changeover": reflect.TypeFor[Changeover](), "changeoverEnd": reflect.TypeFor[ChangeoverEnd](),
 	"nodeMetadata": reflect.TypeFor[NodeMetadata](),
+	"user":         reflect.TypeFor[User](),
 	"drain":        reflect.TypeFor[Drain](), "uncordon": reflect.TypeFor[Uncordon](),
 }
 

@@ -31,6 +31,7 @@ func all() []step.Step {
 		step.Sysctl{Name: "a.b", Value: "1"},
 		step.Module{Name: "overlay"},
 		step.SwapOff{},
+		step.User{Name: "etcd"},
 		step.Package{Names: []string{"a", "b=1"}},
 		step.Claim{Paths: []string{"/a"}, Cleanup: []step.Cleanup{{Title: "t", Argv: []string{"a"}}}},
 		step.Command{
@@ -77,7 +78,7 @@ func TestRoundTrip(t *testing.T) {
 			t.Errorf("%s tells a secret", raw)
 		}
 	}
-	if len(seen) != 18 {
+	if len(seen) != 19 {
 		t.Errorf("%d kinds are tested: add the new one", len(seen))
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/apiserver"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/kubelet"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/kubernetes"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/upgrade"
@@ -33,7 +34,9 @@ func NodeComponents(in Inputs) plan.Task {
 	return plan.Task{Name: "node", Steps: []step.Step{
 		kubernetes.NodeCertificates(c, n),
 		kubernetes.NodeKubeconfigs(c, n),
+		kubernetes.FollowKubelet(c, n, upgrade.Dir),
 		kubernetes.Kubelet(c, n),
+		kubelet.Healthy(n.Kubelet),
 		kubernetes.Proxy(c, n),
 		kubernetes.Joined(done),
 	}}
@@ -49,12 +52,18 @@ func ControlPlaneComponents(in Inputs) plan.Task {
 	return plan.Task{Name: "control-plane", Steps: []step.Step{
 		kubernetes.Certificates(c, n),
 		kubernetes.Kubeconfigs(c, n),
+		apiserver.Files(c.Spec.Kubernetes),
 		kubernetes.Follow(c, n, upgrade.Dir),
 		kubernetes.APIServer(c, n),
 		kubernetes.Ready(c, done),
 		kubernetes.ControllerManager(c, n),
 		kubernetes.Scheduler(c, n),
 	}}
+}
+
+// Administrators binds the roles of the certificates on control plane hosts.
+func Administrators(Inputs) plan.Task {
+	return plan.Task{Name: "administrators", Steps: []step.Step{kubernetes.Administrators(apiAnswers)}}
 }
 
 func (in Inputs) binaryCluster() kubernetes.Cluster {

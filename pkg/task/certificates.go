@@ -33,7 +33,7 @@ func NewInstalled(t spec.Target) Inputs {
 	return Inputs{Target: t}
 }
 
-// Certificates are those on the host that can be renewed. The kubelet of a host that kubeadm made renews its own.
+// Certificates are those on the host that can be renewed. The kubelet of a host that kubeadm made renews the one that it is a client with.
 func Certificates(in Inputs) []Certificate {
 	var all []Certificate
 	for _, c := range renewal.Certificates(in.Target.Host.Name, in.certificateSteps()) {
@@ -89,6 +89,9 @@ func (in Inputs) certificateSteps() []step.Step {
 	}
 	if in.isNode() && in.isBinary() {
 		steps = append(steps, kubernetes.NodeCertificates(in.binaryCluster(), in.binaryNode()))
+	}
+	if in.isNode() && !in.isBinary() {
+		steps = append(steps, kubeadm.NodeCertificates(in.kubeadmCluster(), in.kubeadmNode()))
 	}
 	return steps
 }

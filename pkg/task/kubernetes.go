@@ -9,12 +9,14 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/apiserver"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/flannel"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/gate"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/kubeadm"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/kubelet"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/kubernetes"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/node"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/upgrade"
 )
 
 // Kubelet installs the kubelet, which kubeadm then starts.
@@ -47,10 +49,13 @@ func KubeadmControlPlane(in Inputs) plan.Task {
 		steps = append(steps, kubeadm.EtcdData(in.kubeadmCluster(), in.kubeadmNode(), in.first()))
 	}
 	steps = append(steps,
+		kubeadm.NodeCertificates(in.kubeadmCluster(), in.kubeadmNode()),
+		apiserver.Files(in.Target.Cluster.Kubernetes),
 		start,
 		kubeadm.StaticPods(in.kubeadmCluster(), in.kubeadmNode()),
-		kubeadm.KubeletConfig(in.kubeadmCluster(), in.kubeadmNode()),
+		kubeadm.KubeletConfig(in.kubeadmCluster(), in.kubeadmNode(), upgrade.Dir),
 		kubelet.Service(in.kubernetes, kubeadm.KubeletReads()...),
+		kubelet.Healthy(in.kubeadmNode().Kubelet),
 	)
 	if in.Target.Cluster.Certificates.RenewBefore() > 0 {
 		steps = append(steps, kubeadm.Certificates(in.kubeadmCluster(), in.kubeadmNode()))
@@ -61,9 +66,11 @@ func KubeadmControlPlane(in Inputs) plan.Task {
 // KubeadmWorker makes the host a worker.
 func KubeadmWorker(in Inputs) plan.Task {
 	return plan.Task{Name: "kubeadm", Steps: []step.Step{
+		kubeadm.NodeCertificates(in.kubeadmCluster(), in.kubeadmNode()),
 		kubeadm.Join(in.kubeadmCluster(), in.kubeadmNode(), bootstrapToken, joined(in.Target.Host.Name)),
-		kubeadm.KubeletConfig(in.kubeadmCluster(), in.kubeadmNode()),
+		kubeadm.KubeletConfig(in.kubeadmCluster(), in.kubeadmNode(), upgrade.Dir),
 		kubelet.Service(in.kubernetes, kubeadm.KubeletReads()...),
+		kubelet.Healthy(in.kubeadmNode().Kubelet),
 	}}
 }
 

@@ -23,6 +23,9 @@ import (
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+	"github.com/mensylisir/cluster-api-provider-kubexm/test/cis"
+	"github.com/mensylisir/cluster-api-provider-kubexm/test/hosts"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/smoke/proof"
 )
 
@@ -44,6 +47,7 @@ func TestLifecycle(t *testing.T) {
 	}{
 		{"held back", heldBack},
 		{"created", created},
+		{"measured", measured},
 		{"proven", proven},
 		{"scaled", scaled},
 		{"replaced", replaced},
@@ -197,6 +201,16 @@ func (e *environment) controlPlaneConfig(ctx context.Context, g Gomega) *bootstr
 	g.Expect(e.api.List(ctx, configs, client.InNamespace(namespace), client.HasLabels{clusterv1.MachineControlPlaneLabel})).To(Succeed())
 	g.Expect(namesOf(configs)).To(HaveLen(1))
 	return &configs.Items[0]
+}
+
+// measured asserts the controls of the CIS Benchmark on the control plane host.
+func measured(e *environment) {
+	machines := &clusterv1.MachineList{}
+	e.Expect(e.api.List(e.t.Context(), machines, client.InNamespace(namespace), client.HasLabels{clusterv1.MachineControlPlaneLabel})).To(Succeed())
+	e.Expect(namesOf(machines)).To(HaveLen(1))
+	host, err := hosts.Find(e.t.Context(), machines.Items[0].Status.NodeRef.Name)
+	e.Expect(err).NotTo(HaveOccurred())
+	cis.Check(e.t, cis.Subject{Type: spec.KubernetesKubeadm, Etcd: cis.EtcdUnit, Run: host.Exec})
 }
 
 // proven uses the cluster as pods do.

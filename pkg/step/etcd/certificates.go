@@ -27,6 +27,14 @@ const (
 func (s Settings) certificate(of string) string { return ssl + "/" + of + "-" + s.Name + ".pem" }
 func (s Settings) key(of string) string         { return ssl + "/" + of + "-" + s.Name + "-key.pem" }
 
+// directory is that of the certificates. The account that etcd runs as gets at what is its own there.
+func (s Settings) directory() step.Directory {
+	if s.Form == Unit {
+		return step.Directory{Path: ssl, Mode: 0o750, Group: account}
+	}
+	return step.Directory{Path: ssl, Mode: 0o700}
+}
+
 // Certificates makes the member's certificate, by which it serves clients and peers and is a peer itself, and that of the
 // administrator on this host. etcd reads its certificate anew at each handshake; only another authority needs a restart.
 func Certificates(s Settings) step.Step {
@@ -36,9 +44,10 @@ func Certificates(s Settings) step.Step {
 	}
 	validity, before := step.Duration(s.Certificates.Validity()), step.Duration(s.Certificates.RenewBefore())
 	return step.New(step.Meta{Name: "etcd/certificates", Description: "make etcd's certificates"}, append(
-		append([]step.Step{step.Directory{Path: ssl, Mode: 0o700}}, step.Authority(authority, caFile, "")...),
+		append([]step.Step{s.directory()}, step.Authority(authority, caFile, "")...),
 		step.Certificate{
-			Path: s.certificate("member"), KeyPath: s.key("member"), Authority: authority, Trusted: caFile, CommonName: s.Name,
+			Path: s.certificate("member"), KeyPath: s.key("member"), Owner: s.owner(), Group: s.owner(),
+			Authority: authority, Trusted: caFile, CommonName: s.Name,
 			DNSNames: []string{s.Name, "localhost"}, Addresses: addresses,
 			Usages: []pki.Usage{pki.Server, pki.Client}, Validity: validity, RenewBefore: before,
 		},

@@ -70,19 +70,34 @@ const (
 	unitPath = "/etc/systemd/system/" + service
 	// runtime is made by systemd whenever it starts etcd: its age is etcd's.
 	runtime = "kubexm-etcd"
+	// account is what a Unit runs as.
+	account = "etcd"
 )
+
+// owner of etcd's data and of what etcd must read: a static pod is root.
+func (s Settings) owner() string {
+	if s.Form == Unit {
+		return account
+	}
+	return ""
+}
 
 // Claim declares what etcd and our scripts will write, so that a reset removes it. It comes before etcd is started, and for a
 // Pod before containerd.Pods: the pod is stopped then before its data goes.
 func Claim(s Settings) step.Step {
 	// Made here, so that parents that are made with them go with them.
-	parts := []step.Step{
-		step.Directory{Path: s.Spec.DataDir, Mode: 0o700},
-		step.Directory{Path: dir, Mode: 0o755},
+	var parts []step.Step
+	if s.Form == Unit {
+		parts = append(parts, step.User{Name: account})
 	}
+	parts = append(parts,
+		step.Directory{Path: s.Spec.DataDir, Mode: 0o700, Owner: s.owner(), Group: s.owner()},
+		step.Directory{Path: dir, Mode: 0o755},
+	)
 	paths := []string{s.Spec.DataDir, dir}
 	if own := s.ownWALDir(); own != "" {
-		parts, paths = append(parts, step.Directory{Path: path.Dir(own), Mode: 0o700}), append(paths, own, own+".tmp")
+		parts = append(parts, step.Directory{Path: path.Dir(own), Mode: 0o700, Owner: s.owner(), Group: s.owner()})
+		paths = append(paths, own, own+".tmp")
 		for _, n := range asides {
 			paths = append(paths, own+".removed."+n)
 		}

@@ -236,6 +236,13 @@ func TestOnHosts(t *testing.T) {
 	}
 	m.wantVoters(3)
 
+	// It runs as an account of its own, which its data is of, also when root has put something there.
+	if got := m.sh(1, "ps -C etcd -o user= | tr -d ' '; stat -c %U:%G:%a /var/lib/etcd"); got != "etcd\netcd:etcd:700" {
+		t.Errorf("etcd runs as, and its data is of, %q", got)
+	}
+	m.sh(1, "chown -R root:root /var/lib/etcd/member; systemctl restart etcd; [ -z \"$(find /var/lib/etcd ! -user etcd)\" ]")
+	m.wantVoters(3)
+
 	// Another unit restarts them all, one after the other: there is a quorum for everyone who asks.
 	started := m.sh(1, "systemctl show -p ActiveEnterTimestampMonotonic etcd")
 	m.spec.SnapshotCount = 6000

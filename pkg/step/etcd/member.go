@@ -68,7 +68,7 @@ func (s Settings) script(text string, also ...string) []string {
 // quorum. done is made when the host is a voting member that answers.
 func Member(s Settings, done graph.Output[string], after ...string) step.Step {
 	config, content := s.config()
-	parts := []step.Step{step.File{Path: config, Mode: 0o644, Content: step.Literal(content)}}
+	parts := []step.Step{step.File{Path: config, Mode: 0o600, Content: step.Literal(content)}}
 	if s.Form == Unit {
 		parts = append(parts, step.Service{Name: service, State: step.Enabled}) // the script starts it when it knows how
 	}

@@ -34,7 +34,10 @@ StartLimitIntervalSec=0
 Type=notify
 # How the member began; see initial.env. One that has data does not read it.
 EnvironmentFile=-` + dir + `/initial.env
-ExecStart=` + bin + `/etcd` + flags.String() + `
+User=` + account + `
+Group=` + account + `
+# What root has put there, such as a restored snapshot, becomes etcd's.
+` + s.chown() + `ExecStart=` + bin + `/etcd` + flags.String() + `
 Restart=on-failure
 RestartSec=2
 # It is ready when it is in a cluster with quorum. After a power cut that takes as long as others need to boot.
@@ -52,6 +55,15 @@ RestrictSUIDSGID=yes
 [Install]
 WantedBy=multi-user.target
 `
+}
+
+// chown gives etcd its data, before it is started. A write-ahead log elsewhere is there only later.
+func (s Settings) chown() string {
+	lines := "ExecStartPre=+/bin/chown -R " + account + ":" + account + " " + inUnit(s.Spec.DataDir) + "\n"
+	if own := s.ownWALDir(); own != "" {
+		lines += "ExecStartPre=-+/bin/chown -R " + account + ":" + account + " " + inUnit(own) + "\n"
+	}
+	return lines
 }
 
 // inUnit quotes a word of ExecStart.

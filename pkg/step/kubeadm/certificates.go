@@ -6,11 +6,13 @@ package kubeadm
 import (
 	_ "embed"
 	"net"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	certs "github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/containerd"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/turn"
@@ -41,6 +43,30 @@ const (
 	certificatesName = "kubeadm/certificates"
 	restarts         = "restarts kube-apiserver, kube-controller-manager, kube-scheduler"
 )
+
+// servingCert is the kubelet's, without its ending.
+const servingCert = kubeletDir + "/pki/kubelet"
+
+// NodeCertificates makes the certificate by which the API server knows the kubelet. The kubelet reads it anew when it changes.
+func NodeCertificates(c Cluster, n Node) step.Step {
+	name := "system:node:" + n.Name
+	cert := step.Certificate{
+		Path: servingCert + ".crt", KeyPath: servingCert + ".key", Authority: "ca", CommonName: name, Organizations: []string{"system:nodes"},
+		Usages:   []certs.Usage{certs.Server},
+		Validity: step.Duration(c.Spec.Certificates.Validity()), RenewBefore: step.Duration(c.Spec.Certificates.RenewBefore()),
+	}
+	for _, one := range append([]string{n.Name, n.Address, n.SecondAddress}, n.Addresses...) {
+		address, err := netip.ParseAddr(one)
+		switch {
+		case err == nil && !slices.Contains(cert.Addresses, address.Unmap()):
+			cert.Addresses = append(cert.Addresses, address.Unmap())
+		case err != nil && one != "" && !slices.Contains(cert.DNSNames, one):
+			cert.DNSNames = append(cert.DNSNames, one)
+		}
+	}
+	return step.New(step.Meta{Name: "kubeadm/node-certificates", Description: "make the kubelet's serving certificate"},
+		step.Directory{Path: kubeletDir + "/pki", Mode: 0o755}, cert)
+}
 
 // CertificateNames are the certificates that kubeadm has on a control plane host of c, as "kubeadm certs renew" names them.
 func CertificateNames(c Cluster) []string {

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/apiserver"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/containerd"
 )
 
@@ -113,10 +114,14 @@ func discoveryConfig(c Cluster) string {
 
 func clusterConfiguration(c Cluster, n Node) object {
 	k := c.Spec.Kubernetes
-	gates := gateFlag(k.FeatureGates)
+	gates := append([]arg{{"profiling", "false"}}, gateFlag(k.FeatureGates)...)
 	controllers := slices.Clone(gates)
 	for _, a := range c.Spec.NodeMaskArgs() {
 		controllers = append(controllers, arg(a))
+	}
+	server := append(slices.Clone(gates), arg{"kubelet-certificate-authority", pki + "/ca.crt"}, arg{"service-account-lookup", "true"})
+	for _, a := range apiserver.Args(k) {
+		server = append(server, arg(a))
 	}
 	return object{
 		"apiVersion": "kubeadm.k8s.io/v1beta4", "kind": "ClusterConfiguration",
@@ -126,11 +131,24 @@ func clusterConfiguration(c Cluster, n Node) object {
 		"networking":                networking(c),
 		"etcd":                      etcd(c),
 		"apiServer": object{
-			"certSANs": certSANs(c, n), "extraArgs": args(k.APIServer.ExtraArgs, gates...),
+			"certSANs": certSANs(c, n), "extraArgs": args(k.APIServer.ExtraArgs, server...), "extraVolumes": volumes(k),
 		},
 		"controllerManager": object{"extraArgs": args(k.ControllerManager.ExtraArgs, controllers...)},
 		"scheduler":         object{"extraArgs": args(k.Scheduler.ExtraArgs, gates...)},
 	}
+}
+
+// volumes are what the API server's pod has of the host, besides what kubeadm gives it.
+func volumes(k spec.Kubernetes) []object {
+	all := []object{{
+		"name": "policies", "hostPath": apiserver.Dir, "mountPath": apiserver.Dir, "readOnly": true, "pathType": "DirectoryOrCreate",
+	}}
+	if k.APIServer.Audit.IsOn() {
+		all = append(all, object{
+			"name": "audit", "hostPath": apiserver.AuditDir, "mountPath": apiserver.AuditDir, "pathType": "DirectoryOrCreate",
+		})
+	}
+	return all
 }
 
 func networking(c Cluster) object {
@@ -194,6 +212,8 @@ func kubeletOwn(n Node) object {
 	if n.CgroupVersion == 1 {
 		o["failCgroupV1"] = false
 	}
+	// Without these the kubelet signs a certificate for itself, which the API server could not know it by.
+	o["tlsCertFile"], o["tlsPrivateKeyFile"] = servingCert+".crt", servingCert+".key"
 	return o
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/containerd"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/kubelet"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/turn"
 )
 
@@ -113,16 +114,19 @@ func Withdraw(c Cluster, n Node) step.Step {
 const withdrawLimit = time.Minute
 
 // KubeletConfig brings the kubelet's configuration and flags to what c and n say. The kubelet is restarted for it by the step
-// that runs it.
-func KubeletConfig(c Cluster, n Node) step.Step {
+// that runs it; one that runs already is restarted here, and when it does not become healthy, what was there before is put back.
+// upgrading is a path that exists while programs are replaced.
+func KubeletConfig(c Cluster, n Node, upgrading string) step.Step {
 	config := kubeletDocuments(c, n)
+	argv := append([]string{"/usr/bin/env", "config=" + config, "dir=" + dir, "kubelet=" + kubeletDir},
+		kubelet.Environment(n.Kubelet, upgrading)...)
 	return step.New(step.Meta{
 		Name: "kubeadm/kubelet", Description: "bring the kubelet's configuration up to date", Disrupts: "restarts kubelet",
-		Retry: step.Retry{Attempts: 2, Delay: step.Duration(2 * time.Second)},
+		Timeout: step.Duration(5 * time.Minute),
 	},
 		step.Command{
 			Title: "configure the kubelet",
-			Argv:  []string{"/usr/bin/env", "config=" + config, "dir=" + dir, "kubelet=" + kubeletDir, "/bin/sh", "-uc", kubeletConfig, "kubeadm"},
+			Argv:  append(argv, "/bin/sh", "-uc", kubelet.ChangeScript()+kubeletConfig, "kubeadm"),
 			Done:  rendered(kubeletFile, config),
 		},
 		step.File{Path: kubeletFile, Mode: 0o600, Content: step.Literal(config)},
@@ -157,7 +161,8 @@ func madePods(c Cluster, n Node) step.Step {
 // made records that kubeadm has just made the kubelet's configuration of this. From then on the file is another step's.
 func made(file, content string) step.Step {
 	return step.Command{Title: "record what kubeadm has made", Argv: []string{
-		"/bin/sh", "-euc", `umask 077; printf %s "$2" >"$1.part"; mv "$1.part" "$1"`, "sh", file, content,
+		"/bin/sh", "-euc", `umask 077; chmod 0600 "$3/config.yaml"; printf %s "$2" >"$1.part"; mv "$1.part" "$1"`, "sh",
+		file, content, kubeletDir,
 	}}
 }
 

@@ -316,10 +316,13 @@ func TestKubeletConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	argv := kubeadm.KubeletConfig(c, n).(step.Sequence).Parts[0].(step.Command).Argv
+	argv := kubeadm.KubeletConfig(c, n, "/nowhere").(step.Sequence).Parts[0].(step.Command).Argv
 	for i, a := range argv {
 		if strings.HasPrefix(a, "kubelet=") {
 			argv[i] = "kubelet=" + p.path("kubelet")
+		}
+		if strings.HasPrefix(a, "kept=") {
+			argv[i] = "kept=" + p.path("kept")
 		}
 	}
 	if said, ok := p.run(t.Context(), argv); !ok || said != "" {

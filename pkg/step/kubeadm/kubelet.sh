@@ -1,14 +1,8 @@
 # Copyright 2026 The cluster-api-provider-kubexm Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Makes the kubelet's configuration what kubeadm makes of $config, below $kubelet; $dir is where Kubernetes' files are. A file
-# that is what it must be stays as old as it is: by that one knows that the kubelet need not be restarted. It may be cut at any
-# line and run again.
-
-fail() {
-	printf '%s\n' "$*" >&2
-	exit 1
-}
+# Makes the kubelet's configuration what kubeadm makes of $config, below $kubelet; $dir is where Kubernetes' files are. It comes after
+# the kubelet's change.sh.
 
 new=$dir/.kubexm-kubelet
 rm -rf "$new"
@@ -17,7 +11,10 @@ mkdir -m 0700 "$new" || fail "$new cannot be made"
 # kubeadm writes what it would do into a directory, and nothing else.
 error=$(printf '%s\n' "$config" | KUBEADM_INIT_DRYRUN_DIR="$new" kubeadm init phase kubelet-start --dry-run --config /dev/stdin 2>&1 >/dev/null) ||
 	fail "kubeadm cannot make the kubelet's configuration: $(printf '%s\n' "$error" | tail -n 1)"
+begin
+set --
 for file in config.yaml kubeadm-flags.env instance-config.yaml; do
-	[ -e "$new/$file" ] && ! cmp -s "$new/$file" "$kubelet/$file" || continue
-	cp "$new/$file" "$kubelet/.$file.kubexm" && mv "$kubelet/.$file.kubexm" "$kubelet/$file" || fail "$kubelet/$file cannot be written"
+	[ ! -e "$new/$file" ] || place "$kubelet/$file" "$new/$file"
+	set -- "$@" "$kubelet/$file"
 done
+end "$@"

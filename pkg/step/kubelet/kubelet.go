@@ -8,6 +8,7 @@ import (
 	_ "embed"
 	"path"
 	"strings"
+	"time"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 )
@@ -34,7 +35,7 @@ func Programs(programs []step.Artifact) step.Step {
 func Unit() step.Step {
 	return step.New(step.Meta{Name: "kubelet/unit", Description: "enable the kubelet"},
 		step.Directory{Path: "/etc/kubernetes/manifests", Mode: 0o755},
-		step.File{Path: unit, Mode: 0o644, Content: step.Literal(unitFile)},
+		step.File{Path: unit, Mode: 0o600, Content: step.Literal(unitFile)},
 		step.Service{Name: service, State: step.Enabled},
 	)
 }
@@ -60,5 +61,5 @@ func Service(programs []step.Artifact, reads ...string) step.Step {
 		}
 	}
 	return step.New(step.Meta{Name: "kubelet/service", Description: "run the kubelet", Disrupts: "restarts kubelet"},
-		step.Service{Name: service, Watches: watches})
+		step.Service{Name: service, Watches: watches, Settle: step.Duration(time.Second)})
 }

@@ -35,8 +35,13 @@ const (
 	kubeletServingCert    = kubeletDir + "/pki/kubelet"
 )
 
-// mastersGroup may do everything, whatever roles are bound.
-const mastersGroup = "system:masters"
+// The users of certificates that roles are bound to, see Administrators. No certificate on a host is of the group system:masters,
+// which may do everything whatever roles are bound, and from which nothing can be taken back.
+const (
+	// adminsGroup has the name that kubeadm gives it.
+	adminsGroup   = "kubeadm:cluster-admins"
+	kubeletClient = "kube-apiserver-kubelet-client"
+)
 
 // Authorities installs the cluster's authorities and service account keys on a control plane host: those that its controller manager
 // signs with, and that of the front proxy, so that all of them can be recovered from the host. etcd's is etcd.ClientCertificates'.
@@ -66,11 +71,11 @@ func Certificates(c Cluster, n Node) step.Step {
 	}
 	return step.New(step.Meta{Name: "kubernetes/certificates", Description: "make the control plane's certificates"},
 		serving,
-		client(apiServerKubeletCert, "ca", "kube-apiserver-kubelet-client", mastersGroup),
+		client(apiServerKubeletCert, "ca", kubeletClient),
 		client(frontProxyCert, "proxy", "front-proxy-client"),
 		client(controllerManagerCert, "ca", "system:kube-controller-manager"),
 		client(schedulerCert, "ca", "system:kube-scheduler"),
-		client(adminCert, "ca", "kubernetes-admin", mastersGroup),
+		client(adminCert, "ca", "kubernetes-admin", adminsGroup),
 	)
 }
 

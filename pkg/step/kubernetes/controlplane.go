@@ -14,6 +14,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/graph"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/apiserver"
 )
 
 const (
@@ -107,6 +108,7 @@ func apiServerArgs(c Cluster, n Node) []spec.Arg {
 		{Name: "secure-port", Value: strconv.Itoa(int(c.Spec.ControlPlaneEndpoint.Port))},
 		{Name: "service-account-issuer", Value: "https://kubernetes.default.svc." + c.Spec.DNS.ClusterDomain},
 		{Name: "service-account-key-file", Value: saPublicFile},
+		{Name: "service-account-lookup", Value: "true"},
 		{Name: "service-account-signing-key-file", Value: saPrivateFile},
 		{Name: "service-cluster-ip-range", Value: strings.Join(c.Spec.Network.ServiceCIDRs, ",")},
 		// When it stops, it tells new requests to come again, and ends watches in 2 s, not in 60.
@@ -119,6 +121,7 @@ func apiServerArgs(c Cluster, n Node) []spec.Arg {
 	if !slices.ContainsFunc(k.APIServer.ExtraArgs, func(a spec.Arg) bool { return a.Name == "authorization-config" }) {
 		ours = append(ours, spec.Arg{Name: "authorization-mode", Value: "Node,RBAC"})
 	}
+	ours = append(ours, apiserver.Args(k)...)
 	if c.EtcdSecure {
 		ours = append(ours,
 			spec.Arg{Name: "etcd-cafile", Value: etcdCAFile},

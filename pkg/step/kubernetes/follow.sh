@@ -61,7 +61,7 @@ for component in "$@"; do
 		cp -p "$file" "$kept/.$component" && mv "$kept/.$component" "$kept/$component" || fail "$kept cannot be written"
 	fi
 	keep_turn
-	wanted "$component" >"$kept/.new" && chmod 0644 "$kept/.new" && cp -p "$kept/.new" "$file.new" && mv "$file.new" "$file" ||
+	wanted "$component" >"$kept/.new" && chmod 0600 "$kept/.new" && cp -p "$kept/.new" "$file.new" && mv "$file.new" "$file" ||
 		fail "$file cannot be written"
 	rm -f "$kept/.new"
 	systemctl daemon-reload

@@ -30,11 +30,13 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/apiserver"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/cni"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/containerd"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/kubelet"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/kubernetes"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/system"
+	"github.com/mensylisir/cluster-api-provider-kubexm/test/cis"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/hosts"
 )
 
@@ -193,6 +195,7 @@ func (r *rig) steps(t *testing.T) []step.Step {
 			kubernetes.Authorities(),
 			kubernetes.Certificates(c, n),
 			kubernetes.Kubeconfigs(c, n),
+			apiserver.Files(c.Spec.Kubernetes),
 			kubernetes.Follow(c, n, "/run/upgrading"),
 			kubernetes.APIServer(c, n),
 			kubernetes.Ready(c, done),
@@ -200,7 +203,9 @@ func (r *rig) steps(t *testing.T) []step.Step {
 			kubernetes.Scheduler(c, n),
 			kubernetes.NodeCertificates(c, n),
 			kubernetes.NodeKubeconfigs(c, n),
+			kubernetes.FollowKubelet(c, n, "/run/upgrading"),
 			kubernetes.Kubelet(c, n),
+			kubelet.Healthy(n.Kubelet),
 			kubernetes.Proxy(c, n),
 			step.New(step.Meta{Name: "pod/static"}, step.File{
 				Path: "/etc/kubernetes/manifests/static.json", Mode: 0o600, Content: step.Literalf(staticPod, ref),
@@ -334,7 +339,11 @@ func TestClusterOnHost(t *testing.T) {
 	if changed := r.run(t); len(changed) == 0 {
 		t.Error("nothing was changed")
 	}
+	t.Run("administrators", r.testAdministrators)
 	t.Run("works", r.testWorks)
+	t.Run("CIS", func(t *testing.T) { // the etcd here is the test's own
+		cis.Check(t, cis.Subject{Type: spec.KubernetesKubexm, Etcd: cis.EtcdElsewhere, Run: r.host.Exec})
+	})
 	if again := r.run(t); len(again) > 0 {
 		t.Errorf("a second run changed %q", again)
 	}
@@ -343,7 +352,8 @@ func TestClusterOnHost(t *testing.T) {
 	t.Run("flags", r.testFlags)
 	t.Run("turns", r.testTurns)
 	t.Run("put back", r.testPutBack)
-	r.sh(t, "rm -rf /var/log/kube* /dev/shm/kubectl")
+	t.Run("kubelet put back", r.testKubeletPutBack)
+	r.sh(t, "rm -rf /var/log/kube* /dev/shm/kubectl /dev/shm/masters*")
 
 	if _, err := r.engine().Undo(t.Context(), engine.Undo{Hosts: []string{r.host.Name}}); err != nil {
 		t.Fatal(err)
@@ -511,4 +521,57 @@ func (r *rig) testPutBack(t *testing.T) {
 			t.Errorf("a run as before changed %q", again)
 		}
 	}
+}
+
+// What is in admin.conf may do nothing until its group is bound, and can be locked out again by that binding.
+func (r *rig) testAdministrators(t *testing.T) {
+	masters, err := r.authorities.Cluster.Sign(pki.LeafRequest{
+		CommonName: "test", Organizations: []string{"system:masters"}, Usages: []pki.Usage{pki.Client},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.sh(t, "! kubectl get nodes 2>/dev/null")
+	manifest := kubernetes.Administrators(done).(step.Sequence).Parts[0].(step.Apply).Manifest.String()
+	r.sh(t, fmt.Sprintf(`umask 077
+		cat >/dev/shm/masters.crt <<'END'
+%sEND
+		cat >/dev/shm/masters.key <<'END'
+%sEND
+		kubectl --kubeconfig /dev/null --server https://127.0.0.1:6443 --certificate-authority /etc/kubernetes/pki/ca.crt \
+			--client-certificate /dev/shm/masters.crt --client-key /dev/shm/masters.key apply -f - <<'END'
+%sEND`, masters.Cert, masters.Key.Reveal(), manifest))
+	r.until(t, "kubectl auth can-i '*' '*' >/dev/null 2>&1")
+}
+
+// What the kubelet does not understand is taken back, and the kubelet runs with what it had.
+func (r *rig) testKubeletPutBack(t *testing.T) {
+	const files = "sha256sum /etc/systemd/system/kubelet.service /var/lib/kubelet/config.yaml"
+	before := r.sh(t, files)
+	args := &r.target.Cluster.Kubernetes.Kubelet.ExtraArgs
+	*args = []spec.Arg{{Name: "max-podz", Value: "1"}}
+	_, err := r.engine().Run(t.Context(), r.plan(t))
+	if err == nil || !strings.Contains(err.Error(), "what was there before was put back") || !strings.Contains(err.Error(), "max-podz") {
+		t.Errorf("it ended with %v, want that it was put back, and what the kubelet said", err)
+	}
+	if now := r.sh(t, files); now != before {
+		t.Errorf("the files are\n%s\nand were\n%s", now, before)
+	}
+	r.sh(t, "curl -fsS http://127.0.0.1:10248/healthz; ! ls /run/kubexm-kubelet 2>/dev/null")
+	// What it does understand it gets.
+	*args = []spec.Arg{{Name: "v", Value: "1"}}
+	if got := r.run(t); !slices.Equal(got, []string{"kubelet/follow", "kubernetes/kubelet"}) {
+		t.Errorf("%q differ", got)
+	}
+	r.sh(t, "tr '\\0' '\\n' <\"/proc/$(pidof kubelet)/cmdline\" | grep -qx -e --v=1")
+	*args = nil
+	r.run(t)
+	// One that hangs is not as it must be.
+	r.sh(t, "systemctl kill -s STOP kubelet")
+	check, err := r.engine().Check(t.Context(), r.plan(t))
+	if err != nil || len(check.Checks) != 1 || !strings.HasSuffix(check.Checks[0].Node, "kubelet/healthy") {
+		t.Errorf("of a kubelet that does not answer, %+v differs (%v)", check, err)
+	}
+	r.sh(t, "systemctl kill -s CONT kubelet")
+	r.until(t, "curl -fsS http://127.0.0.1:10248/healthz >/dev/null")
 }

@@ -147,7 +147,7 @@ func Claim() step.Step {
 
 // ProgramNames are the programs that a host needs.
 func ProgramNames(controlPlane bool) []string {
-	names := []string{kubelet, proxy}
+	names := []string{kubeletName, proxy}
 	if controlPlane {
 		names = append([]string{apiServer, controllerManager, scheduler, "kubectl"}, names...)
 	}

@@ -27,6 +27,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/apiserver"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/kubernetes"
 )
 
@@ -68,6 +69,7 @@ func steps(c kubernetes.Cluster, n kubernetes.Node) []step.Step {
 	all := []step.Step{kubernetes.Claim(), kubernetes.Programs(programs)}
 	if n.ControlPlane {
 		all = append(all, kubernetes.Authorities(), kubernetes.Certificates(c, n), kubernetes.Kubeconfigs(c, n),
+			apiserver.Files(c.Spec.Kubernetes),
 			kubernetes.APIServer(c, n), kubernetes.Ready(c, done), kubernetes.ControllerManager(c, n), kubernetes.Scheduler(c, n))
 	} else {
 		all = append(all, kubernetes.WorkerAuthority())
@@ -393,11 +395,11 @@ func TestCertificatesAreAccepted(t *testing.T) {
 			"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.prod.internal", "api.prod.example", "192.168.0.10",
 			"10.0.0.11", "192.168.0.11", "10.20.0.1", "127.0.0.1", "n1", "any.prod.example", "203.0.113.7",
 		}},
-		{etc + "apiserver-kubelet-client.crt", "CN=kube-apiserver-kubelet-client,O=system:masters", made.Cluster, x509.ExtKeyUsageClientAuth, nil},
+		{etc + "apiserver-kubelet-client.crt", "CN=kube-apiserver-kubelet-client", made.Cluster, x509.ExtKeyUsageClientAuth, nil},
 		{etc + "front-proxy-client.crt", "CN=front-proxy-client", made.FrontProxy, x509.ExtKeyUsageClientAuth, nil},
 		{etc + "controller-manager.crt", "CN=system:kube-controller-manager", made.Cluster, x509.ExtKeyUsageClientAuth, nil},
 		{etc + "scheduler.crt", "CN=system:kube-scheduler", made.Cluster, x509.ExtKeyUsageClientAuth, nil},
-		{etc + "admin.crt", "CN=kubernetes-admin,O=system:masters", made.Cluster, x509.ExtKeyUsageClientAuth, nil},
+		{etc + "admin.crt", "CN=kubernetes-admin,O=kubeadm:cluster-admins", made.Cluster, x509.ExtKeyUsageClientAuth, nil},
 		{kubelet + "kubelet-client.crt", "CN=system:node:n1,O=system:nodes", made.Cluster, x509.ExtKeyUsageClientAuth, nil},
 		{kubelet + "kubelet.crt", "CN=system:node:n1,O=system:nodes", made.Cluster, x509.ExtKeyUsageServerAuth, []string{"n1", "10.0.0.11", "192.168.0.11"}},
 		{etc + "kube-proxy.crt", "CN=system:kube-proxy", made.Cluster, x509.ExtKeyUsageClientAuth, nil},

@@ -12,17 +12,18 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/containerd"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/kubelet"
 )
 
 const (
-	kubelet       = "kubelet"
+	kubeletName   = "kubelet"
 	kubeletConfig = kubeletDir + "/config.yaml"
 	proxy         = "kube-proxy"
 	proxyConfig   = dir + "/kube-proxy.yaml"
 )
 
-// Kubelet runs the kubelet. It also runs the static pods that others put into /etc/kubernetes/manifests.
-func Kubelet(c Cluster, n Node) step.Step {
+// kubeletUnit is the kubelet as a unit.
+func kubeletUnit(n Node) unit {
 	nodeIP := n.Address
 	if n.SecondAddress != "" {
 		nodeIP += "," + n.SecondAddress
@@ -36,15 +37,29 @@ func Kubelet(c Cluster, n Node) step.Step {
 	if len(n.Labels) > 0 {
 		ours = append(ours, spec.Arg{Name: "node-labels", Value: joinLabels(n.Labels)})
 	}
+	return unit{
+		about: "kubelet, the Kubernetes node agent", program: kubeletName, after: "containerd.service",
+		args: args(n.Kubelet.ExtraArgs, ours),
+	}
+}
+
+// FollowKubelet brings a kubelet that runs already to other settings; see kubelet.Follow. upgrading is a path that exists while
+// programs are replaced.
+func FollowKubelet(c Cluster, n Node, upgrading string) step.Step {
+	u := kubeletUnit(n)
+	return kubelet.Follow(n.Kubelet, upgrading,
+		kubelet.File{Path: kubeletConfig, Content: document(kubeletConfiguration(c, n)).String()},
+		kubelet.File{Path: u.file(), Content: u.String()})
+}
+
+// Kubelet runs the kubelet. It also runs the static pods that others put into /etc/kubernetes/manifests.
+func Kubelet(c Cluster, n Node) step.Step {
 	parts := []step.Step{
 		step.Directory{Path: manifests, Mode: 0o755},
-		step.File{Path: kubeletConfig, Mode: 0o644, Content: document(kubeletConfiguration(c, n))},
+		step.File{Path: kubeletConfig, Mode: 0o600, Content: document(kubeletConfiguration(c, n))},
 	}
 	return step.New(step.Meta{Name: "kubernetes/kubelet", Description: "run the kubelet", Disrupts: "restarts kubelet"},
-		append(parts, service(unit{
-			about: "kubelet, the Kubernetes node agent", program: kubelet, after: "containerd.service",
-			args: args(n.Kubelet.ExtraArgs, ours),
-		}, kubeletConfig, kubeletConf, caFile)...)...)
+		append(parts, service(kubeletUnit(n), kubeletConfig, kubeletConf, caFile)...)...)
 }
 
 func joinLabels(labels map[string]string) string {
@@ -97,7 +112,7 @@ func kubeletConfiguration(c Cluster, n Node) object {
 
 // Proxy runs kube-proxy. It needs the program of its mode (iptables, nft) on the host.
 func Proxy(c Cluster, n Node) step.Step {
-	parts := []step.Step{step.File{Path: proxyConfig, Mode: 0o644, Content: document(proxyConfiguration(c, n))}}
+	parts := []step.Step{step.File{Path: proxyConfig, Mode: 0o600, Content: document(proxyConfiguration(c, n))}}
 	return step.New(step.Meta{Name: "kubernetes/proxy", Description: "run kube-proxy", Disrupts: "restarts kube-proxy"},
 		append(parts, service(unit{
 			about: "kube-proxy, the Kubernetes service proxy", program: proxy, after: "network-online.target",

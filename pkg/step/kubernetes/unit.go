@@ -37,7 +37,7 @@ type unit struct {
 // service writes the unit and runs it; it is restarted when its program, the unit or one of watches is newer than it.
 func service(u unit, watches ...string) []step.Step {
 	return []step.Step{
-		step.File{Path: u.file(), Mode: 0o644, Content: step.Literal(u.String())},
+		step.File{Path: u.file(), Mode: 0o600, Content: step.Literal(u.String())},
 		step.Service{Name: u.name(), Watches: append([]string{path.Join(bin, u.program), u.file()}, watches...), Settle: settle},
 	}
 }
@@ -65,7 +65,7 @@ ExecStart=%s`, u.about, strings.Join(slices.Compact([]string{"network-online.tar
 	if u.oomScore != 0 {
 		fmt.Fprintf(&b, "OOMScoreAdjust=%d\n", u.oomScore)
 	}
-	if u.program != kubelet { // which starts what pods ask for
+	if u.program != kubeletName { // which starts what pods ask for
 		b.WriteString("NoNewPrivileges=yes\nLockPersonality=yes\nRestrictRealtime=yes\nRestrictSUIDSGID=yes\n")
 	}
 	b.WriteString("\n[Install]\nWantedBy=multi-user.target\n")

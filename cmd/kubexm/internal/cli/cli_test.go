@@ -26,6 +26,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/certificate"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/preflight"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec/config"
 )
@@ -315,7 +316,7 @@ func TestOrphans(t *testing.T) {
 	if got := d.orphans(facts); len(got) != 1 || got[0].Host != "used" || !preflight.Failed(got) {
 		t.Errorf("without a state: %v", got)
 	}
-	if _, err := d.dir.EnsureAuthorities(); err != nil {
+	if _, err := d.dir.EnsureAuthorities(pki.CARequest{}); err != nil {
 		t.Fatal(err)
 	}
 	if got := d.orphans(facts); len(got) > 0 {

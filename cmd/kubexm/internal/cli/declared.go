@@ -265,6 +265,7 @@ func alike(problems []preflight.Problem) []preflight.Problem {
 // state.Dir.EnsureAuthorities. With keep it is called with the lock held.
 func (d *declared) trust(keep bool) (*direct.Trust, error) {
 	t := &direct.Trust{Cluster: d.Name, Server: direct.Server(d.Cluster)}
+	ca := pki.CARequest{Key: pki.Algorithm(d.Spec.Certificates.CAAlgorithm), Validity: d.Spec.Certificates.CAValidity()}
 	var err error
 	if t.Secrets, err = direct.EtcdSecrets(d.EtcdSecret(), d.EtcdFiles); err != nil {
 		return nil, usageError{err}
@@ -273,11 +274,11 @@ func (d *declared) trust(keep bool) (*direct.Trust, error) {
 	switch {
 	case err != nil:
 	case keep:
-		t.Authorities, err = d.dir.EnsureAuthorities()
+		t.Authorities, err = d.dir.EnsureAuthorities(ca)
 	case known:
 		t.Authorities, err = d.dir.Authorities()
 	default:
-		t.Authorities, err = pki.NewAuthorities(pki.CARequest{})
+		t.Authorities, err = pki.NewAuthorities(ca)
 	}
 	return t, err
 }

@@ -74,10 +74,17 @@ func (t *Trust) Secret(ref step.SecretRef) ([]byte, error) {
 	return nil, fmt.Errorf("there is no secret %s in the cluster's state", ref)
 }
 
+// adminsGroup is bound to the role cluster-admin in every cluster: what is given to it can be taken back.
+const adminsGroup = "kubeadm:cluster-admins"
+
 // Kubeconfig makes a kubeconfig for the cluster's administrator.
 func (t *Trust) Kubeconfig(validity time.Duration) (secret.Value, error) {
+	return t.kubeconfig(adminsGroup, validity)
+}
+
+func (t *Trust) kubeconfig(group string, validity time.Duration) (secret.Value, error) {
 	client, err := t.Authorities.Cluster.Sign(pki.LeafRequest{
-		CommonName: "kubernetes-admin", Organizations: []string{"system:masters"}, Usages: []pki.Usage{pki.Client}, Validity: validity,
+		CommonName: "kubernetes-admin", Organizations: []string{group}, Usages: []pki.Usage{pki.Client}, Validity: validity,
 	})
 	if err != nil {
 		return secret.Value{}, err
@@ -89,7 +96,8 @@ func (t *Trust) Kubeconfig(validity time.Duration) (secret.Value, error) {
 
 // API is the cluster's, for steps on the controller.
 func (t *Trust) API(context.Context) (step.Cluster, error) {
-	kubeconfig, err := t.Kubeconfig(adminValidity)
+	// It is what binds roles to others, in a cluster that has none yet. It is kept nowhere.
+	kubeconfig, err := t.kubeconfig("system:masters", adminValidity)
 	if err != nil {
 		return nil, err
 	}

@@ -70,15 +70,15 @@ func (d Dir) CheckAuthorities() error {
 	return err
 }
 
-// EnsureAuthorities is Authorities, but for a cluster of which nothing is known: all pairs are made then, at once or not at all. It is
+// EnsureAuthorities is Authorities, but for a cluster of which nothing is known: all pairs are made then as ca says, at once or not at all. It is
 // called with the lock held.
-func (d Dir) EnsureAuthorities() (pki.Authorities, error) {
+func (d Dir) EnsureAuthorities(ca pki.CARequest) (pki.Authorities, error) {
 	if known, err := d.Known(); err != nil {
 		return pki.Authorities{}, d.ofAuthorities(err)
 	} else if known {
 		return d.Authorities()
 	}
-	a, err := pki.NewAuthorities(pki.CARequest{})
+	a, err := pki.NewAuthorities(ca)
 	if err == nil {
 		err = d.writeAll(a)
 	}

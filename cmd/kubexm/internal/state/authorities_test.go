@@ -56,7 +56,7 @@ func TestAuthoritiesAreNotMadeTwice(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if _, err := d.EnsureAuthorities(); err != nil {
+			if _, err := d.EnsureAuthorities(pki.CARequest{}); err != nil {
 				t.Fatal(err)
 			}
 			if err := d.WriteInventory(&state.Inventory{Cluster: "prod"}); err != nil {
@@ -68,7 +68,7 @@ func TestAuthoritiesAreNotMadeTwice(t *testing.T) {
 				}
 			}
 			before := files(t, d)
-			_, err := d.EnsureAuthorities()
+			_, err := d.EnsureAuthorities(pki.CARequest{})
 			var missing *state.MissingAuthoritiesError
 			if !errors.As(err, &missing) {
 				t.Fatalf("got %v, want a MissingAuthoritiesError", err)
@@ -107,7 +107,7 @@ func TestWhatIsKnownOfACluster(t *testing.T) {
 		if got, err := d.Known(); err != nil || got != known {
 			t.Errorf("%s: known %t (%v), want %t", file, got, err, known)
 		}
-		_, err := d.EnsureAuthorities()
+		_, err := d.EnsureAuthorities(pki.CARequest{})
 		var missing *state.MissingAuthoritiesError
 		if errors.As(err, &missing) != known || (err == nil) == known {
 			t.Errorf("%s: got %v", file, err)

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
@@ -41,14 +42,14 @@ func TestAuthorities(t *testing.T) {
 	if d.HasAuthorities() {
 		t.Fatal("there are none yet")
 	}
-	first, err := d.EnsureAuthorities()
+	first, err := d.EnsureAuthorities(pki.CARequest{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !d.HasAuthorities() {
 		t.Error("all were made")
 	}
-	again, err := d.EnsureAuthorities()
+	again, err := d.EnsureAuthorities(pki.CARequest{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,101 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cis
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+)
+
+var update = flag.Bool("update", false, "write the table of the document anew")
+
+const begin, end = "<!-- controls -->\n", "<!-- end of controls -->\n"
+
+// The document's table has what Check asserts.
+func TestDocument(t *testing.T) {
+	name := filepath.Join("..", "..", "docs", "reference", "cis.md")
+	raw, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, _ := strings.Cut(string(raw), begin)
+	have, after, found := strings.Cut(rest, end)
+	if !found {
+		t.Fatalf("%s has no table between %q and %q", name, begin, end)
+	}
+	want := table()
+	if *update {
+		if err := os.WriteFile(name, []byte(before+begin+want+end+after), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(want, have); diff != "" {
+		t.Errorf("%s (-want +got), go test -update writes it anew:\n%s", name, diff)
+	}
+}
+
+func table() string {
+	var b strings.Builder
+	b.WriteString("\n| Control | It asks for | `type: kubeadm` | `type: kubexm` | Why not, and how it is turned on |\n|---|---|---|---|---|\n")
+	for _, c := range Controls() {
+		state := func(s spec.KubernetesType) string {
+			switch {
+			case slices.Contains(c.Fails, string(s)):
+				return "no"
+			case slices.Contains(c.Fails, EtcdPod):
+				return "pass; no with " + EtcdPod
+			}
+			return "pass"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", c.ID, c.Title, state(spec.KubernetesKubeadm), state(spec.KubernetesKubexm), c.Reason)
+	}
+	return b.String() + "\n"
+}
+
+// An audit does not pass of a host of which nothing was seen: one that would could not fail.
+func TestAuditsNeedAHost(t *testing.T) {
+	for _, c := range Controls() {
+		h := &host{}
+		if c.ID == "4.2.6" || c.ID == "4.2.10" { // pass where nothing is said
+			h.kubelet = map[string]any{"makeIPTablesUtilChains": false, "rotateCertificates": false}
+		}
+		if c.audit(h, Subject{Type: spec.KubernetesKubeadm, Etcd: EtcdPod}) == nil {
+			t.Errorf("%s (%s) passes of nothing", c.ID, c.Title)
+		}
+	}
+}
+
+// What a host prints is understood: modes, owners, arguments, and the kubelet's configuration below its flags.
+func TestParse(t *testing.T) {
+	h, err := parse("file\t/etc/kubernetes/admin.conf\t640\troot:root\narg\tkubelet\t--rotate-certificates\narg\tetcd\t--cert-file=/a\n" +
+		"kubelet\tauthentication:\nkubelet\t  anonymous: {enabled: false}\nkubelet\trotateCertificates: false\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.private("/etc/kubernetes/admin.conf"); err == nil || !strings.Contains(err.Error(), "0640") {
+		t.Errorf("the mode: %v", err)
+	}
+	if err := h.ownedBy("/etc/kubernetes/admin.conf", "root:root"); err != nil {
+		t.Error(err)
+	}
+	if v, set := h.flag("etcd", "cert-file"); !set || v != "/a" {
+		t.Errorf("the flag is %q", v)
+	}
+	if got := h.setting("anonymous-auth", "authentication", "anonymous", "enabled"); got != "false" {
+		t.Errorf("the setting is %q", got)
+	}
+	if got := h.setting("rotate-certificates", "rotateCertificates"); got != "true" {
+		t.Errorf("the flag counts for %q", got)
+	}
+}
