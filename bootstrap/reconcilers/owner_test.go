@@ -179,8 +179,8 @@ func TestResetOfForeignHost(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	summarise(s.config)
-	if ready := conditions.Get(s.config, bootstrapv1.ReadyCondition); ready.Reason != bootstrapv1.HostOwnedByOtherReason {
-		t.Errorf("what the Machine shows is %+v", ready)
+	if ready := conditions.Get(s.config, bootstrapv1.HostReadyCondition); ready.Reason != bootstrapv1.HostOwnedByOtherReason {
+		t.Errorf("the summary is %+v", ready)
 	}
 	remembered := r.recall(s.config.UID)
 	if d := remembered.decideReset("", time.Now()); d.act != rest {

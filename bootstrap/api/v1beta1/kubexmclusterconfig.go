@@ -66,6 +66,8 @@ type AuthorityFingerprint struct {
 	// name of the pair: ca, etcd, proxy or sa, as in the names of Cluster API's Secrets.
 	// +required
 	// +kubebuilder:validation:Enum=ca;etcd;proxy;sa
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=5
 	Name string `json:"name,omitempty"`
 
 	// fingerprint of the pair's public key: sha256: and 64 hexadecimal digits of its SubjectPublicKeyInfo in DER.

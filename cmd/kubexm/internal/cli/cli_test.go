@@ -25,8 +25,8 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/exp/embedded"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/certificate"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
-	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/preflight"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/preflight"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec/config"
 )
