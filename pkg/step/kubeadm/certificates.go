@@ -51,7 +51,8 @@ const servingCert = kubeletDir + "/pki/kubelet"
 func NodeCertificates(c Cluster, n Node) step.Step {
 	name := "system:node:" + n.Name
 	cert := step.Certificate{
-		Path: servingCert + ".crt", KeyPath: servingCert + ".key", Authority: "ca", CommonName: name, Organizations: []string{"system:nodes"},
+		Path: servingCert + ".crt", KeyPath: servingCert + ".key", Authority: "ca", Trusted: pki + "/ca.crt",
+		CommonName: name, Organizations: []string{"system:nodes"},
 		Usages:   []certs.Usage{certs.Server},
 		Validity: step.Duration(c.Spec.Certificates.Validity()), RenewBefore: step.Duration(c.Spec.Certificates.RenewBefore()),
 	}

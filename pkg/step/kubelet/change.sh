@@ -88,6 +88,8 @@ put_back() {
 		fi
 	done
 	systemctl daemon-reload
+	# It was restarted over and over again, and a restart by hand does not forget that: it would count as settled at once.
+	systemctl reset-failed kubelet.service
 	systemctl restart kubelet.service
 	await "$patience" settled
 	rm -rf "$kept"
