@@ -111,12 +111,12 @@ func TestTypesOfCertificates(t *testing.T) {
 			"/etc/kubernetes/scheduler.conf":                   component,
 			"/etc/kubernetes/super-admin.conf":                 administrator,
 			"/var/lib/kubelet/pki/kubelet-client-current.pem":  kubelet,
-			"/var/lib/kubelet/pki/kubelet.crt":                 kubelet,
+			"/var/lib/kubelet/pki/kubelet.crt":                 component,
 		}},
 		"a worker by kubeadm": {spec.RoleWorker, func(*spec.Target) {}, map[string]bootstrapv1.CertificateType{
 			"/etc/kubernetes/pki/ca.crt":                      signs,
 			"/var/lib/kubelet/pki/kubelet-client-current.pem": kubelet,
-			"/var/lib/kubelet/pki/kubelet.crt":                kubelet,
+			"/var/lib/kubelet/pki/kubelet.crt":                component,
 		}},
 		"a control plane by kubexm": {spec.RoleControlPlane, kubexm, map[string]bootstrapv1.CertificateType{
 			"/etc/kubernetes/pki/admin.crt":                 administrator,

@@ -348,7 +348,10 @@ func (r *Config) waitsFor(ctx context.Context, s *scope) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return r.untrusted(ctx, s, needed...)
+	if waiting, err := r.untrusted(ctx, s, needed...); waiting != "" || err != nil {
+		return waiting, err
+	}
+	return r.recordAuthority(ctx, s)
 }
 
 // converges decides what is done with the host, and starts it.

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	capisecret "sigs.k8s.io/cluster-api/util/secret"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -26,12 +27,32 @@ func (s *scope) adopts() string { return s.config.Annotations[bootstrapv1.AdoptH
 func (r *Config) ownership(s *scope) func(context.Context, string) (host.Ownership, error) {
 	cluster := client.ObjectKeyFromObject(s.cluster)
 	o := host.Ownership{Adopt: s.adopts(), Owner: host.Owner{Cluster: cluster.String(), Role: string(s.role()), Host: s.host.Name}}
+	recorded := s.config.Annotations[bootstrapv1.AuthorityAnnotation]
 	return func(ctx context.Context, _ string) (host.Ownership, error) {
 		claim := o
+		if claim.Owner.Authority = recorded; recorded != "" {
+			return claim, nil
+		}
 		var err error
 		claim.Owner.Authority, err = r.authority(ctx, cluster)
 		return claim, err
 	}
+}
+
+// recordAuthority records on the KubexmConfig which cluster its host is made for, before the host is touched. A deletion may take the
+// Cluster's Secrets first, and the host must be reset all the same. It returns why the host must not be touched: it was made with
+// another authority than the cluster has now.
+func (r *Config) recordAuthority(ctx context.Context, s *scope) (string, error) {
+	now, err := r.authority(ctx, client.ObjectKeyFromObject(s.cluster))
+	if err != nil {
+		return "", err
+	}
+	if was := s.config.Annotations[bootstrapv1.AuthorityAnnotation]; was != "" && was != now {
+		return fmt.Sprintf("the Secret %s holds another certificate authority (%s) than the host was made with (%s): restore it",
+			capisecret.Name(s.cluster.Name, capisecret.ClusterCA), now, was), nil
+	}
+	metav1.SetMetaDataAnnotation(&s.config.ObjectMeta, bootstrapv1.AuthorityAnnotation, now)
+	return "", nil
 }
 
 // authority is the fingerprint of the cluster's certificate authority.

@@ -107,8 +107,13 @@ func TestHostsOfOthers(t *testing.T) {
 	f.scale(0)
 	f.Eventually(func() int { return len(f.refused(bootstrapv1.HostResetCondition)) }, patience, 50*time.Millisecond).Should(Equal(1))
 	f.Eventually(func() string {
-		f.Expect(f.api.Get(t.Context(), client.ObjectKeyFromObject(worker), worker)).To(Succeed())
-		return conditions.GetMessage(worker, clusterv1.MachineBootstrapConfigReadyCondition)
+		var message string
+		for _, c := range f.configs() {
+			if c.Name == worker.Spec.Bootstrap.ConfigRef.Name {
+				message = conditions.GetMessage(&c, bootstrapv1.HostReadyCondition)
+			}
+		}
+		return message
 	}, patience, 50*time.Millisecond).Should(And(ContainSubstring("team-c/third"), ContainSubstring(bootstrapv1.SkipHostResetAnnotation)))
 	f.Expect(f.content(address)).To(Equal(content))
 	f.Expect(f.owner(address)).To(Equal("team-c/third"))

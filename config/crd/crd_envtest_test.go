@@ -169,7 +169,7 @@ func TestObjectsOfUsers(t *testing.T) {
 		"two replicas with etcd elsewhere":     {object: fmt.Sprintf(controlPlane, "two", "replicas: 2\n  cluster: {controlPlaneEndpoint: {internal: haproxy}, etcd: {hosts: {names: [e1]}}}")},
 		"a network plugin that comes later":    {fmt.Sprintf(controlPlane, "x", "cluster: {network: {plugin: calico}}"), `spec.cluster.network.plugin: Unsupported value: "calico"`},
 		"networks that overlap":                {fmt.Sprintf(controlPlane, "x", "cluster: {network: {podCIDRs: [10.0.0.0/16], serviceCIDRs: [10.0.0.0/20]}}"), "spec.cluster.network.serviceCIDRs[0]: Invalid value"},
-		"a bundle from nowhere in particular":  {fmt.Sprintf(controlPlane, "x", "cluster: {artifacts: {bundle: {sha256: "+strings.Repeat("0", 64)+"}}}"), "spec.cluster.artifacts.bundle.path"},
+		"a bundle from nowhere in particular":  {fmt.Sprintf(controlPlane, "x", "cluster: {artifacts: {bundle: {sha256: \""+strings.Repeat("0", 64)+"\"}}}"), "spec.cluster.artifacts.bundle.path"},
 		"a rollout":                            {fmt.Sprintf(controlPlane, "x", `rollout: {after: "2026-11-21T00:00:00Z"}`), "spec.rollout.after: Forbidden"},
 		"an empty remediation template":        {object: fmt.Sprintf(template, "bootstrap", "KubexmRemediationTemplate")},
 		"a remediation template":               {object: fmt.Sprintf(remediationTemplate, "workers", "convergeTimeoutSeconds: 0, rebootTimeoutSeconds: 900, minHealthyPeriodSeconds: 0")},

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -90,12 +89,13 @@ func (r *ControlPlane) begun(ctx context.Context, s *scope, recorded pki.Fingerp
 			return "the KubexmConfig " + c.Name + " exists", nil
 		}
 	}
-	kubeconfig := capisecret.Name(s.Cluster.Name, capisecret.Kubeconfig)
-	err = r.Reader.Get(ctx, client.ObjectKey{Namespace: s.Cluster.Namespace, Name: kubeconfig}, &corev1.Secret{})
-	if err == nil {
-		return "the Secret " + kubeconfig + " exists", nil
+	kubeconfig, found := capisecret.Name(s.Cluster.Name, capisecret.Kubeconfig), &corev1.Secret{}
+	err = r.Reader.Get(ctx, client.ObjectKey{Namespace: s.Cluster.Namespace, Name: kubeconfig}, found)
+	// One that a user has brought says nothing of hosts.
+	if owner := metav1.GetControllerOf(found); err == nil && owner != nil && owner.Kind == "KubexmControlPlane" {
+		return "the Secret " + kubeconfig + " was made for it", nil
 	}
-	if !apierrors.IsNotFound(err) {
+	if client.IgnoreNotFound(err) != nil {
 		return "", fmt.Errorf("get the Secret %s: %w", kubeconfig, err)
 	}
 	return "", nil

@@ -105,7 +105,7 @@ func TestMissingAuthorities(t *testing.T) {
 		"a worker whose host was changed": {objects: []client.Object{&bootstrapv1.KubexmConfig{
 			ObjectMeta: ofProd("prod-w1"), Status: bootstrapv1.KubexmConfigStatus{LastRun: bootstrapv1.RunStatus{StartTime: metav1.NewTime(time.Unix(1, 0))}},
 		}}},
-		"the kubeconfig": {objects: []client.Object{&corev1.Secret{ObjectMeta: ofProd("prod-kubeconfig")}}},
+		"the kubeconfig": {objects: []client.Object{&corev1.Secret{ObjectMeta: controlled(ofProd("prod-kubeconfig"))}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, s := testReconciler(t, append(left.objects, testScope().Object)...), testScope()
@@ -229,4 +229,12 @@ func TestAuthoritiesWithoutRecord(t *testing.T) {
 	if got := s.Object.Annotations[controlplanev1.AuthoritiesAnnotation]; got != want.String() {
 		t.Errorf("recorded %q, want %q", got, want)
 	}
+}
+
+// controlled is the metadata of what the KubexmControlPlane has made.
+func controlled(meta metav1.ObjectMeta) metav1.ObjectMeta {
+	meta.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: controlplanev1.GroupVersion.String(), Kind: "KubexmControlPlane", Name: "prod", UID: "another", Controller: ptr.To(true),
+	}}
+	return meta
 }

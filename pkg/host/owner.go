@@ -17,7 +17,7 @@ const OwnerFile = "owner"
 // MaxOwner is the most bytes that a record of an owner has.
 const MaxOwner = 4096
 
-// AdoptUnknown, as Ownership.Adopt, takes over a host that was changed and does not say by whom: its record is missing or
+// AdoptUnknown is the value of Ownership.Adopt that takes over a host that was changed and does not say by whom: its record is missing or
 // cannot be read.
 const AdoptUnknown = "unknown"
 

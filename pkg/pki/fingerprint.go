@@ -23,7 +23,7 @@ import (
 // certificate in certPEM, as CACertHash has it. A certificate that was issued again for the same key has the same. Of service account
 // keys, certPEM is the public key.
 func Fingerprint(certPEM []byte) (string, error) {
-	der := []byte(nil)
+	var der []byte
 	if cert, err := first(certPEM); err == nil {
 		der = cert.RawSubjectPublicKeyInfo
 	} else if keys, keyErr := keyutil.ParsePublicKeysPEM(certPEM); keyErr != nil || len(keys) == 0 {

@@ -41,6 +41,11 @@ const (
 	ForHostsContent = "content"
 )
 
+// AuthorityAnnotation on a KubexmConfig is the fingerprint of the certificate authority that its host is made for: sha256: and 64
+// hexadecimal digits of the public key. It is written before the host is touched, and says whose the host is when the Secret with
+// the authority is gone.
+const AuthorityAnnotation = "bootstrap.cluster.x-k8s.io/authority"
+
 // AdoptHostAnnotation on a KubexmConfig takes its host over from the owner that the value names: the cluster, as
 // "namespace/name" or as the host's record has it, or the fingerprint of its authority, as the condition with the reason
 // HostOwnedByOther shows them, or "unknown" for a host whose record is missing or cannot be read. What runs there is
@@ -48,7 +53,7 @@ const (
 // that is done.
 const AdoptHostAnnotation = "bootstrap.cluster.x-k8s.io/adopt-host"
 
-// HostOwnedByOtherReason, of HostConverged and of HostReset, means that the host is another cluster's, or another host of this
+// HostOwnedByOtherReason is a reason of HostConverged and of HostReset. It means that the host is another cluster's, or another host of this
 // cluster than is meant, or does not say whose it is: nothing was changed on it. The message says what it is and what to do.
 const HostOwnedByOtherReason = "HostOwnedByOther"
 

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -60,16 +61,21 @@ type pool struct {
 	*WithT
 	t         *testing.T
 	namespace string
+	// subnet begins its hosts' addresses: a machine that two KubexmHosts lead to, in whichever namespaces, is handed out once.
+	subnet string
 }
+
+// pools counts the pools of this process.
+var pools atomic.Int32
 
 func newPool(t *testing.T, hosts int) *pool {
 	t.Helper()
-	p := &pool{WithT: NewWithT(t), t: t}
+	p := &pool{WithT: NewWithT(t), t: t, subnet: fmt.Sprintf("10.1.%d.", pools.Add(1))}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "pool-"}}
 	p.Expect(api.Create(p.t.Context(), namespace)).To(Succeed())
 	p.namespace = namespace.Name
 	for i := range hosts {
-		p.addHost(fmt.Sprintf("host%02d", i+1), fmt.Sprintf("r%d", i%2+1), fmt.Sprintf("10.1.0.%d", i+1))
+		p.addHost(fmt.Sprintf("host%02d", i+1), fmt.Sprintf("r%d", i%2+1), fmt.Sprintf("%s%d", p.subnet, i+1))
 	}
 	p.addCluster()
 	return p
@@ -357,12 +363,12 @@ func TestEndpointFollowsFirstControlPlaneHost(t *testing.T) {
 	p.addMachine("cp", map[string]string{clusterv1.MachineControlPlaneLabel: ""}, nil)
 	p.Eventually(func(g Gomega) {
 		g.Expect(api.Get(p.t.Context(), key, infra)).To(Succeed())
-		g.Expect(infra.Spec.ControlPlaneEndpoint).To(Equal(clusterv1.APIEndpoint{Host: "10.1.0.1", Port: 6443}))
+		g.Expect(infra.Spec.ControlPlaneEndpoint).To(Equal(clusterv1.APIEndpoint{Host: p.subnet + "1", Port: 6443}))
 		g.Expect(conditions.IsTrue(infra, infrav1.EndpointAvailableCondition)).To(BeTrue())
 	}, patience).Should(Succeed())
 
 	err := api.Patch(p.t.Context(), infra, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"controlPlaneEndpoint":{"host":"10.9.9.9"}}}`)))
-	p.Expect(err).To(MatchError(ContainSubstring("spec.controlPlaneEndpoint.host: Invalid value: \"10.9.9.9\": cannot be changed once it is set: set it back to 10.1.0.1")))
+	p.Expect(err).To(MatchError(ContainSubstring("spec.controlPlaneEndpoint.host: Invalid value: \"10.9.9.9\": cannot be changed once it is set: set it back to " + p.subnet + "1")))
 }
 
 // A KubexmCluster goes after its machines, and a paused Cluster keeps what it has.
@@ -412,7 +418,7 @@ func TestClaimedHostKeepsItsAccess(t *testing.T) {
 		return api.Patch(p.t.Context(), host, client.RawPatch(types.MergePatchType, []byte(body)))
 	}
 	for field, body := range map[string]string{
-		"spec.address":            `{"spec": {"address": "10.9.9.9", "internalAddresses": ["10.1.0.1"]}}`,
+		"spec.address":            `{"spec": {"address": "10.9.9.9", "internalAddresses": ["` + p.subnet + `1"]}}`,
 		"spec.ssh.user":           `{"spec": {"ssh": {"user": "mallory"}}}`,
 		"spec.ssh.port":           `{"spec": {"ssh": {"port": 2222}}}`,
 		"spec.ssh.hostKey":        `{"spec": {"ssh": {"hostKey": "SHA256:AAAAztksCsDhcc0u9e8BrWfPrQmMlQWbZ+Yb9Jgkl3c"}}}`,

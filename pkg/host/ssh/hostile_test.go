@@ -15,7 +15,6 @@ import (
 	"unicode/utf8"
 
 	"go.uber.org/goleak"
-	"golang.org/x/crypto/ssh"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/ssh/sshtest"
@@ -23,11 +22,11 @@ import (
 )
 
 // hostileHost is the host behind an sshd of the test's. Nothing of it may be left when the test has ended.
-func hostileHost(t *testing.T, answer func(*sshtest.Exec), setup ...func(*ssh.ServerConfig)) *Host {
+func hostileHost(t *testing.T, answer func(*sshtest.Exec)) *Host {
 	t.Helper()
 	before := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, before) })
-	server := sshtest.New(t, answer, setup...)
+	server := sshtest.New(t, answer)
 	h, err := Dial(t.Context(), Config{
 		Name: "node-1", Address: server.Address, Port: server.Port, Auth: Auth{Password: secret.New("unused")},
 		HostKey: HostKey{Pinned: []string{server.HostKey}}, heartbeat: 20 * time.Millisecond, stopGrace: 100 * time.Millisecond,

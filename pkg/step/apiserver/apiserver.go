@@ -22,8 +22,9 @@ import (
 )
 
 const (
-	// Dir has the files that kube-apiserver reads, and AuditDir the audit log that it writes.
-	Dir      = "/etc/kubernetes/apiserver"
+	// Dir has the files that kube-apiserver reads.
+	Dir = "/etc/kubernetes/apiserver"
+	// AuditDir has the audit log that it writes.
 	AuditDir = "/var/log/kubernetes/audit"
 )
 

@@ -135,9 +135,9 @@ func certificatesMeta(description string) step.Meta {
 }
 
 func renewArgv(c Cluster, n Node, names ...string) []string {
-	const any = `[ -n "$(outdated)" ]`
+	const anyOutdated = `[ -n "$(outdated)" ]`
 	return certificatesArgv(c, n, names, ready+turn.Script+certificatesAlone,
-		inTurn(c, n, ready+certificates+certificatesRenew, certificates+any, certificates+certificatesRestart)...)
+		inTurn(c, n, ready+certificates+certificatesRenew, certificates+anyOutdated, certificates+certificatesRestart)...)
 }
 
 // inTurn is the environment in which certificates-alone.sh runs the script act when it is this host's turn. That comes after before,

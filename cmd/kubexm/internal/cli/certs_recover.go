@@ -191,8 +191,8 @@ func (r *recovery) readHost(ctx context.Context, name string) (pki.Authorities, 
 	if err != nil {
 		return pki.Authorities{}, err
 	}
-	defer h.Close()
-	return certs.Recover(ctx, h, r.names)
+	found, err := certs.Recover(ctx, h, r.names)
+	return found, errors.Join(err, h.Close())
 }
 
 // keepRecovered writes the pairs that are missing, or that replace names. Nothing is written if another one differs.
