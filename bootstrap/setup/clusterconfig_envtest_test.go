@@ -31,6 +31,7 @@ import (
 	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pipeline"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
@@ -245,12 +246,12 @@ func TestAnotherProvidersControlPlane(t *testing.T) {
 	defer f.explain()
 	f.foreign, f.endpoint = true, "10.1.0.200"
 	f.declare()
-	for _, purpose := range []capisecret.Purpose{capisecret.ClusterCA} {
-		f.create(&corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Name: capisecret.Name("prod", purpose), Labels: map[string]string{clusterv1.ClusterNameLabel: "prod"}},
-			Type:       clusterv1.ClusterSecretType, Data: map[string][]byte{"tls.crt": []byte("x"), "tls.key": []byte("y")},
-		})
-	}
+	ca, err := pki.NewCA(pki.CARequest{CommonName: "kubernetes", Key: pki.ECDSAP256})
+	f.Expect(err).NotTo(HaveOccurred())
+	f.create(&corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: capisecret.Name("prod", capisecret.ClusterCA), Labels: map[string]string{clusterv1.ClusterNameLabel: "prod"}},
+		Type:       clusterv1.ClusterSecretType, Data: map[string][]byte{"tls.crt": ca.Cert, "tls.key": ca.Key.Reveal()},
+	})
 	f.Eventually(func(g Gomega) {
 		config, _ := f.worker(g)
 		message := conditions.GetMessage(config, bootstrapv1.HostConvergedCondition)

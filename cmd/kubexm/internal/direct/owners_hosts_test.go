@@ -22,6 +22,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/state"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec/config"
@@ -53,7 +54,7 @@ func startClones(ctx context.Context, t *testing.T) *fleet {
 		t.Fatal(err)
 	}
 	copying := pool.Hosts[1].Command(ctx, "sh", "-c", "cat >"+key+" && ssh-keygen -y -f "+key+" >"+key+".pub && systemctl restart ssh")
-	copying.Stdin = strings.NewReader(private)
+	copying.Stdin = strings.NewReader(strings.TrimSpace(private) + "\n")
 	if out, err := copying.CombinedOutput(); err != nil {
 		t.Fatalf("give both hosts one key: %v: %s", err, out)
 	}
@@ -82,7 +83,7 @@ func newState(t *testing.T, name string) state.Dir {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := dir.Authorities(); err != nil {
+	if _, err := dir.EnsureAuthorities(pki.CARequest{}); err != nil {
 		t.Fatal(err)
 	}
 	return dir
@@ -166,7 +167,9 @@ func TestOwnersOfHosts(t *testing.T) {
 	if r.Total().Changed != 0 {
 		t.Errorf("another cluster's run made %d changes", r.Total().Changed)
 	}
-	_, err = theirs.Observe(ctx, []spec.Target{{Host: spec.Host{Name: "w-1", Role: spec.RoleWorker}}})
+	worker := spec.Target{ClusterName: "second", Host: spec.Host{Name: "w-1", Role: spec.RoleWorker}}
+	worker.Default()
+	_, err = theirs.Observe(ctx, []spec.Target{worker})
 	refused(t, "another cluster's preflight", err, "w-1")
 	undo := engine.Undo{Intent: "ResetNode"}
 	undo.Hosts = []string{"w-1"}
