@@ -31,6 +31,9 @@ fuzz() {
 	if (cd "$package" && "$binary" -test.run '^$' -test.fuzz "^$name\$" -test.fuzztime "$fuzztime" -test.parallel 1 \
 		-test.fuzzcachedir "${XDG_CACHE_HOME:-$HOME/.cache}/kubexm-fuzz/${package#./}") >"$log" 2>&1; then
 		echo "ok   $package $name: $(grep -o 'execs: [0-9]*' "$log" | tail -1)"
+	elif grep -q '^    context deadline exceeded$' "$log" && ! grep -qE 'Failing input|panic|hung|minimizing' "$log"; then
+		# Go's fuzzer ends so when its time ends while it waits for a worker; nothing was found.
+		echo "ok   $package $name: $(grep -o 'execs: [0-9]*' "$log" | tail -1)"
 	else
 		echo "FAIL $package $name"
 		cat "$log"
