@@ -54,7 +54,7 @@ func TestLine(t *testing.T) {
 		{name: "Pause", host: 1, node: "kubernetes/kubelet/kubelet/programs", due: event.Started, strike: pause},
 		{name: "SessionInCommand", host: 0, node: "kubernetes/kubeadm/kubeadm/control-plane", due: event.Started, strike: during("kubeadm init", endSessions)},
 		{name: "PowerInCommand", host: 1, node: "kubernetes/kubeadm/kubeadm/join", due: event.Started, strike: during("kubeadm join", cutPower)},
-		{name: "PowerOfAPIServer", host: 0, node: "controller/kubernetes/ready-faults-2/gate/node-faults-2", due: event.Started, strike: cutPower},
+		{name: "PowerOfAPIServer", host: 0, node: "controller/kubernetes/ready-faults-1/gate/node-faults-1", due: event.Started, strike: cutPower},
 	}
 	tr := newTrial(t)
 	tr.reboot()
