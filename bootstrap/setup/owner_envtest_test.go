@@ -91,16 +91,17 @@ func TestHostsOfOthers(t *testing.T) {
 	}, patience, 50*time.Millisecond).Should(BeFalse())
 
 	t.Log("a Machine's deletion says why its host is not reset")
-	machines := &clusterv1.MachineList{}
-	f.Expect(f.api.List(t.Context(), machines, client.InNamespace(namespace), client.HasLabels{clusterv1.MachineDeploymentNameLabel})).To(Succeed())
-	f.Expect(machines.Items).To(HaveLen(1))
-	worker := &machines.Items[0]
+	var worker *clusterv1.Machine
 	address := ""
-	for _, a := range worker.Status.Addresses {
-		if a.Type == clusterv1.MachineExternalIP {
-			address = a.Address
-		}
-	}
+	f.Eventually(func(g Gomega) { // Cluster API copies the addresses when it comes to it
+		machines := &clusterv1.MachineList{}
+		g.Expect(f.api.List(t.Context(), machines, client.InNamespace(namespace), client.HasLabels{clusterv1.MachineDeploymentNameLabel})).To(Succeed())
+		g.Expect(machines.Items).To(HaveLen(1))
+		worker = &machines.Items[0]
+		at := slices.IndexFunc(worker.Status.Addresses, func(a clusterv1.MachineAddress) bool { return a.Type == clusterv1.MachineExternalIP })
+		g.Expect(at).To(BeNumerically(">=", 0))
+		address = worker.Status.Addresses[at].Address
+	}, patience, 50*time.Millisecond).Should(Succeed())
 	content := f.content(address)
 	f.Expect(content).NotTo(BeEmpty())
 	f.give(address, "team-c/third")

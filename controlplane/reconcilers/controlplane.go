@@ -172,8 +172,21 @@ func configsOf(ctx context.Context, reader client.Reader, cluster *clusterv1.Clu
 	return list.Items, nil
 }
 
-// flow is what becomes of a KubexmControlPlane, in order.
+// flow is what becomes of a KubexmControlPlane. What was observed of Machines is written whatever else fails: a refused write of
+// another object must not make components look unknown.
 func (r *ControlPlane) flow(ctx context.Context, s *scope) error {
+	failed := r.phases(ctx, s)
+	if failed != nil && s.ControlPlane.Workload == nil {
+		return failed // before anything was observed
+	}
+	if err := r.tellMachines(ctx, s); err != nil {
+		failed = errors.Join(failed, fmt.Errorf("conditions of Machines: %w", err))
+	}
+	return failed
+}
+
+// phases are what is done for a KubexmControlPlane, in order.
+func (r *ControlPlane) phases(ctx context.Context, s *scope) error {
 	for _, phase := range []struct {
 		name string
 		do   func(context.Context, *scope) error
@@ -187,7 +200,6 @@ func (r *ControlPlane) flow(ctx context.Context, s *scope) error {
 		{"Machines", r.scale},               // before the endpoint is known: it may be that of the first host
 		{"hosts that leave", r.leave},
 		{"what reaches Machines in place", r.sync},
-		{"conditions of Machines", r.tellMachines},
 	} {
 		if err := phase.do(ctx, s); err != nil {
 			return fmt.Errorf("%s: %w", phase.name, err)

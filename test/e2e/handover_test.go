@@ -100,16 +100,26 @@ func (e *environment) beside(p *provider) *provider {
 
 // redirectWebhooks has the API server ask another manager, as a Service does.
 func (e *environment) redirectWebhooks(from, to *provider) {
-	ctx := e.t.Context()
-	validating := &admissionregistrationv1.ValidatingWebhookConfigurationList{}
-	e.Expect(e.api.List(ctx, validating, client.MatchingLabels{clusterv1.ProviderNameLabel: "bootstrap-kubexm"})).To(Succeed())
+	ctx, ours := e.t.Context(), client.MatchingLabels{clusterv1.ProviderNameLabel: "bootstrap-kubexm"}
+	redirect := func(c *admissionregistrationv1.WebhookClientConfig) {
+		*c.URL = strings.Replace(*c.URL, fmt.Sprintf(":%d/", from.webhooks), fmt.Sprintf(":%d/", to.webhooks), 1)
+	}
+	validating, mutating := &admissionregistrationv1.ValidatingWebhookConfigurationList{}, &admissionregistrationv1.MutatingWebhookConfigurationList{}
+	e.Expect(e.api.List(ctx, validating, ours)).To(Succeed())
+	e.Expect(e.api.List(ctx, mutating, ours)).To(Succeed())
 	e.Expect(validating.Items).NotTo(BeEmpty())
+	e.Expect(mutating.Items).NotTo(BeEmpty())
 	for i := range validating.Items {
 		for j := range validating.Items[i].Webhooks {
-			url := validating.Items[i].Webhooks[j].ClientConfig.URL
-			*url = strings.Replace(*url, fmt.Sprintf(":%d/", from.webhooks), fmt.Sprintf(":%d/", to.webhooks), 1)
+			redirect(&validating.Items[i].Webhooks[j].ClientConfig)
 		}
 		e.Expect(e.api.Update(ctx, &validating.Items[i])).To(Succeed())
+	}
+	for i := range mutating.Items {
+		for j := range mutating.Items[i].Webhooks {
+			redirect(&mutating.Items[i].Webhooks[j].ClientConfig)
+		}
+		e.Expect(e.api.Update(ctx, &mutating.Items[i])).To(Succeed())
 	}
 }
 
