@@ -34,7 +34,9 @@ func TestComponentsAreWrittenWhateverFails(t *testing.T) {
 	refused := errors.New("failed calling webhook: connection refused")
 	r.Client = fake.NewClientBuilder().WithScheme(r.Client.Scheme()).WithObjects(append(objects, s.Object)...).
 		WithStatusSubresource(&clusterv1.Machine{}).WithInterceptorFuncs(interceptor.Funcs{
-		Apply: func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error { return refused },
+		Apply: func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error {
+			return refused
+		},
 	}).Build()
 	r.Reader = r.Client
 	r.Workload = func(context.Context, secret.Value, *state.ControlPlane) *state.Workload { return seen }
