@@ -62,6 +62,16 @@ func (r *report) error(cause, remedy string) { r.add(Error, cause, remedy) }
 
 func (r *report) warn(cause, remedy string) { r.add(Warning, cause, remedy) }
 
+// avoid stops the run, unless the check's errors are to be ignored. A host in use is not kept from what would repair it.
+func (r *report) avoid(check spec.PreflightCheck, cause, remedy string) {
+	switch {
+	case r.ours() || slices.Contains(r.t.System().IgnorePreflightErrors, check):
+		r.warn(cause, remedy)
+	default:
+		r.error(cause, fmt.Sprintf("%s; to go on all the same, add %s to system.ignorePreflightErrors", remedy, check))
+	}
+}
+
 func (r *report) add(s Severity, cause, remedy string) {
 	r.problems = append(r.problems, Problem{Host: r.t.Host.Name, Check: r.check, Severity: s, Cause: cause, Remedy: remedy})
 }

@@ -7,9 +7,12 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
-// hostname: seed 002, Step_CheckHostname and Step_UpdateHostName.
+// hostname: seed 002, Step_CheckHostname and Step_UpdateHostName. Debian's installer writes 127.0.1.1 for a host's own name, which
+// Kubernetes gets along with; 127.0.0.1 and ::1 are what is stopped at.
 func hostname(r *report) {
 	name, want := r.f.System.Hostname, r.t.Host.Name
 	if name != want {
@@ -19,8 +22,13 @@ func hostname(r *report) {
 	}
 	for _, a := range addresses(r.f.System.HostnameAddresses) {
 		if a.IsLoopback() {
-			r.warn(fmt.Sprintf("the host's own name %s resolves to %s, where no other host finds it", name, a),
-				fmt.Sprintf("in /etc/hosts on the host, write %s %s", r.t.Host.NodeAddress(), name))
+			cause := fmt.Sprintf("the host's own name %s resolves to %s, where no other host finds it", name, a)
+			remedy := fmt.Sprintf("in /etc/hosts on the host, write %s %s", r.t.Host.NodeAddress(), name)
+			if a.String() == "127.0.0.1" || a.Is6() {
+				r.avoid(spec.CheckHostname, cause, remedy)
+			} else {
+				r.warn(cause, remedy)
+			}
 			return
 		}
 	}

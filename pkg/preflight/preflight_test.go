@@ -201,7 +201,18 @@ func scenarios() []scenario {
 		}},
 		{name: "clock a little ahead", spoil: func(_ *spec.Target, f *host.Facts) { f.ClockSkew = 1200 * time.Millisecond }},
 		{name: "clock far behind", spoil: func(_ *spec.Target, f *host.Facts) { f.ClockSkew = -90 * time.Second }},
+		{name: "name resolves to the host itself alone", spoil: func(_ *spec.Target, f *host.Facts) {
+			f.System.HostnameAddresses = []string{"127.0.0.1"}
+		}},
 		{name: "no NTP", spoil: func(_ *spec.Target, f *host.Facts) { f.System.TimeSync = "" }},
+		{name: "no NTP, no resolv.conf and a name that leads nowhere, all ignored", spoil: func(t *spec.Target, f *host.Facts) {
+			f.System.TimeSync, f.Paths["/etc/resolv.conf"], f.System.HostnameAddresses = "", host.Path{}, []string{"::1"}
+			t.Cluster.System.IgnorePreflightErrors = []spec.PreflightCheck{spec.CheckTime, spec.CheckHostname}
+			t.Node.System.IgnorePreflightErrors = []spec.PreflightCheck{spec.CheckResolv}
+		}},
+		{name: "no NTP and no resolv.conf on a host in use", spoil: func(_ *spec.Target, f *host.Facts) {
+			f.System.TimeSync, f.Paths["/etc/resolv.conf"], f.Owner = "", host.Path{}, &owner
+		}},
 		{name: "no NTP in a container", spoil: func(_ *spec.Target, f *host.Facts) {
 			f.System.TimeSync, f.System.Container = "", "docker"
 		}},

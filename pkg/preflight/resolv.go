@@ -17,8 +17,8 @@ func resolvQuery(spec.Target) host.Query {
 	return host.Query{Paths: []host.PathQuery{{Path: resolvConf}}}
 }
 
-// resolv: seed 002, Step_CheckResolvConf. It does not stop a run: a cluster without names from outside works within,
-// and what would break CoreDNS, a name server that leads back to it, is kept out of the pods' resolv.conf.
+// resolv: seed 002, Step_CheckResolvConf. What would break CoreDNS, a name server that leads back to it, is kept out of the pods'
+// resolv.conf. The resolver of a container is its engine's, which nobody can write another into.
 func resolv(r *report) {
 	if len(r.t.Cluster.DNS.CoreDNS.UpstreamServers) > 0 {
 		return
@@ -26,12 +26,18 @@ func resolv(r *report) {
 	const remedy = "write a name server that others can reach into " + resolvConf + ", or set dns.coreDNS.upstreamServers"
 	switch p, servers := r.f.Paths[resolvConf], r.f.System.Nameservers; {
 	case !p.Exists:
-		r.warn(resolvConf+" does not exist: pods cannot resolve names outside of the cluster", remedy)
+		r.avoid(spec.CheckResolv, resolvConf+" does not exist: pods cannot resolve names outside of the cluster", remedy)
 	case len(servers) == 0:
-		r.warn(resolvConf+" names no name server: pods cannot resolve names outside of the cluster", remedy)
+		r.avoid(spec.CheckResolv, resolvConf+" names no name server: pods cannot resolve names outside of the cluster", remedy)
 	case reachable(servers) || reachable(r.f.System.UpstreamNameservers):
 	default:
-		r.warn(fmt.Sprintf("%s names only the host itself as name server (%s), which pods cannot reach: they cannot resolve names outside of the cluster", resolvConf, strings.Join(servers, ", ")), remedy)
+		cause := fmt.Sprintf("%s names only the host itself as name server (%s), which pods cannot reach: they cannot resolve names outside of the cluster",
+			resolvConf, strings.Join(servers, ", "))
+		if r.f.System.Container != "" {
+			r.warn(cause, remedy)
+		} else {
+			r.avoid(spec.CheckResolv, cause, remedy)
+		}
 	}
 }
 

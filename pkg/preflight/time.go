@@ -6,6 +6,8 @@ package preflight
 import (
 	"fmt"
 	"time"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
 const (
@@ -14,8 +16,7 @@ const (
 	showSkew = time.Second
 )
 
-// timeSync: seed 002, Step_CheckTimeSync. A host without an NTP service whose clock is right is none of our business to
-// stop at.
+// timeSync: seed 002, Step_CheckTimeSync.
 func timeSync(r *report) {
 	skew, side := r.f.ClockSkew, "ahead of"
 	if skew < 0 {
@@ -30,6 +31,6 @@ func timeSync(r *report) {
 	}
 	// A container has its machine's clock.
 	if r.f.System.TimeSync == "" && r.f.System.Container == "" {
-		r.warn("no NTP service runs (chrony, systemd-timesyncd, ntpd)", "install and start chrony")
+		r.avoid(spec.CheckTime, "no NTP service runs (chrony, systemd-timesyncd, ntpd)", "install and start chrony")
 	}
 }

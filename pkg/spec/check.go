@@ -56,7 +56,7 @@ func duplicate(at *field.Path, value any, detail string) *field.Error {
 	return err
 }
 
-func itself(s string) string { return s }
+func itself[T ~string](s T) string { return string(s) }
 
 func isControl(r rune) bool { return unicode.IsControl(r) }
 

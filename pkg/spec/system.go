@@ -66,7 +66,28 @@ type System struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=1024
 	EtcHosts []HostEntry `json:"etcHosts,omitempty"`
+
+	// ignorePreflightErrors are preflight checks whose errors become warnings, so that they stop nothing: Hostname (the host's
+	// own name leads to itself alone), Time (no time synchronization runs) and Resolv (no name server that pods can reach). What
+	// a cluster cannot do without is not to be ignored, such as clocks that differ.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=3
+	IgnorePreflightErrors []PreflightCheck `json:"ignorePreflightErrors,omitempty"`
 }
+
+// PreflightCheck is a check of preflight whose errors may be ignored.
+//
+// +kubebuilder:validation:Enum=Hostname;Time;Resolv
+type PreflightCheck string
+
+// Checks whose errors may be ignored.
+const (
+	CheckHostname PreflightCheck = "Hostname"
+	CheckTime     PreflightCheck = "Time"
+	CheckResolv   PreflightCheck = "Resolv"
+)
 
 // Packages are names of operating system packages, by kind.
 //
@@ -139,6 +160,11 @@ func (s *System) validateLists(path *field.Path) field.ErrorList {
 		}
 	}
 	// To modprobe, '-' and '_' are one.
+	ignored := path.Child("ignorePreflightErrors")
+	for i, check := range s.IgnorePreflightErrors {
+		errs = append(errs, oneOf(ignored.Index(i), check, CheckHostname, CheckTime, CheckResolv)...)
+	}
+	errs = append(errs, unique(ignored, s.IgnorePreflightErrors, itself)...)
 	errs = append(errs, unique(modules, s.Modules, func(name string) string { return strings.ReplaceAll(name, "-", "_") })...)
 	return append(errs, validateHostEntries(path.Child("etcHosts"), s.EtcHosts)...)
 }

@@ -176,6 +176,7 @@ func (t *Target) System() System {
 	merged.Sysctls = merge(merged.Sysctls, own.Sysctls, func(s Sysctl) string { return sysctlKey(s.Name) })
 	merged.Modules = merge(merged.Modules, own.Modules, itself)
 	merged.EtcHosts = merge(merged.EtcHosts, own.EtcHosts, func(e HostEntry) string { return e.Address })
+	merged.IgnorePreflightErrors = merge(merged.IgnorePreflightErrors, own.IgnorePreflightErrors, itself)
 	merged.Swap = cmp.Or(own.Swap, merged.Swap)
 	merged.Firewall = cmp.Or(own.Firewall, merged.Firewall)
 	return merged
