@@ -60,7 +60,7 @@ build: ## Compile bin/kubexm and bin/manager
 	$(GO) build -ldflags "$(LDFLAGS)" -o bin/ ./cmd/kubexm ./cmd/manager
 
 bin/kubexm: FORCE # the command alone, which is all that a quickstart takes
-	$(GO) build -ldflags "$(LDFLAGS)" -o bin/ ./cmd/kubexm
+	hack/patience.sh "compiling kubexm" $(GO) build -ldflags "$(LDFLAGS)" -o bin/ ./cmd/kubexm
 
 .PHONY: artifacts
 artifacts: deps bin/kubexm ## Build or reuse Kubernetes and all else that a cluster needs, as a verified bundle
@@ -77,7 +77,7 @@ FORCE:
 
 .PHONY: deps
 deps: ## Install the distribution packages that building and testing need
-	hack/deps.sh
+	@hack/patience.sh "installing packages" hack/deps.sh
 
 ##@ Test
 

@@ -6,7 +6,7 @@ name=quickstart
 state=.kubexm/$name
 hosts=.kubexm/testhosts/$name
 bundle=${KUBEXM_BUNDLE:-build/bundle}
-testhosts() { go run ./test/hosts/cmd/testhosts "$@"; }
+testhosts() { hack/patience.sh "making test hosts" go run ./test/hosts/cmd/testhosts "$@"; }
 
 if [ "${1:-}" = clean ]; then
 	testhosts down --name $name
@@ -21,7 +21,7 @@ testhosts up --name $name --count 2 --subnet 10.77.0.0/24 --dir "$hosts"
 echo "== kubexm create cluster"
 bin/kubexm create cluster -f templates/quickstart/config.yaml --bundle "$bundle" --known-hosts "$hosts/known_hosts" --yes
 echo "== the proof"
-go run ./test/smoke -kubeconfig "$state/kubeconfig" -bundle "$bundle" -ssh-config "$hosts/ssh_config"
+hack/patience.sh "proving it" go run ./test/smoke -kubeconfig "$state/kubeconfig" -bundle "$bundle" -ssh-config "$hosts/ssh_config"
 cat <<TXT
 == go on
   export KUBECONFIG=$state/kubeconfig PATH=\$PWD/$(echo "$bundle" | sed "s,^$PWD/,,")/kubernetes/v1.36.3/$(go env GOARCH):\$PWD/bin:\$PATH

@@ -69,8 +69,11 @@ func (a *app) createBundle(ctx context.Context, o artifact.CreateOptions) error 
 		}
 	}
 	started := time.Now()
-	o.Store, o.CreatedBy, o.Progress = store, "kubexm "+a.ownVersion(), a.bundleProgress(started)
+	making := newMaking(started, a.note)
+	o.Store, o.CreatedBy, o.Progress = store, "kubexm "+a.ownVersion(), func(e artifact.Event) { making.event(e, time.Now()) }
+	stop := making.watch()
 	b, err := artifact.Create(ctx, o)
+	stop()
 	var unknown *artifact.UnknownVersionError
 	if errors.As(err, &unknown) {
 		return usageError{err}
@@ -119,23 +122,6 @@ func newest() (string, error) {
 		}
 	}
 	return found, nil
-}
-
-// bundleProgress tells of the beginning of each phase of each component, and of their ends.
-func (a *app) bundleProgress(started time.Time) func(artifact.Event) {
-	last := map[string]artifact.Phase{}
-	return func(e artifact.Event) {
-		name := e.Component + " " + e.Version + " " + e.Arch
-		if last[name] == e.Phase {
-			return
-		}
-		last[name] = e.Phase
-		line := fmt.Sprintf("%7s  %2d/%d  %-34s %s", seconds(time.Since(started)), e.Finished, e.Total, name, e.Phase)
-		if e.Elapsed > 0 {
-			line += " in " + seconds(e.Elapsed)
-		}
-		a.note(line)
-	}
 }
 
 func (a *app) bundleVerify() *cobra.Command {
