@@ -65,7 +65,7 @@ func (r *Config) authority(ctx context.Context, cluster client.ObjectKey) (strin
 	} else if err != nil {
 		return "", fmt.Errorf("get the Secret %s: %w", key.Name, err)
 	}
-	fingerprint, err := pki.CACertHash(s.Data[capisecret.TLSCrtDataName])
+	fingerprint, err := pki.Fingerprint(s.Data[capisecret.TLSCrtDataName])
 	if err != nil {
 		return "", fmt.Errorf("the Secret %s with the cluster's certificate authority: %w", key.Name, err)
 	}

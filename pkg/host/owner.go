@@ -26,7 +26,7 @@ const AdoptUnknown = "unknown"
 type Owner struct {
 	// Cluster is the cluster's name for people: "namespace/name" from managers, "name" from the command.
 	Cluster string `json:"cluster"`
-	// Authority identifies the cluster: the fingerprint of its certificate authority's public key (pki.CACertHash). It is
+	// Authority identifies the cluster: the fingerprint of its certificate authority's public key (pki.Fingerprint). It is
 	// the same after the cluster's objects were moved or restored.
 	Authority string `json:"authority"`
 	// Role is what the host is for: "control-plane", "worker", "etcd", "loadbalancer".

@@ -20,8 +20,8 @@ import (
 )
 
 // Fingerprint identifies an authority by its public key: "sha256:" and 64 hex digits of the SubjectPublicKeyInfo (DER) of the first
-// certificate in certPEM, as CACertHash has it. A certificate that was issued again for the same key has the same. Of service account
-// keys, certPEM is the public key.
+// certificate in certPEM, which is kubeadm's pin of it ("discovery-token-ca-cert-hash"). A certificate that was issued again for the
+// same key has the same. Of service account keys, certPEM is the public key.
 func Fingerprint(certPEM []byte) (string, error) {
 	var der []byte
 	if cert, err := first(certPEM); err == nil {

@@ -9,9 +9,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/rsa"
-	"crypto/sha256"
 	"crypto/x509"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"time"
@@ -89,17 +87,6 @@ func (p KeyPair) CheckLeaf(roots []byte, now time.Time, usages ...Usage) error {
 		}
 	}
 	return nil
-}
-
-// CACertHash returns kubeadm's pin of the first certificate's public key ("discovery-token-ca-cert-hash"):
-// "sha256:" and 64 hex digits of its SubjectPublicKeyInfo in DER (RFC 7469).
-func CACertHash(cert []byte) (string, error) {
-	c, err := first(cert)
-	if err != nil {
-		return "", err
-	}
-	sum := sha256.Sum256(c.RawSubjectPublicKeyInfo)
-	return "sha256:" + hex.EncodeToString(sum[:]), nil
 }
 
 // Bundle returns the certificates of all bundles (PEM), each once, in order: what is to be trusted while one CA takes

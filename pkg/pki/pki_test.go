@@ -284,9 +284,9 @@ func TestCheckCA(t *testing.T) {
 	})
 }
 
-func TestCACertHashIsKubeadms(t *testing.T) {
+func TestFingerprintIsKubeadms(t *testing.T) {
 	ca := newCA(t, pki.CARequest{CommonName: "kubernetes"})
-	got, err := pki.CACertHash(ca.Cert)
+	got, err := pki.Fingerprint(ca.Cert)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -299,7 +299,7 @@ func TestCACertHashIsKubeadms(t *testing.T) {
 	if want := "sha256:" + hex.EncodeToString(sum[:]); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	_, err = pki.CACertHash(nil)
+	_, err = pki.Fingerprint(nil)
 	wantError(t, err, "no certificate")
 }
 

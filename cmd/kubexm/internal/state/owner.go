@@ -16,7 +16,7 @@ func (d Dir) Authority() (string, error) {
 	if err != nil || len(cert) == 0 {
 		return "", err
 	}
-	fingerprint, err := pki.CACertHash(cert)
+	fingerprint, err := pki.Fingerprint(cert)
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", d.Path(secretsDir, pki.ClusterName+".crt"), err)
 	}
