@@ -26,13 +26,24 @@ const asking = "AskEtcd"
 // askLimit is how long it may take.
 const askLimit = time.Minute
 
+// hasMember reports whether a host is to have a member of etcd.
+func hasMember(t *spec.Target) bool {
+	if t.Cluster.Etcd.IsStacked() {
+		return t.Host.Role == spec.RoleControlPlane
+	}
+	return t.Host.Role == spec.RoleEtcd && t.Cluster.Etcd.Type != spec.EtcdExternal
+}
+
+// withoutStrangers takes from the target of a host without a member which members are gone: that is nothing to run for there.
+func withoutStrangers(t *spec.Target) {
+	if !hasMember(t) {
+		t.Cluster.Etcd.GoneMembers = nil
+	}
+}
+
 // etcdQuery asks a host that is to have a member of etcd, and others nothing.
 func etcdQuery(t *spec.Target) host.Query {
-	role := t.Host.Role
-	switch e := &t.Cluster.Etcd; {
-	case e.Type == spec.EtcdExternal,
-		role == spec.RoleControlPlane && !e.IsStacked(),
-		role != spec.RoleControlPlane && role != spec.RoleEtcd:
+	if !hasMember(t) {
 		return host.Query{}
 	}
 	return quorum.Query(t.Host.Name, t.Host.NodeAddress())

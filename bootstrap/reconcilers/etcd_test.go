@@ -14,6 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/hostrun"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
@@ -159,4 +161,31 @@ func TestAskEtcd(t *testing.T) {
 	j.target.Host.Role = spec.RoleControlPlane
 	asks("it has not", true)
 	asks("it was asked", false)
+}
+
+// TestGoneMembersReachMembers: who has a member removes those that are gone; others have nothing to run for.
+func TestGoneMembersReachMembers(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*scope)
+		want   int
+	}{
+		"a worker":             {func(*scope) {}, 0},
+		"a control plane host": {func(s *scope) { s.machine.Labels = map[string]string{clusterv1.MachineControlPlaneLabel: ""} }, 1},
+		"whose etcd is elsewhere": {func(s *scope) {
+			s.machine.Labels = map[string]string{clusterv1.MachineControlPlaneLabel: ""}
+			s.clusterConfig.Spec.Cluster.Etcd.Hosts.Names = []string{"e1"}
+		}, 0},
+		"a host of etcd's own": {func(s *scope) {
+			s.machine, s.config.Spec.HostRef = nil, bootstrapv1.HostReference{Name: "w1", Role: spec.RoleEtcd}
+			s.clusterConfig.Spec.Cluster.Etcd.Hosts.Names = []string{"w1"}
+		}, 1},
+	} {
+		s := testScope()
+		s.clusterConfig.Spec.Cluster.Etcd.GoneMembers = []string{"9974a875e8dcdf1"}
+		tc.change(s)
+		target, err := targetOf(s)
+		if got := len(target.Cluster.Etcd.GoneMembers); err != nil || got != tc.want {
+			t.Errorf("%s is told of %d, want %d: %v", name, got, tc.want, err)
+		}
+	}
 }

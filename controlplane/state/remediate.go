@@ -215,7 +215,7 @@ func (c *ControlPlane) safely(r Remediation) Remediation {
 			return r.deferred(c.HasNoNode(m))
 		}
 	}
-	if why := c.unseen(); why != "" {
+	if why := cmp.Or(c.UnknownMember(), c.unseen()); why != "" {
 		return r.deferred(why)
 	}
 	others := slices.DeleteFunc(own, func(m clusterv1.Machine) bool { return m.Name == r.Machine.Name })

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
@@ -146,5 +147,8 @@ func (c *ControlPlane) nextToLeave(of []clusterv1.Machine) *clusterv1.Machine {
 }
 
 func (c *ControlPlane) ailing(m *clusterv1.Machine) bool {
+	if status, _ := c.EtcdMember(m); status == metav1.ConditionFalse {
+		return true
+	}
 	return c.Workload != nil && slices.ContainsFunc(c.Workload.Components[m.Name], func(part Component) bool { return part.Problem != "" })
 }
