@@ -28,6 +28,8 @@ type Decision struct {
 	Why string
 	// Blocked is why what should be done is not done now.
 	Blocked string
+	// Ask are Machines on whose hosts etcd is to be asked how it is: what it says is waited for.
+	Ask []clusterv1.Machine
 	// Wait is what it waits for, if that is all that stands in the way.
 	Wait *Wait
 }
@@ -36,7 +38,9 @@ type Decision struct {
 // another one would be another cluster under the same name.
 //
 // Machines that are missing come first, and those that are too many; then those are replaced that must be; then hosts follow.
-func (c *ControlPlane) Decide() Decision {
+func (c *ControlPlane) Decide() Decision { return c.surely(c.decide()) }
+
+func (c *ControlPlane) decide() Decision {
 	own, want := c.Own(), c.Replicas()
 	replace, follow := c.outdated()
 	most := want
