@@ -87,7 +87,9 @@ func TestEtcdIsAskedFirst(t *testing.T) {
 		}
 	}, patience, interval).Should(Succeed())
 	f.deaf = true
-	f.changeConfigs(func(c *bootstrapv1.KubexmConfig) { c.Status.Etcd.ObservedTime.Time = c.Status.Etcd.ObservedTime.Add(-time.Hour) })
+	f.changeConfigs(func(c *bootstrapv1.KubexmConfig) {
+		c.Status.Etcd.ObservedTime.Time = c.Status.Etcd.ObservedTime.Add(-time.Hour)
+	})
 	f.patchControlPlane(func(cp *controlplanev1.KubexmControlPlane) { cp.Spec.Replicas = ptr.To[int32](1) })
 	f.Eventually(func(g Gomega) {
 		f.turn()

@@ -149,8 +149,8 @@ func (c *ControlPlane) EtcdProblems() []string {
 			continue
 		}
 		problems = append(problems, fmt.Sprintf("etcd lists the member %s, which no host of the cluster has. It counts for quorum, and until it is "+
-			"gone no Machine is made, replaced or deleted. If its host is gone for good, say so: add %q to spec.cluster.etcd.goneMembers, and it is removed",
-			label(m), m.ID))
+			"gone no Machine is made, replaced or deleted. If its host is gone for good, say so: add %q to spec.cluster.etcd.goneMembers, "+
+			"and it is removed", label(m), m.ID))
 	}
 	if view != nil {
 		for _, a := range view.Alarms {
