@@ -90,6 +90,8 @@ type fleet struct {
 	free []string
 	// strangers are members of etcd that no host has, by their names, with their addresses.
 	strangers map[string]string
+	// answers is how often it has said how it is.
+	answers time.Duration
 	// deaf is whether etcd does not say how it is when it is asked.
 	deaf bool
 	// fails is why hosts cannot follow another version, "" if they can.
@@ -385,7 +387,8 @@ func (f *fleet) bringUp(m *clusterv1.Machine) {
 func (f *fleet) etcd(asked *bootstrapv1.KubexmConfig) bootstrapv1.EtcdStatus {
 	now := time.Now()
 	if f.clock != nil {
-		now = f.clock.Now()
+		f.answers++ // that clock stands still, and who answers later does so later
+		now = f.clock.Now().Add(f.answers * time.Microsecond)
 	}
 	status, said := bootstrapv1.EtcdStatus{ObservedTime: metav1.NewMicroTime(now)}, f.clusterConfig()
 	add := func(name, address string) {
