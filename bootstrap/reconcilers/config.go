@@ -194,7 +194,10 @@ func (r *Config) takesIn(ctx context.Context, s *scope) (bool, ctrl.Result, erro
 	}
 	m, out := r.recall(s.config.UID), &s.job.Result
 	showCertificates(ctx, s.config, out)
+	showEtcd(s.config, s.job)
 	switch {
+	case s.job.What == asking:
+		return r.takesAnswer(s)
 	case s.job.What == weighing && out.err == nil:
 		return r.takesWeight(ctx, s)
 	case s.job.What == following:
@@ -390,6 +393,9 @@ func (r *Config) converges(ctx context.Context, s *scope) (bool, ctrl.Result, er
 	j.remembered = m.system
 	switch d.act {
 	case rest:
+		if r.asksEtcd(s, j) {
+			return false, ctrl.Result{}, nil
+		}
 		return false, ctrl.Result{RequeueAfter: d.after}, nil
 	case weighs:
 		r.Runner.Start(s.key, hostrun.Job[outcome]{What: weighing, Do: j.look, Lost: lost(j.input)})
@@ -436,8 +442,10 @@ func (r *Config) jobFor(ctx context.Context, s *scope) (*job, error) {
 	if err != nil {
 		return nil, err
 	}
+	options := r.optionsFor(s)
+	options.Also.Merge(etcdQuery(&target))
 	return &job{
-		input: input, target: target, options: r.optionsFor(s), planner: r.Plan,
+		input: input, target: target, options: options, planner: r.Plan,
 		was: s.config.Status.KubernetesVersion, apiServers: s.clusterConfig.Spec.APIServerVersion,
 		members: bootstrapv1.MembersDigest(s.clusterConfig.Spec.Members),
 		bundle: func(ctx context.Context) (*artifact.Bundle, error) {

@@ -42,6 +42,8 @@ type memory struct {
 	// was last.
 	follows  int32
 	followed time.Time
+	// askedEtcd is when etcd on the host was last asked because somebody wanted to know.
+	askedEtcd time.Time
 	// wants is the input of the run that was started last.
 	wants string
 	// resetFailures is how many resets have failed, and keptLogs whether the host's logs were kept before one.

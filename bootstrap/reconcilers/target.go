@@ -39,6 +39,7 @@ func targetOf(s *scope) (spec.Target, error) {
 	// When the host may be changed is no part of what it must be.
 	t.Cluster.Disruption, t.Node.Disruption = spec.Disruption{}, spec.Disruption{}
 	withoutPolicies(&t)
+	withoutStrangers(&t)
 	t.Default()
 	if errs := t.Validate(field.NewPath("target")); len(errs) > 0 {
 		return t, errs.ToAggregate()

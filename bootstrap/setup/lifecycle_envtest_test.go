@@ -45,6 +45,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/ssh"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pipeline"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/quorum"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
@@ -72,6 +73,8 @@ type fleet struct {
 	clock *clocktesting.FakePassiveClock
 	// down is how hosts refuse to be dialled.
 	down map[string]host.Kind
+	// asked are the addresses of those that say what etcd says.
+	asked map[string]bool
 	// lookEvery is how often converged hosts are compared with their plans.
 	lookEvery time.Duration
 	// manager is what the providers are given instead of the manager, nil for itself.
@@ -93,7 +96,7 @@ func newFleet(t *testing.T, hosts int, options ...func(*fleet)) *fleet {
 func newFleetWith(t *testing.T, hosts int, planner reconcilers.Planner, options ...func(*fleet)) *fleet {
 	t.Helper()
 	f := &fleet{
-		WithT: NewWithT(t), t: t, planner: planner, machines: map[string]*fake.Machine{}, down: map[string]host.Kind{},
+		WithT: NewWithT(t), t: t, planner: planner, machines: map[string]*fake.Machine{}, down: map[string]host.Kind{}, asked: map[string]bool{},
 		clock: clocktesting.NewFakePassiveClock(time.Now()), lookEvery: time.Second,
 	}
 	for _, o := range options {
@@ -165,7 +168,41 @@ func (f *fleet) dial(_ context.Context, c ssh.Config) (host.Host, error) {
 	if kind := f.down[c.Address]; !found || kind != "" {
 		return nil, &host.Error{Kind: kind, Host: c.Name, Message: "cannot connect to " + c.Address}
 	}
+	if !f.asked[c.Address] { // for the first time: tests say before that what commands do
+		f.asked[c.Address] = true
+		do := m.OnCommand
+		m.OnCommand = func(m *fake.Machine, c host.Command) host.Result {
+			switch {
+			case c.Title == quorum.Query("", "").Commands[0].ID:
+				return f.etcd(m)
+			case do == nil:
+				return host.Result{}
+			}
+			return do(m, c)
+		}
+	}
 	return m.Connect(), nil
+}
+
+// etcd says that all hosts are its members which are to be, and the one that is asked.
+func (f *fleet) etcd(m *fake.Machine) host.Result {
+	said := &bootstrapv1.KubexmClusterConfig{}
+	if err := f.api.Get(context.Background(), client.ObjectKey{Namespace: namespace, Name: "prod"}, said); err != nil {
+		return host.Result{ExitCode: 1, Stderr: []byte(err.Error())}
+	}
+	own, members := 0, []string{}
+	for i, member := range said.Spec.Members {
+		if member.Role == spec.RoleLoadBalancer || member.Phase == bootstrapv1.MemberRemoved && member.Name != m.System.Hostname {
+			continue
+		}
+		if member.Name == m.System.Hostname {
+			own = i + 1
+		}
+		members = append(members, fmt.Sprintf(`{"ID":%d,"name":%q,"peerURLs":["https://%s:2380"]}`, i+1, member.Name, member.Address))
+	}
+	header := fmt.Sprintf(`"header":{"cluster_id":1,"member_id":%d}`, own)
+	return host.Result{Stdout: fmt.Appendf(nil, "asked %d\nmembers {%s,\"members\":[%s]}\nalarms {%s}\n",
+		time.Now().UnixNano(), header, strings.Join(members, ","), header)}
 }
 
 // workload says that the cluster is up as soon as its host is what it must be.

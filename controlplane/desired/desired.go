@@ -75,7 +75,8 @@ func ownGates(c *state.ControlPlane) []clusterv1.MachineReadinessGate {
 		{ConditionType: state.SchedulerPodHealthy},
 	}
 	if shared := c.Shared(); shared.Etcd.IsStacked() {
-		gates = append(gates, clusterv1.MachineReadinessGate{ConditionType: state.EtcdPodHealthy})
+		gates = append(gates, clusterv1.MachineReadinessGate{ConditionType: state.EtcdPodHealthy},
+			clusterv1.MachineReadinessGate{ConditionType: state.EtcdMemberHealthy})
 	}
 	return gates
 }

@@ -58,7 +58,7 @@ func TestMachine(t *testing.T) {
 	if m.Spec.Version != "v1.36.3" || m.Spec.Bootstrap.ConfigRef.Name != "prod-x" || *m.Spec.Deletion.NodeDrainTimeoutSeconds != 60 {
 		t.Errorf("spec %+v", m.Spec)
 	}
-	if last := m.Spec.ReadinessGates[len(m.Spec.ReadinessGates)-1].ConditionType; last != "Mine" || len(m.Spec.ReadinessGates) != 5 {
+	if last := m.Spec.ReadinessGates[len(m.Spec.ReadinessGates)-1].ConditionType; last != "Mine" || len(m.Spec.ReadinessGates) != 6 {
 		t.Errorf("gates %v, want ours and the user's", m.Spec.ReadinessGates)
 	}
 }

@@ -156,13 +156,16 @@ func (s *scope) parts() *parts {
 				continue // it is not there yet
 			}
 			if kind == state.EtcdPodHealthy {
+				if said := conditions.Get(&m, state.EtcdMemberHealthy); isWell && said != nil && said.Status == metav1.ConditionFalse {
+					isWell, now, well = false, said, false
+				}
 				p.members++
 				if isWell {
 					p.membersWell++
 				}
 			}
 			if !isWell {
-				p.ill = append(p.ill, problem{now.LastTransitionTime.Time, fmt.Sprintf("%s: %s: %s", m.Name, kind, now.Message)})
+				p.ill = append(p.ill, problem{now.LastTransitionTime.Time, fmt.Sprintf("%s: %s: %s", m.Name, now.Type, now.Message)})
 			}
 		}
 		if well {

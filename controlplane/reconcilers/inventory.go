@@ -31,8 +31,13 @@ func (r *ControlPlane) inventory(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
+	unknown := s.UnknownMember()
 	for _, ref := range wanted {
 		if s.InventoryConfig(ref) != nil {
+			continue
+		}
+		if unknown != "" && ref.Role == spec.RoleEtcd {
+			s.blocked = fmt.Sprintf("the host %s: %s", ref.Name, unknown)
 			continue
 		}
 		config := desired.InventoryConfig(s.ControlPlane, ref)
@@ -50,6 +55,10 @@ func (r *ControlPlane) inventory(ctx context.Context, s *scope) error {
 		config := &s.Configs[i]
 		if ref := config.Spec.HostRef; ref.Name == "" || !metav1.IsControlledBy(config, s.Object) || slices.Contains(wanted, ref) ||
 			!config.DeletionTimestamp.IsZero() {
+			continue
+		}
+		if unknown != "" && config.Spec.HostRef.Role == spec.RoleEtcd {
+			s.blocked = fmt.Sprintf("the host %s: %s", config.Spec.HostRef.Name, unknown)
 			continue
 		}
 		if err := r.Client.Delete(ctx, config); client.IgnoreNotFound(err) != nil {

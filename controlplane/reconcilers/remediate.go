@@ -43,6 +43,9 @@ func (r *ControlPlane) remediate(ctx context.Context, s *scope) error {
 		return nil
 	}
 	if d.Refused != "" {
+		if err := r.askEtcd(ctx, s, d.Ask); err != nil {
+			return err
+		}
 		return r.tellOwnerRemediated(ctx, s, d.Machine, d.Reason, d.Refused)
 	}
 	if d.Reboot {
@@ -90,6 +93,16 @@ func (r *ControlPlane) askHost(ctx context.Context, s *scope, m *clusterv1.Machi
 	config.Ask(annotation, s.Now)
 	if err := r.Client.Patch(ctx, config, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("annotate the KubexmConfig %s: %w", config.Name, err)
+	}
+	return nil
+}
+
+// askEtcd has the etcd on the Machines' hosts asked how it is. Their KubexmConfigs say then, and we are told.
+func (r *ControlPlane) askEtcd(ctx context.Context, s *scope, machines []clusterv1.Machine) error {
+	for i := range machines {
+		if err := r.askHost(ctx, s, &machines[i], bootstrapv1.AskEtcdAnnotation); err != nil {
+			return err
+		}
 	}
 	return nil
 }

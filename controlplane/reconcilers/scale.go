@@ -46,7 +46,7 @@ func (r *ControlPlane) scale(ctx context.Context, s *scope) error {
 	}
 	if d := s.Decide(); !d.Create && d.Delete == nil && d.Follow == nil {
 		s.blocked, s.wait = d.Blocked, d.Wait
-		return nil
+		return r.askEtcd(ctx, s, d.Ask)
 	}
 	// The cache may not show yet the Machine that was made, deleted or changed a moment ago.
 	if s.Machines, err = machinesOf(ctx, r.Reader, s.Cluster); err != nil {
@@ -62,7 +62,7 @@ func (r *ControlPlane) scale(ctx context.Context, s *scope) error {
 	case d.Follow != nil:
 		return r.follow(ctx, s, d.Follow, d.Why)
 	}
-	return nil
+	return r.askEtcd(ctx, s, d.Ask)
 }
 
 // remove deletes a Machine.

@@ -17,8 +17,12 @@ import (
 
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
+
+// longest bounds a condition's message: what hosts say can be long, and an API object not.
+const longest = 16 << 10
 
 // describe writes the status. It may be called more than once.
 func (s *scope) describe() {
@@ -103,7 +107,10 @@ func (s *scope) setHealth() {
 			continue // what was seen last is likely to be so still
 		}
 		status, reason, message := s.health(of)
-		s.set(kind, status, reason, message)
+		if problems := s.EtcdProblems(); kind == controlplanev1.EtcdClusterHealthyCondition && len(problems) > 0 && status != metav1.ConditionUnknown {
+			status, reason, message = metav1.ConditionFalse, controlplanev1.NotHealthyReason, joined(append([]string{message}, problems...), "\n")
+		}
+		s.set(kind, status, reason, host.Text(message, longest))
 	}
 }
 

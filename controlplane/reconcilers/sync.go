@@ -127,7 +127,25 @@ func (s *scope) tell(m *clusterv1.Machine) []string {
 		conditions.Set(m, condition)
 		told = append(told, kind)
 	}
-	return told
+	return append(told, s.tellMember(m))
+}
+
+// tellMember says what etcd says of its member on a Machine's host, where it has one.
+func (s *scope) tellMember(m *clusterv1.Machine) string {
+	const kind = state.EtcdMemberHealthy
+	if !s.Stacked() {
+		conditions.Delete(m, kind)
+		return kind
+	}
+	condition := metav1.Condition{Type: kind, Reason: controlplanev1.HealthUnknownReason}
+	switch condition.Status, condition.Message = s.EtcdMember(m); condition.Status {
+	case metav1.ConditionTrue:
+		condition.Reason = controlplanev1.HealthyReason
+	case metav1.ConditionFalse:
+		condition.Reason = controlplanev1.NotHealthyReason
+	}
+	conditions.Set(m, condition)
+	return kind
 }
 
 // upToDate is whether a Machine and its host are as declared. The message is a list, which RollingOut sums up.

@@ -88,6 +88,12 @@ type fleet struct {
 	namespace string
 	// free are the hosts that no Machine has.
 	free []string
+	// strangers are members of etcd that no host has, by their names, with their addresses.
+	strangers map[string]string
+	// answers is how often it has said how it is.
+	answers time.Duration
+	// deaf is whether etcd does not say how it is when it is asked.
+	deaf bool
 	// fails is why hosts cannot follow another version, "" if they can.
 	fails string
 	// away is whether the cluster's API server does not answer.
@@ -365,6 +371,9 @@ func (f *fleet) bringUp(m *clusterv1.Machine) {
 	}
 	f.change(c, func() {
 		c.Status.KubernetesVersion, c.Status.ConvergedGeneration = m.Spec.Version, c.Generation
+		if asked := c.Asked(bootstrapv1.AskEtcdAnnotation); c.Status.Etcd.ObservedTime.IsZero() || !f.deaf && asked.After(c.Status.Etcd.ObservedTime.Time) {
+			c.Status.Etcd = f.etcd(c)
+		}
 		conditions.Set(c, metav1.Condition{Type: bootstrapv1.HostConvergedCondition, Status: metav1.ConditionTrue, Reason: bootstrapv1.HostConvergedReason})
 	})
 	f.change(m, func() {
@@ -372,6 +381,34 @@ func (f *fleet) bringUp(m *clusterv1.Machine) {
 		m.Status.NodeInfo = &corev1.NodeSystemInfo{KubeletVersion: m.Spec.Version}
 		conditions.Delete(m, clusterv1.MachineInfrastructureReadyCondition)
 	})
+}
+
+// etcd is what etcd says now: hosts have a member from when they have a version until it is to be removed, or for longer if nobody does.
+func (f *fleet) etcd(asked *bootstrapv1.KubexmConfig) bootstrapv1.EtcdStatus {
+	now := time.Now()
+	if f.clock != nil {
+		f.answers++ // that clock stands still, and who answers later does so later
+		now = f.clock.Now().Add(f.answers * time.Microsecond)
+	}
+	status, said := bootstrapv1.EtcdStatus{ObservedTime: metav1.NewMicroTime(now)}, f.clusterConfig()
+	add := func(name, address string) {
+		status.Members = append(status.Members, bootstrapv1.EtcdMemberStatus{
+			ID: strings.ReplaceAll(address, ".", ""), Name: name, PeerURL: "https://" + address + ":2380", Type: bootstrapv1.EtcdVoter,
+		})
+	}
+	for _, m := range f.machines() {
+		c := f.config(&m)
+		if member := said.Spec.MemberOf(c); c.Status.KubernetesVersion == "" && c.Name != asked.Name || member != nil && member.Phase == bootstrapv1.MemberRemoved {
+			continue
+		}
+		add(c.Status.Host.Name, c.Status.Host.Address)
+	}
+	for name, address := range f.strangers {
+		if !slices.Contains(said.Spec.Cluster.Etcd.GoneMembers, name) {
+			add(name, address)
+		}
+	}
+	return status
 }
 
 // bringDown drains a Machine, ends its API server, has the others remove its etcd member, and then, when nobody holds it any more, lets it go.
@@ -398,7 +435,12 @@ func (f *fleet) bringDown(m *clusterv1.Machine, all []clusterv1.Machine) {
 	}
 	for i := range all {
 		if other := f.config(&all[i]); all[i].DeletionTimestamp.IsZero() && other.Name != "" {
-			f.change(other, func() { other.Status.MembersDigest = bootstrapv1.MembersDigest(said.Spec.Members) })
+			f.change(other, func() {
+				other.Status.MembersDigest = bootstrapv1.MembersDigest(said.Spec.Members)
+				if other.Status.KubernetesVersion != "" {
+					other.Status.Etcd = f.etcd(other)
+				}
+			})
 		}
 	}
 	if _, held := m.Annotations[controlplanev1.LeaveHook]; held {

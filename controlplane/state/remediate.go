@@ -94,6 +94,8 @@ type Remediation struct {
 	Reboot bool
 	// Record is kept when it is replaced.
 	Record Record
+	// Ask are Machines on whose hosts etcd is to be asked how it is, before this one is replaced.
+	Ask []clusterv1.Machine
 	// Refused is why neither is done now, and Reason that of its condition; "" if one is.
 	Refused, Reason string
 }
@@ -215,12 +217,19 @@ func (c *ControlPlane) safely(r Remediation) Remediation {
 			return r.deferred(c.HasNoNode(m))
 		}
 	}
-	if why := c.unseen(); why != "" {
+	if why := cmp.Or(c.UnknownMember(), c.unseen()); why != "" {
 		return r.deferred(why)
 	}
 	others := slices.DeleteFunc(own, func(m clusterv1.Machine) bool { return m.Name == r.Machine.Name })
 	if why := c.dies(others, 0); why != "" {
 		return r.impossible("without it " + why)
+	}
+	if !c.Stacked() {
+		return r
+	}
+	if well, ask, why := c.heard(others); well < len(others)/2+1 {
+		r.Ask = ask
+		return r.deferred(why)
 	}
 	return r
 }

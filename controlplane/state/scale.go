@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
@@ -27,6 +28,8 @@ type Decision struct {
 	Why string
 	// Blocked is why what should be done is not done now.
 	Blocked string
+	// Ask are Machines on whose hosts etcd is to be asked how it is: what it says is waited for.
+	Ask []clusterv1.Machine
 	// Wait is what it waits for, if that is all that stands in the way.
 	Wait *Wait
 }
@@ -35,7 +38,9 @@ type Decision struct {
 // another one would be another cluster under the same name.
 //
 // Machines that are missing come first, and those that are too many; then those are replaced that must be; then hosts follow.
-func (c *ControlPlane) Decide() Decision {
+func (c *ControlPlane) Decide() Decision { return c.surely(c.decide()) }
+
+func (c *ControlPlane) decide() Decision {
 	own, want := c.Own(), c.Replicas()
 	replace, follow := c.outdated()
 	most := want
@@ -146,5 +151,8 @@ func (c *ControlPlane) nextToLeave(of []clusterv1.Machine) *clusterv1.Machine {
 }
 
 func (c *ControlPlane) ailing(m *clusterv1.Machine) bool {
+	if status, _ := c.EtcdMember(m); status == metav1.ConditionFalse {
+		return true
+	}
 	return c.Workload != nil && slices.ContainsFunc(c.Workload.Components[m.Name], func(part Component) bool { return part.Problem != "" })
 }

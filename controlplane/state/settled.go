@@ -4,6 +4,7 @@
 package state
 
 import (
+	"cmp"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,7 +44,7 @@ func (c *ControlPlane) busy() string {
 			return fmt.Sprintf("the Machine %s is being deleted", m.Name)
 		}
 	}
-	return c.unseen()
+	return cmp.Or(c.UnknownMember(), c.unseen())
 }
 
 // unseen is why nothing is known of the cluster, "" if something is.
@@ -80,6 +81,9 @@ func (c *ControlPlane) unwell(m *clusterv1.Machine) string {
 		if part.Problem != "" {
 			return fmt.Sprintf("the Machine %s is not well: %s", m.Name, part.Problem)
 		}
+	}
+	if status, why := c.EtcdMember(m); status == metav1.ConditionFalse {
+		return fmt.Sprintf("the Machine %s is not well: etcd: %s", m.Name, why)
 	}
 	return ""
 }

@@ -4,6 +4,7 @@
 package state_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -123,7 +124,14 @@ func TestDecide(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &state.ControlPlane{Object: object(), Machines: tc.machines, Workload: tc.workload}
+			s := &state.ControlPlane{Object: object(), Machines: slices.Clone(tc.machines), Workload: tc.workload, Now: born.Add(time.Hour)}
+			for i := range s.Machines { // whose etcd has just said that it is well
+				config := bootstrapv1.KubexmConfig{}
+				config.Name, s.Machines[i].Spec.Bootstrap.ConfigRef.Name = s.Machines[i].Name, s.Machines[i].Name
+				converged(&config, s.Machines[i].Spec.Version)
+				config.Status.Etcd.ObservedTime = metav1.NewMicroTime(s.Now)
+				s.Configs = append(s.Configs, config)
+			}
 			if tc.change != nil {
 				tc.change(s.Object)
 			}

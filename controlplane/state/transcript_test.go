@@ -50,6 +50,8 @@ import (
 //	lose                     all statuses are lost
 //	members                  the members are declared, and shown with their phases, and who may go
 //	observe <machine>        the Machine's host was brought to the members as they are declared
+//	deaf [<machine>]         the etcd of one Machine does not say how it is when it is asked; of none, if none is named
+//	stranger [<name>]        etcd lists a member that no host has, or none
 //	next                     what would be done now
 //	act                      does it: the Machine is on its way then
 //	settle                   all that is on its way is there, but what waits or has failed
@@ -74,6 +76,8 @@ type play struct {
 	made int
 	ill  map[string]string
 	down string
+	// deaf is the Machine whose etcd is asked in vain, and stranger the name of a member that no host has.
+	deaf, stranger string
 }
 
 func (p *play) command(d *datadriven.TestData) (string, error) {
@@ -124,12 +128,23 @@ func (p *play) command(d *datadriven.TestData) (string, error) {
 		p.lose()
 	case "members":
 		return p.members(), nil
+	case "deaf", "stranger":
+		name := ""
+		if len(d.CmdArgs) > 0 {
+			name = d.CmdArgs[0].Key
+		}
+		if d.Cmd == "deaf" {
+			p.deaf = name
+			return "", nil
+		}
+		p.stranger = name
+		p.answer(p.Own())
 	case "next":
 		p.look()
-		return p.say(p.Decide()), nil
+		return p.say(p.decide()), nil
 	case "act":
 		p.look()
-		decision := p.Decide()
+		decision := p.decide()
 		said := p.say(decision)
 		p.act(decision)
 		return said + p.show(), nil
@@ -148,7 +163,7 @@ func (p *play) begin(d *datadriven.TestData) (string, error) {
 	p.ControlPlane = &state.ControlPlane{
 		Object: object(), Cluster: &clusterv1.Cluster{}, Templates: map[string]state.Template{}, Now: born.AddDate(0, 1, 0),
 	}
-	p.made, p.ill, p.down = 0, map[string]string{}, ""
+	p.made, p.ill, p.down, p.deaf, p.stranger = 0, map[string]string{}, "", "", ""
 	o := p.Object
 	o.Spec.Replicas, o.Spec.Version = ptr.To[int32](3), "v1.35.4"
 	o.Spec.MachineTemplate.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.x", Kind: "HostTemplate", Name: "t1"}
@@ -347,7 +362,11 @@ func (p *play) mend() (string, bool) {
 	if asked != "" {
 		return asked, true
 	}
-	switch r := p.Remediate(); {
+	r := p.Remediate()
+	if p.answer(r.Ask) {
+		r = p.Remediate()
+	}
+	switch {
 	case r.Machine == nil:
 		return "nothing to mend\n", false
 	case r.Reboot:
@@ -362,6 +381,40 @@ func (p *play) mend() (string, bool) {
 		p.act(state.Decision{Delete: r.Machine})
 		return fmt.Sprintf("give up %s, retry %d\n", r.Machine.Name, r.Record.RetryCount), true
 	}
+}
+
+// decide is what is done now, once those have answered who are asked before.
+func (p *play) decide() state.Decision {
+	d := p.Decide()
+	if p.answer(d.Ask) {
+		return p.Decide()
+	}
+	return d
+}
+
+// answer has the etcd on Machines' hosts say how it is, and reports whether anybody was asked.
+func (p *play) answer(machines []clusterv1.Machine) bool {
+	for i := range machines {
+		config := p.ConfigOf(&machines[i])
+		config.Ask(bootstrapv1.AskEtcdAnnotation, p.Now)
+		if machines[i].Name == p.deaf {
+			continue
+		}
+		config.Status.Etcd = bootstrapv1.EtcdStatus{ObservedTime: metav1.NewMicroTime(p.Now)}
+		for _, h := range p.Configs {
+			if h.Status.Host.Address != "" && h.Status.KubernetesVersion != "" {
+				config.Status.Etcd.Members = append(config.Status.Etcd.Members, bootstrapv1.EtcdMemberStatus{
+					ID: "1" + h.Name, Name: h.Status.Host.Name, PeerURL: "https://" + h.Status.Host.Address + ":2380", Type: bootstrapv1.EtcdVoter,
+				})
+			}
+		}
+		if p.stranger != "" {
+			config.Status.Etcd.Members = append(config.Status.Etcd.Members, bootstrapv1.EtcdMemberStatus{
+				ID: "9", Name: p.stranger, PeerURL: "https://10.0.0.9:2380", Type: bootstrapv1.EtcdVoter,
+			})
+		}
+	}
+	return len(machines) > 0
 }
 
 // keep keeps the record of a Machine that is about to be deleted.
@@ -488,7 +541,7 @@ func (p *play) run() string {
 			out.WriteString(p.show())
 			continue
 		}
-		d := p.Decide()
+		d := p.decide()
 		out.WriteString(p.say(d))
 		if !d.Create && d.Delete == nil && d.Follow == nil {
 			return out.String()

@@ -22,7 +22,7 @@ var apis = []string{"bootstrap/api/...", "controlplane/api/...", "exp/infrastruc
 // need data, such as references to secrets; layers_test.go sees that they make no steps.
 var engine = []string{
 	"pkg/step", "pkg/pipeline/...", "pkg/engine/...", "pkg/plan/...", "pkg/graph/...", "pkg/event/...", "pkg/preflight/...",
-	"pkg/host/...", "pkg/certificate/...", "pkg/artifact/...", "pkg/kube/...", "pkg/pki/...", "pkg/spec/...", "pkg/secret/...",
+	"pkg/host/...", "pkg/certificate/...", "pkg/quorum/...", "pkg/artifact/...", "pkg/kube/...", "pkg/pki/...", "pkg/spec/...", "pkg/secret/...",
 }
 
 // rules is the order of the house: pipeline → module → task → step → host, never back and never across a layer. The
@@ -37,6 +37,7 @@ var rules = []rule{
 	{"pkg/spec/...", []string{"pkg/secret"}},
 	{"pkg/host/...", []string{"pkg/secret"}},
 	{"pkg/certificate/...", []string{"pkg/host"}},
+	{"pkg/quorum/...", []string{"pkg/host"}},
 	{"pkg/preflight/...", []string{"pkg/host", "pkg/spec", "pkg/artifact"}},
 	{"pkg/step/...", []string{"pkg/host", "pkg/artifact", "pkg/pki", "pkg/graph", "pkg/spec", "pkg/secret"}},
 	{"pkg/plan/...", []string{"pkg/step", "pkg/graph", "pkg/host", "pkg/secret", "pkg/artifact"}},

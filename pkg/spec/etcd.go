@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 
@@ -124,6 +125,18 @@ type Etcd struct {
 	// +optional
 	LogLevel EtcdLogLevel `json:"logLevel,omitempty"`
 
+	// goneMembers are members of etcd that no host of the cluster has, by their IDs (in hexadecimal digits, as etcdctl prints them) or their
+	// names, whose hosts are known to be gone: they are removed. Those that a host has stay, whatever is said here. Take a name off when
+	// its member is gone: another one may come to have it.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
+	// +kubebuilder:validation:items:Pattern=`^[0-9A-Za-z][0-9A-Za-z._-]*$`
+	GoneMembers []string `json:"goneMembers,omitempty"`
+
 	// extraArgs are further command line flags of etcd.
 	// +optional
 	// +listType=map
@@ -229,6 +242,7 @@ func (e *Etcd) validate(path *field.Path) field.ErrorList {
 	}
 	errs = append(errs, validateDataDir(path.Child("dataDir"), e.DataDir)...)
 	errs = append(errs, e.validateTuning(path)...)
+	errs = append(errs, e.validateGone(path.Child("goneMembers"))...)
 	return append(errs, validateArgs(path.Child("extraArgs"), e.ExtraArgs, etcdFlags)...)
 }
 
@@ -246,10 +260,23 @@ func (e *Etcd) validateOnlyExternal(path *field.Path) field.ErrorList {
 		{"autoCompactionRetentionHours", own.AutoCompactionRetentionHours != 0}, {"metrics", own.Metrics != ""},
 		{"quotaBackendBytes", own.QuotaBackendBytes != 0}, {"maxRequestBytes", own.MaxRequestBytes != 0},
 		{"maxSnapshots", own.MaxSnapshots != 0}, {"maxWALs", own.MaxWALs != 0}, {"logLevel", own.LogLevel != ""},
-		{"extraArgs", len(own.ExtraArgs) > 0},
+		{"goneMembers", len(own.GoneMembers) > 0}, {"extraArgs", len(own.ExtraArgs) > 0},
 	} {
 		if set.is {
 			errs = append(errs, field.Forbidden(path.Child(set.name), "etcd is external, and its settings are those who run it: remove it"))
+		}
+	}
+	return errs
+}
+
+// memberPattern is what an ID or a name of a member looks like that can be removed: it is a word of a command.
+var memberPattern = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._-]*$`)
+
+func (e *Etcd) validateGone(path *field.Path) field.ErrorList {
+	errs := unique(path, e.GoneMembers, itself)
+	for i, member := range e.GoneMembers {
+		if len(member) > 253 || !memberPattern.MatchString(member) {
+			errs = append(errs, field.Invalid(path.Index(i), member, "give the ID of a member, as etcdctl member list prints it, or its name"))
 		}
 	}
 	return errs

@@ -61,16 +61,6 @@ type Target struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	Leaving []Member `json:"leaving,omitempty"`
-
-	// goneEtcdMembers are names or IDs (hexadecimal) of members of etcd that neither members nor leaving have, and whose hosts are
-	// known to be gone: they are removed as those of leaving are.
-	// +optional
-	// +listType=set
-	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=64
-	// +kubebuilder:validation:items:MinLength=1
-	// +kubebuilder:validation:items:MaxLength=253
-	GoneEtcdMembers []string `json:"goneEtcdMembers,omitempty"`
 }
 
 // Default fills what was left out.

@@ -312,6 +312,11 @@ func (in *Etcd) DeepCopyInto(out *Etcd) {
 	*out = *in
 	in.Hosts.DeepCopyInto(&out.Hosts)
 	in.External.DeepCopyInto(&out.External)
+	if in.GoneMembers != nil {
+		in, out := &in.GoneMembers, &out.GoneMembers
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.ExtraArgs != nil {
 		in, out := &in.ExtraArgs, &out.ExtraArgs
 		*out = make([]Arg, len(*in))
@@ -978,11 +983,6 @@ func (in *Target) DeepCopyInto(out *Target) {
 	if in.Leaving != nil {
 		in, out := &in.Leaving, &out.Leaving
 		*out = make([]Member, len(*in))
-		copy(*out, *in)
-	}
-	if in.GoneEtcdMembers != nil {
-		in, out := &in.GoneEtcdMembers, &out.GoneEtcdMembers
-		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}
 }

@@ -105,7 +105,7 @@ func (in Inputs) etcdSettings() etcd.Settings {
 	t := in.Target
 	s := etcd.Settings{
 		Name: t.Host.Name, Address: t.Host.NodeAddress(), Cluster: t.ClusterName, Spec: t.Cluster.Etcd,
-		First: t.Order == spec.OrderFirst, Members: t.EtcdMembers(), Leaving: t.Leaving, Gone: t.GoneEtcdMembers, Certificates: t.Cluster.Certificates,
+		First: t.Order == spec.OrderFirst, Members: t.EtcdMembers(), Leaving: t.Leaving, Gone: t.Cluster.Etcd.GoneMembers, Certificates: t.Cluster.Certificates,
 		Form: etcd.Unit,
 	}
 	if t.Cluster.Etcd.Type == spec.EtcdKubeadm {

@@ -25,6 +25,10 @@ const SkipHostResetAnnotation = "bootstrap.cluster.x-k8s.io/skip-host-reset"
 // that its value is another. The value is a time, such as 2026-11-21T12:00:00Z, or anything else that has not been there before.
 const ConvergeAnnotation = "bootstrap.cluster.x-k8s.io/converge"
 
+// AskEtcdAnnotation on a KubexmConfig has the etcd on its host asked for its members and alarms at once, unless that was done since the
+// time that is its value, such as 2026-11-21T12:00:00Z. What it says is in status.etcd.
+const AskEtcdAnnotation = "bootstrap.cluster.x-k8s.io/ask-etcd"
+
 // ApprovedDisruptionAnnotation on a KubexmConfig is the digest that its condition DisruptionAllowed shows: what is listed there may be
 // done, and nothing else. It is taken off when that is done.
 const ApprovedDisruptionAnnotation = "bootstrap.cluster.x-k8s.io/approved-disruption"

@@ -161,6 +161,11 @@ type KubexmConfigStatus struct {
 	// +kubebuilder:validation:MaxItems=64
 	Certificates []CertificateStatus `json:"certificates,omitempty"`
 
+	// etcd is etcd as the member on the host told of it when it was last asked: with each look and run, and when somebody asks for it.
+	// Hosts without a member have none.
+	// +optional
+	Etcd EtcdStatus `json:"etcd,omitempty,omitzero"`
+
 	// lastRun is the run that is going on, or the last one.
 	// +optional
 	LastRun RunStatus `json:"lastRun,omitempty,omitzero"`
@@ -240,6 +245,101 @@ type CertificateStatus struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
+}
+
+// EtcdStatus is etcd as its member on the host tells of it.
+type EtcdStatus struct {
+	// observedTime is when it was asked.
+	// +required
+	ObservedTime metav1.MicroTime `json:"observedTime,omitempty,omitzero"`
+
+	// message is why it did not answer; nothing else is set then.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
+
+	// clusterID is the ID of etcd's cluster, in hexadecimal digits.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=16
+	ClusterID string `json:"clusterID,omitempty"`
+
+	// memberID is the ID of the host's own member, in hexadecimal digits.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=16
+	MemberID string `json:"memberID,omitempty"`
+
+	// members are all that etcd lists, whether they run or not.
+	// +optional
+	// +listType=map
+	// +listMapKey=id
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	Members []EtcdMemberStatus `json:"members,omitempty"`
+
+	// alarms are those that members have raised.
+	// +optional
+	// +listType=map
+	// +listMapKey=memberID
+	// +listMapKey=type
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	Alarms []EtcdAlarmStatus `json:"alarms,omitempty"`
+}
+
+// EtcdMemberType is whether a member has a vote.
+//
+// +kubebuilder:validation:Enum=Voter;Learner
+type EtcdMemberType string
+
+const (
+	// EtcdVoter counts for quorum.
+	EtcdVoter EtcdMemberType = "Voter"
+	// EtcdLearner does not yet: it takes in the data of the others.
+	EtcdLearner EtcdMemberType = "Learner"
+)
+
+// EtcdMemberStatus is a member of etcd as etcd lists it.
+type EtcdMemberStatus struct {
+	// id is the member's, in hexadecimal digits.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=16
+	ID string `json:"id,omitempty"`
+
+	// name is what the member calls itself. One that has never started has not told it.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name,omitempty"`
+
+	// peerURL is where the others reach it: of several, the first.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	PeerURL string `json:"peerURL,omitempty"`
+
+	// type is Voter or Learner.
+	// +required
+	Type EtcdMemberType `json:"type,omitempty"`
+}
+
+// EtcdAlarmStatus is an alarm of a member.
+type EtcdAlarmStatus struct {
+	// memberID is the member's ID, in hexadecimal digits. It may have been removed since.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=16
+	MemberID string `json:"memberID,omitempty"`
+
+	// type is NOSPACE (its database has reached its quota, and etcd refuses writes), CORRUPT (its data is not that of the others), or
+	// what else etcd calls it.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	Type string `json:"type,omitempty"`
 }
 
 // ConvergedStatus counts steps.

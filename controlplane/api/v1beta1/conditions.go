@@ -46,7 +46,7 @@ const (
 	// ControlPlaneComponentsHealthyCondition is whether API servers, controller managers and schedulers are healthy.
 	ControlPlaneComponentsHealthyCondition = "ControlPlaneComponentsHealthy"
 
-	// EtcdClusterHealthyCondition is whether etcd has all its members and quorum.
+	// EtcdClusterHealthyCondition is whether etcd has all its members and quorum, no alarm, and no member that no host of the cluster has.
 	EtcdClusterHealthyCondition = "EtcdClusterHealthy"
 
 	// MachinesReadyCondition is whether all control plane Machines are Ready.
