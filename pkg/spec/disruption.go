@@ -12,6 +12,7 @@ import (
 	_ "time/tzdata" // a zone that is accepted in one place is known in all
 
 	"github.com/robfig/cron/v3"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -44,6 +45,14 @@ type Disruption struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
 	MaintenanceWindows []MaintenanceWindow `json:"maintenanceWindows,omitempty"`
+
+	// maxUnavailable is how many workers of one pool may be unavailable at once because of such acts, those included whose Nodes are
+	// not Ready anyway: a number, or a part of the pool such as 10%, rounded down. It is at least one. If unset, as many as the
+	// MachineDeployment's spec.rollout.strategy.rollingUpdate.maxUnavailable says, and one where there is none. Of the hosts of the control
+	// plane, of etcd and of load balancers it is always one.
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 }
 
 // MaintenanceWindow is a time that comes again and again.
@@ -71,14 +80,37 @@ type MaintenanceWindow struct {
 // DisruptionOf is what disruptions of a host wait for: what the host's own part says, and where that says nothing, what the cluster
 // says.
 func DisruptionOf(c *Cluster, n *Node) *Disruption {
-	if !n.Disruption.IsZero() {
+	if n.Disruption.Approval != "" || len(n.Disruption.MaintenanceWindows) > 0 {
 		return &n.Disruption
 	}
 	return &c.Disruption
 }
 
+// MaxUnavailableOf is how many workers of a host's pool may be unavailable at once, nil where neither the host's own part nor the
+// cluster says.
+func MaxUnavailableOf(c *Cluster, n *Node) *intstr.IntOrString {
+	if n.Disruption.MaxUnavailable != nil {
+		return n.Disruption.MaxUnavailable
+	}
+	return c.Disruption.MaxUnavailable
+}
+
+// Unavailable is how many of so many hosts may be unavailable at once, at least one. Nil is one.
+func Unavailable(most *intstr.IntOrString, of int) int {
+	if most == nil {
+		return 1
+	}
+	n, err := intstr.GetScaledValueFromIntOrPercent(most, of, false)
+	if err != nil {
+		return 1 // it was refused
+	}
+	return max(1, n)
+}
+
 // IsZero reports whether it says nothing.
-func (d *Disruption) IsZero() bool { return d.Approval == "" && len(d.MaintenanceWindows) == 0 }
+func (d *Disruption) IsZero() bool {
+	return d.Approval == "" && len(d.MaintenanceWindows) == 0 && d.MaxUnavailable == nil
+}
 
 // Restricts reports whether anything has to wait.
 func (d *Disruption) Restricts() bool {
@@ -187,7 +219,19 @@ func (d *Disruption) validate(path *field.Path) field.ErrorList {
 	for i := range d.MaintenanceWindows {
 		errs = append(errs, d.MaintenanceWindows[i].validate(at.Index(i))...)
 	}
-	return errs
+	return append(errs, validateUnavailable(path.Child("maxUnavailable"), d.MaxUnavailable)...)
+}
+
+func validateUnavailable(path *field.Path, most *intstr.IntOrString) field.ErrorList {
+	const all = 100
+	if most == nil {
+		return nil
+	}
+	n, err := intstr.GetScaledValueFromIntOrPercent(most, all, false)
+	if err != nil || n < 1 || most.Type == intstr.String && n > all {
+		return field.ErrorList{field.Invalid(path, most.String(), "use a number from 1 on, or a part from 1% to 100%")}
+	}
+	return nil
 }
 
 func (w *MaintenanceWindow) validate(path *field.Path) field.ErrorList {
