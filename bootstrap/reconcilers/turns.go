@@ -256,15 +256,15 @@ func (r *Config) pool(ctx context.Context, reader client.Reader, s *scope, turns
 	slices.SortFunc(p.others, func(a, b peer) int { return cmp.Compare(a.name, b.name) })
 	var err error
 	if p.workers {
-		p.most, err = r.unavailable(ctx, reader, s, len(p.others)+1)
+		p.most, err = r.unavailable(ctx, reader, s)
 	}
 	return p, err
 }
 
 // unavailable is how many of a worker's pool may be unavailable at once.
-func (r *Config) unavailable(ctx context.Context, reader client.Reader, s *scope, of int) (int, error) {
-	if most := spec.MaxUnavailableOf(s.declared(), &s.config.Spec.Node); most != nil {
-		return spec.Unavailable(most, of), nil
+func (r *Config) unavailable(ctx context.Context, reader client.Reader, s *scope) (int, error) {
+	if most := spec.MaxUnavailableOf(s.declared(), &s.config.Spec.Node); most != 0 {
+		return int(most), nil
 	}
 	name := s.machine.Labels[clusterv1.MachineDeploymentNameLabel]
 	if name == "" {
@@ -276,11 +276,15 @@ func (r *Config) unavailable(ctx context.Context, reader client.Reader, s *scope
 	} else if err != nil {
 		return 0, fmt.Errorf("get the MachineDeployment %s: %w", name, err)
 	}
-	var most *intstr.IntOrString
-	if strategy := md.Spec.Rollout.Strategy; strategy.Type != clusterv1.OnDeleteMachineDeploymentStrategyType {
-		most = strategy.RollingUpdate.MaxUnavailable
+	most := md.Spec.Rollout.Strategy.RollingUpdate.MaxUnavailable
+	if most == nil || md.Spec.Rollout.Strategy.Type == clusterv1.OnDeleteMachineDeploymentStrategyType {
+		return 1, nil
 	}
-	return spec.Unavailable(most, int(ptr.Deref(md.Spec.Replicas, 1))), nil
+	n, err := intstr.GetScaledValueFromIntOrPercent(most, int(ptr.Deref(md.Spec.Replicas, 1)), false)
+	if err != nil {
+		return 0, fmt.Errorf("spec.rollout.strategy.rollingUpdate.maxUnavailable of the MachineDeployment %s: %w", name, err)
+	}
+	return max(1, n), nil
 }
 
 // takesTurn has the scope's host disrupted, or says what it waits for. All of a cluster's turns are in one object, which is read from the

@@ -4,14 +4,21 @@
 package reconcilers
 
 import (
+	"errors"
+	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
@@ -172,5 +179,91 @@ func TestPoolOf(t *testing.T) {
 	}
 	if got := poolOf(spec.RoleEtcd, nil); got != "etcd" {
 		t.Errorf("a host of etcd is of the pool %s", got)
+	}
+}
+
+// TestTurnsAreTakenOnce: of hosts that ask at the same moment, by whatever many managers, as many begin as may; when one has given
+// its turn back, one more does; and the turn of a KubexmConfig that is gone is nobody's.
+func TestTurnsAreTakenOnce(t *testing.T) {
+	const namespace, cluster, hosts, most = "fleet", "prod", 12, 3
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clusterv1.AddToScheme(scheme), bootstrapv1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	labels := map[string]string{clusterv1.ClusterNameLabel: cluster, clusterv1.MachineDeploymentNameLabel: "md"}
+	long := metav1.NewTime(time.Now().Add(-time.Hour).Truncate(time.Second))
+	shared := &bootstrapv1.KubexmClusterConfig{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: cluster}}
+	shared.Status.Turns = []bootstrapv1.Turn{{ConfigName: "gone", Pool: "MachineDeployment/md", Since: long}}
+	md := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "md"}}
+	md.Spec.Replicas = ptr.To[int32](hosts)
+	md.Spec.Rollout.Strategy.RollingUpdate.MaxUnavailable = ptr.To(intstr.FromString("25%"))
+	objects := []client.Object{shared, md}
+	var scopes []*scope
+	for i := range hosts {
+		name := fmt.Sprintf("w%d", i)
+		c := &bootstrapv1.KubexmConfig{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels}}
+		c.Status.PlanDigest, c.Status.LastRun.EndTime = "sha256:0", long
+		m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels}}
+		m.Spec.Bootstrap.ConfigRef = clusterv1.ContractVersionedObjectReference{APIGroup: bootstrapv1.GroupVersion.Group, Kind: "KubexmConfig", Name: name}
+		m.Status.NodeRef.Name = name
+		conditions.Set(m, metav1.Condition{
+			Type: clusterv1.MachineNodeReadyCondition, Status: metav1.ConditionTrue, Reason: clusterv1.MachineNodeReadyReason, LastTransitionTime: long,
+		})
+		objects = append(objects, c, m)
+		scopes = append(scopes, &scope{
+			config: c, key: client.ObjectKeyFromObject(c), machine: m, clusterConfig: shared,
+			cluster: &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: cluster}},
+		})
+	}
+	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&bootstrapv1.KubexmClusterConfig{}).Build()
+	managers := []*Config{{Client: api, Reader: api, Settle: time.Minute}, {Client: api, Reader: api, Settle: time.Minute}}
+
+	// asks has all hosts ask at once, again and again until each has its turn or is told what it waits for.
+	asks := func() (begun []*scope) {
+		var mu sync.Mutex
+		var all sync.WaitGroup
+		for i, s := range scopes {
+			all.Go(func() {
+				for {
+					held, err := managers[i%len(managers)].takesTurn(t.Context(), s, true)
+					if errors.Is(err, errTurns) {
+						continue
+					}
+					if err != nil {
+						t.Error(err)
+					}
+					if held == nil {
+						mu.Lock()
+						begun = append(begun, s)
+						mu.Unlock()
+					}
+					return
+				}
+			})
+		}
+		all.Wait()
+		return begun
+	}
+	begun := asks()
+	if len(begun) != most {
+		t.Fatalf("%d hosts have begun, want %d", len(begun), most)
+	}
+	if again := asks(); len(again) != most {
+		t.Errorf("%d hosts have their turns when they ask again, want the same %d", len(again), most)
+	}
+	if err := api.Get(t.Context(), client.ObjectKeyFromObject(shared), shared); err != nil {
+		t.Fatal(err)
+	}
+	if len(shared.Status.Turns) != most {
+		t.Errorf("the turns are %+v", shared.Status.Turns)
+	}
+	if left, err := managers[0].givesTurn(t.Context(), begun[0]); left != 0 || err != nil {
+		t.Errorf("a host that has settled keeps its turn for %s: %v", left, err)
+	}
+	if again := asks(); len(again) != most {
+		t.Errorf("%d hosts have turns after one was given back, want %d", len(again), most)
+	}
+	if held, err := managers[1].takesTurn(t.Context(), begun[0], false); held != nil || err != nil {
+		t.Errorf("a host that must not wait is held: %+v, %v", held, err)
 	}
 }

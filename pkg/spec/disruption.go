@@ -4,6 +4,7 @@
 package spec
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -12,7 +13,6 @@ import (
 	_ "time/tzdata" // a zone that is accepted in one place is known in all
 
 	"github.com/robfig/cron/v3"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -47,12 +47,12 @@ type Disruption struct {
 	MaintenanceWindows []MaintenanceWindow `json:"maintenanceWindows,omitempty"`
 
 	// maxUnavailable is how many workers of one pool may be unavailable at once because of such acts, those included whose Nodes are
-	// not Ready anyway: a number, or a part of the pool such as 10%, rounded down. It is at least one. If unset, as many as the
-	// MachineDeployment's spec.rollout.strategy.rollingUpdate.maxUnavailable says, and one where there is none. Of the hosts of the control
-	// plane, of etcd and of load balancers it is always one.
+	// not Ready anyway. If unset, as many as the MachineDeployment's spec.rollout.strategy.rollingUpdate.maxUnavailable says, at least one,
+	// and one where there is none. Of the hosts of the control plane, of etcd and of load balancers it is always one.
 	// +optional
-	// +kubebuilder:validation:XIntOrString
-	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=10000
+	MaxUnavailable int32 `json:"maxUnavailable,omitempty"`
 }
 
 // MaintenanceWindow is a time that comes again and again.
@@ -86,30 +86,15 @@ func DisruptionOf(c *Cluster, n *Node) *Disruption {
 	return &c.Disruption
 }
 
-// MaxUnavailableOf is how many workers of a host's pool may be unavailable at once, nil where neither the host's own part nor the
-// cluster says.
-func MaxUnavailableOf(c *Cluster, n *Node) *intstr.IntOrString {
-	if n.Disruption.MaxUnavailable != nil {
-		return n.Disruption.MaxUnavailable
-	}
-	return c.Disruption.MaxUnavailable
-}
-
-// Unavailable is how many of so many hosts may be unavailable at once, at least one. Nil is one.
-func Unavailable(most *intstr.IntOrString, of int) int {
-	if most == nil {
-		return 1
-	}
-	n, err := intstr.GetScaledValueFromIntOrPercent(most, of, false)
-	if err != nil {
-		return 1 // it was refused
-	}
-	return max(1, n)
+// MaxUnavailableOf is how many workers of a host's pool may be unavailable at once, 0 where neither the host's own part nor the cluster
+// says.
+func MaxUnavailableOf(c *Cluster, n *Node) int32 {
+	return cmp.Or(n.Disruption.MaxUnavailable, c.Disruption.MaxUnavailable)
 }
 
 // IsZero reports whether it says nothing.
 func (d *Disruption) IsZero() bool {
-	return d.Approval == "" && len(d.MaintenanceWindows) == 0 && d.MaxUnavailable == nil
+	return d.Approval == "" && len(d.MaintenanceWindows) == 0 && d.MaxUnavailable == 0
 }
 
 // Restricts reports whether anything has to wait.
@@ -219,19 +204,10 @@ func (d *Disruption) validate(path *field.Path) field.ErrorList {
 	for i := range d.MaintenanceWindows {
 		errs = append(errs, d.MaintenanceWindows[i].validate(at.Index(i))...)
 	}
-	return append(errs, validateUnavailable(path.Child("maxUnavailable"), d.MaxUnavailable)...)
-}
-
-func validateUnavailable(path *field.Path, most *intstr.IntOrString) field.ErrorList {
-	const all = 100
-	if most == nil {
-		return nil
+	if d.MaxUnavailable != 0 {
+		errs = append(errs, inRange(path.Child("maxUnavailable"), int64(d.MaxUnavailable), 1, 10000)...)
 	}
-	n, err := intstr.GetScaledValueFromIntOrPercent(most, all, false)
-	if err != nil || n < 1 || most.Type == intstr.String && n > all {
-		return field.ErrorList{field.Invalid(path, most.String(), "use a number from 1 on, or a part from 1% to 100%")}
-	}
-	return nil
+	return errs
 }
 
 func (w *MaintenanceWindow) validate(path *field.Path) field.ErrorList {

@@ -7,9 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/utils/ptr"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
@@ -96,39 +94,25 @@ func TestDigest(t *testing.T) {
 // TestMaxUnavailable: a host's own number counts before the cluster's, and says nothing of approvals and windows.
 func TestMaxUnavailable(t *testing.T) {
 	c, n := &spec.Cluster{}, &spec.Node{}
-	if spec.MaxUnavailableOf(c, n) != nil {
+	if spec.MaxUnavailableOf(c, n) != 0 {
 		t.Error("there is a number that nobody has declared")
 	}
-	c.Disruption = spec.Disruption{Approval: spec.ApprovalRequired, MaxUnavailable: ptr.To(intstr.FromInt32(3))}
-	n.Disruption.MaxUnavailable = ptr.To(intstr.FromString("20%"))
-	if got := spec.MaxUnavailableOf(c, n).String(); got != "20%" {
-		t.Errorf("the host's own number is %s", got)
+	c.Disruption = spec.Disruption{Approval: spec.ApprovalRequired, MaxUnavailable: 3}
+	if got := spec.MaxUnavailableOf(c, n); got != 3 {
+		t.Errorf("the cluster's number is %d", got)
+	}
+	n.Disruption.MaxUnavailable = 5
+	if got := spec.MaxUnavailableOf(c, n); got != 5 {
+		t.Errorf("the host's own number is %d", got)
 	}
 	if !spec.DisruptionOf(c, n).Restricts() {
 		t.Error("a host's own number takes the cluster's approval away")
 	}
-	for _, tc := range []struct {
-		most *intstr.IntOrString
-		of   int
-		want int
-	}{
-		{nil, 10, 1},
-		{ptr.To(intstr.FromInt32(0)), 10, 1},
-		{ptr.To(intstr.FromInt32(3)), 10, 3},
-		{ptr.To(intstr.FromString("25%")), 10, 2},
-		{ptr.To(intstr.FromString("5%")), 10, 1},
-		{ptr.To(intstr.FromString("many")), 10, 1},
-	} {
-		if got := spec.Unavailable(tc.most, tc.of); got != tc.want {
-			t.Errorf("%v of %d: %d, want %d", tc.most, tc.of, got, tc.want)
-		}
-	}
-	for text, valid := range map[string]bool{"1": true, "0": false, "-1": false, "1%": true, "100%": true, "101%": false, "0%": false, "few": false} {
-		most := intstr.Parse(text)
-		node := spec.Node{Disruption: spec.Disruption{MaxUnavailable: &most}}
+	for most, valid := range map[int32]bool{0: true, 1: true, 10000: true, -1: false, 10001: false} {
+		node := spec.Node{Disruption: spec.Disruption{MaxUnavailable: most}}
 		node.Default()
 		if errs := node.Validate(field.NewPath("spec")); (len(errs) == 0) != valid {
-			t.Errorf("%s: %v", text, errs)
+			t.Errorf("%d: %v", most, errs)
 		}
 	}
 }
