@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -38,6 +39,9 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
+
+// turnsAgain is when who was too late to write the turns tries again.
+const turnsAgain = 100 * time.Millisecond
 
 // askAgain is when to ask again who does not tell us of changes: the infrastructure, for one.
 const askAgain = 10 * time.Second
@@ -83,6 +87,8 @@ type Config struct {
 	Holder string
 	// LookEvery is how often a converged host is looked at.
 	LookEvery time.Duration
+	// Settle is how long a host must be well after it was disrupted before another one of its pool follows.
+	Settle time.Duration
 	// Clock is the one that maintenance windows are compared with.
 	Clock clock.PassiveClock
 	// Logs is where the logs of hosts that failed are kept before these are touched. If empty, they are not.
@@ -224,6 +230,9 @@ func (r *Config) takesIn(ctx context.Context, s *scope) (bool, ctrl.Result, erro
 		said := conditions.GetMessage(s.config, bootstrapv1.HostConvergedCondition)
 		if same, err = showLook(s.config, s.job, s.driftPolicy()); !same && err == nil {
 			m.drifted = true
+			if out.err == nil {
+				m.weight = weigh(out, r.Clock.Now()) // it is known what a run would disrupt
+			}
 			// Or it is not known, and the run that follows says why.
 			if now := conditions.GetMessage(s.config, bootstrapv1.HostConvergedCondition); out.err == nil && now != said {
 				r.Events.Eventf(s.config, nil, corev1.EventTypeWarning, bootstrapv1.DriftedReason, looking, "%s", short(now))
@@ -383,12 +392,25 @@ func (r *Config) converges(ctx context.Context, s *scope) (bool, ctrl.Result, er
 		s.config.Status.ConvergedGeneration = s.config.Generation
 		s.config.Status.MembersDigest = bootstrapv1.MembersDigest(s.clusterConfig.Spec.Members)
 	}
-	var wait *spec.Wait
+	if m.is(j.input) && (m.turn || s.clusterConfig.Status.TurnOf(s.config.Name) != nil) {
+		after, err := r.givesTurn(ctx, s)
+		if err != nil {
+			return r.afterTurns(err)
+		}
+		if m.turn = after > 0; after > 0 {
+			d.after = min(d.after, after)
+		}
+		r.remember(s.config.UID, m)
+	}
+	var held *hold
 	if d.act == run {
-		d, wait = m.admit(s.restriction(), j.input, r.Clock.Now(), r.lookEvery(s.config.UID))
+		d, held, err = r.admits(ctx, s, &m, j.input)
+		if err != nil {
+			return r.afterTurns(err)
+		}
 	}
 	if d.act != weighs {
-		r.showWait(s, m.weight, wait)
+		r.showHold(s, m.weight, held)
 	}
 	j.remembered = m.system
 	switch d.act {
@@ -418,6 +440,46 @@ func (r *Config) converges(ctx context.Context, s *scope) (bool, ctrl.Result, er
 	}
 	ctrl.LoggerFrom(ctx).Info("Converging a host", "host", s.host.Name, "address", s.host.Address)
 	return false, ctrl.Result{}, nil
+}
+
+// admits decides what becomes of a run that is due, and has the host take its turn where it needs one.
+func (r *Config) admits(ctx context.Context, s *scope, m *memory, input string) (decision, *hold, error) {
+	limits, waits := s.restriction(), !s.repairs(input)
+	if limits.turns && waits {
+		p, err := r.pool(ctx, r.Client, s, &s.clusterConfig.Status)
+		if err != nil {
+			return decision{}, nil, err
+		}
+		limits.queued = p.waits()
+	}
+	decide := func() (decision, *hold) { return m.admit(limits, input, r.Clock.Now(), r.lookEvery(s.config.UID)) }
+	d, held := decide()
+	if held != nil && held.Wait != nil {
+		return d, held, r.declines(ctx, s)
+	}
+	if !d.turn {
+		return d, held, nil
+	}
+	queued, err := r.takesTurn(ctx, s, waits && !m.weight.underWay)
+	if err != nil {
+		return d, nil, err
+	}
+	if queued != nil {
+		limits.queued = queued
+		d, held = decide()
+		return d, held, nil
+	}
+	m.turn = true
+	r.remember(s.config.UID, *m)
+	return d, nil, nil
+}
+
+// afterTurns is what follows when turns could not be read or written: if others were faster, soon another try.
+func (r *Config) afterTurns(err error) (bool, ctrl.Result, error) {
+	if errors.Is(err, errTurns) {
+		return false, ctrl.Result{RequeueAfter: wait.Jitter(turnsAgain, 1)}, nil
+	}
+	return false, ctrl.Result{}, err
 }
 
 // invalid is why no host can become what is declared.

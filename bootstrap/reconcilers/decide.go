@@ -35,6 +35,8 @@ type memory struct {
 	// same, until it has ended with the host as it should be or as it was.
 	weight *weight
 	begun  string
+	// turn is whether the host was let be disrupted, and has not given its turn back.
+	turn bool
 	// foreign is whether the last run, or reset, found the host to be somebody else's, and adopts from whom it was to be taken over.
 	foreign bool
 	adopts  string
@@ -108,6 +110,8 @@ const (
 type decision struct {
 	act   action
 	after time.Duration
+	// turn is whether the host must have its turn for that.
+	turn bool
 }
 
 // decide is pure. input is the digest of what the host must be, adopts from whom it is to be taken over; every is how often a

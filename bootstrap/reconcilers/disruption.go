@@ -28,6 +28,17 @@ type restriction struct {
 	// installed is whether the host was ever as planned, and known whether it was ever run. What a status does not know, because it was
 	// lost when objects were moved, the host does.
 	installed, known bool
+	// turns is whether the host takes turns with those of its pool, and queued what it waits for then, nil if nothing.
+	turns  bool
+	queued *hold
+}
+
+// hold is why a run is held back: for somebody's approval or a maintenance window, or else for hosts of the same pool.
+type hold struct {
+	*spec.Wait
+	reason, message string
+	// remedy is what to do about it, "" if it is over by itself.
+	remedy string
 }
 
 func (s *scope) restriction() restriction {
@@ -39,6 +50,7 @@ func (s *scope) restriction() restriction {
 	if s.machine != nil && isMended(s.machine) {
 		r.policy = &spec.Disruption{}
 	}
+	r.turns = s.takesTurns()
 	return r
 }
 
@@ -112,10 +124,10 @@ func weigh(out *outcome, at time.Time) *weight {
 const fresh = 30 * time.Second
 
 // admit is pure: what becomes of a run that is due, and what it waits for. every is how often a host that waits is looked at.
-func (m memory) admit(r restriction, input string, now time.Time, every time.Duration) (decision, *spec.Wait) {
+func (m memory) admit(r restriction, input string, now time.Time, every time.Duration) (decision, *hold) {
 	w := m.weight
 	switch {
-	case !r.policy.Restricts(), !r.installed && r.known:
+	case !r.policy.Restricts() && !r.turns, !r.installed && r.known:
 		return decision{act: run}, nil
 	case m.begun == input:
 		return decision{act: run}, nil // what has begun is finished
@@ -123,28 +135,38 @@ func (m memory) admit(r restriction, input string, now time.Time, every time.Dur
 		return decision{act: weighs}, nil
 	}
 	age := now.Sub(w.at)
-	var wait *spec.Wait
-	if len(w.acts) > 0 && !w.underWay && (r.installed || w.inUse) {
-		wait = r.policy.Awaits(w.digest(), r.approved, now)
+	var held *hold
+	disrupts := len(w.acts) > 0 && (r.installed || w.inUse)
+	if disrupts && !w.underWay {
+		held = r.queued
+		if wait := r.policy.Awaits(w.digest(), r.approved, now); wait != nil {
+			held = &hold{Wait: wait}
+		}
 	}
+	turn := disrupts && r.turns && held == nil
 	switch {
-	case wait == nil && age <= fresh:
-		return decision{act: run}, nil
-	case wait == nil || age >= every:
-		return decision{act: weighs}, wait
+	case held == nil && age <= fresh:
+		return decision{act: run, turn: turn}, nil
+	case held == nil:
+		return decision{act: weighs, turn: turn}, nil // so that not all look that may not begin then
+	case age >= every:
+		return decision{act: weighs}, held
 	}
 	after := every - age
 	if w.follows {
 		due := m.followsAfter(now)
 		if due <= 0 {
-			return decision{act: catchUp}, wait
+			return decision{act: catchUp}, held
 		}
 		after = min(after, due)
 	}
-	if !wait.Until.IsZero() {
-		after = min(after, wait.Until.Sub(now))
+	switch {
+	case held.Wait == nil:
+		after = min(after, askAgain) // who gives a turn back tells nobody
+	case !held.Until.IsZero():
+		after = min(after, held.Until.Sub(now))
 	}
-	return decision{act: rest, after: after}, wait
+	return decision{act: rest, after: after}, held
 }
 
 // followsAfter is how long it is until a host that waits keeps up with the others again: at once, unless it has just done so and
@@ -190,27 +212,39 @@ func (r *Config) takesFollow(ctx context.Context, s *scope) (bool, ctrl.Result, 
 	return false, result, nil
 }
 
-// showWait says what waits, and what would be done.
-func (r *Config) showWait(s *scope, w *weight, wait *spec.Wait) {
-	if wait == nil {
+// showHold says what waits, and what would be done.
+func (r *Config) showHold(s *scope, w *weight, held *hold) {
+	if held == nil {
 		conditions.Delete(s.config, bootstrapv1.DisruptionAllowedCondition)
 		return
 	}
-	reason := bootstrapv1.OutsideMaintenanceWindowReason
-	if wait.Approval {
-		reason = bootstrapv1.WaitingForApprovalReason
+	reason, what := held.reason, held.message
+	if held.Wait != nil {
+		reason, what = bootstrapv1.OutsideMaintenanceWindowReason, held.Wait.String()
+		if held.Approval {
+			reason = bootstrapv1.WaitingForApprovalReason
+		}
 	}
-	lines := []string{fmt.Sprintf("%s, which is in use, %s. It would be changed so:", s.host.Name, wait)}
+	lines := []string{fmt.Sprintf("%s, which is in use, %s. It would be changed so:", s.host.Name, what)}
 	for _, a := range w.acts {
 		lines = append(lines, fmt.Sprintf("* %s: %s", a.Step, a.Disrupts))
 	}
-	if wait.Approval {
+	if held.Wait != nil && held.Approval {
 		lines = append(lines, fmt.Sprintf("To approve this, and nothing else: kubectl annotate kubexmconfig -n %s %s %s=%s --overwrite",
 			s.config.Namespace, s.config.Name, bootstrapv1.ApprovedDisruptionAnnotation, w.digest()))
 	}
-	before := conditions.GetMessage(s.config, bootstrapv1.DisruptionAllowedCondition)
+	if held.remedy != "" {
+		lines = append(lines, held.remedy)
+	}
+	before := conditions.Get(s.config, bootstrapv1.DisruptionAllowedCondition).DeepCopy()
 	setFalse(s.config, bootstrapv1.DisruptionAllowedCondition, reason, strings.Join(lines, "\n"))
-	if now := conditions.GetMessage(s.config, bootstrapv1.DisruptionAllowedCondition); now != before {
-		r.Events.Eventf(s.config, nil, corev1.EventTypeNormal, reason, converging, "%s", short(now))
+	now := conditions.Get(s.config, bootstrapv1.DisruptionAllowedCondition)
+	// In a large pool, whose turn it is changes often, and all that wait would tell of it.
+	if before == nil || before.Reason != now.Reason || held.Wait != nil && before.Message != now.Message {
+		kind := corev1.EventTypeNormal
+		if reason == bootstrapv1.PoolStoppedReason {
+			kind = corev1.EventTypeWarning
+		}
+		r.Events.Eventf(s.config, nil, kind, reason, converging, "%s", short(now.Message))
 	}
 }

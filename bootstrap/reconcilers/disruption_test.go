@@ -37,6 +37,10 @@ func TestAdmit(t *testing.T) {
 		m.follows, m.followed = times, at
 		return m
 	}
+	queued := &hold{reason: bootstrapv1.WaitingForPoolReason}
+	taking := func(queued *hold) restriction {
+		return restriction{policy: &spec.Disruption{}, installed: true, turns: true, queued: queued}
+	}
 	for name, tc := range map[string]struct {
 		memory      memory
 		restriction restriction
@@ -44,7 +48,7 @@ func TestAdmit(t *testing.T) {
 		want        decision
 		waits       bool
 	}{
-		"who has no policy does not wait":             {restriction: restriction{policy: &spec.Disruption{}, installed: true}, want: decision{act: run}},
+		"who has no policy and mends does not wait":   {restriction: restriction{policy: &spec.Disruption{}, installed: true}, want: decision{act: run}},
 		"nor does a first installation that goes on":  {restriction: restriction{policy: approval, known: true}, want: decision{act: run}},
 		"of a host in use it is found out what it is": {restriction: restriction{policy: approval, installed: true}, want: decision{act: weighs}},
 		"and of one of which nothing is known":        {restriction: restriction{policy: approval}, want: decision{act: weighs}},
@@ -75,9 +79,26 @@ func TestAdmit(t *testing.T) {
 		"what does not wait is run as a whole": {
 			memory: seen(0, follows), restriction: restriction{policy: approval, approved: digest, installed: true}, want: decision{act: run},
 		},
-		"but what has begun is finished":               {memory: memory{begun: "a"}, restriction: restriction{policy: window, installed: true}, at: 2 * time.Hour, want: decision{act: run}},
-		"also when the process that began it has died": {memory: seen(0, func(w *weight) { w.underWay = true }), restriction: restriction{policy: window, installed: true}, want: decision{act: run}},
-		"something else has not begun":                 {memory: memory{begun: "b"}, restriction: restriction{policy: window, installed: true}, want: decision{act: weighs}},
+		"but what has begun is finished":                                 {memory: memory{begun: "a"}, restriction: restriction{policy: window, installed: true}, at: 2 * time.Hour, want: decision{act: run}},
+		"also when the process that began it has died":                   {memory: seen(0, func(w *weight) { w.underWay = true }), restriction: restriction{policy: window, installed: true}, want: decision{act: run}},
+		"without a policy, too, it is found out what would be disrupted": {restriction: taking(nil), want: decision{act: weighs}},
+		"what disrupts nothing takes no turn": {
+			memory: seen(0, func(w *weight) { w.acts = nil }), restriction: taking(queued), want: decision{act: run},
+		},
+		"what disrupts takes one":              {memory: seen(0), restriction: taking(nil), want: decision{act: run, turn: true}},
+		"before it looks again, if need be":    {memory: seen(time.Minute), restriction: taking(nil), want: decision{act: weighs, turn: true}},
+		"and waits for it":                     {memory: seen(0), restriction: taking(queued), want: decision{act: rest, after: askAgain}, waits: true},
+		"keeping up with the others meanwhile": {memory: seen(0, follows), restriction: taking(queued), want: decision{act: catchUp}, waits: true},
+		"a host whose programs are being replaced does not wait": {
+			memory: seen(0, func(w *weight) { w.underWay = true }), restriction: taking(queued), want: decision{act: run, turn: true},
+		},
+		"nor one that has begun":       {memory: memory{begun: "a"}, restriction: taking(queued), want: decision{act: run}},
+		"nor one that is not used yet": {memory: seen(0), restriction: restriction{policy: &spec.Disruption{}, turns: true, queued: queued}, want: decision{act: run}},
+		"an approval comes before a turn": {
+			memory: seen(0), restriction: restriction{policy: approval, installed: true, turns: true, queued: queued},
+			want: decision{act: rest, after: 10 * time.Minute}, waits: true,
+		},
+		"something else has not begun": {memory: memory{begun: "b"}, restriction: restriction{policy: window, installed: true}, want: decision{act: weighs}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, wait := tc.memory.admit(tc.restriction, "a", saturday.Add(tc.at), 10*time.Minute)

@@ -77,6 +77,8 @@ type fleet struct {
 	asked map[string]bool
 	// lookEvery is how often converged hosts are compared with their plans.
 	lookEvery time.Duration
+	// settle is how long a host must be well after it was disrupted before another one follows.
+	settle time.Duration
 	// manager is what the providers are given instead of the manager, nil for itself.
 	manager func(ctrl.Manager) ctrl.Manager
 	// planner plans hosts.
@@ -97,7 +99,7 @@ func newFleetWith(t *testing.T, hosts int, planner reconcilers.Planner, options 
 	t.Helper()
 	f := &fleet{
 		WithT: NewWithT(t), t: t, planner: planner, machines: map[string]*fake.Machine{}, down: map[string]host.Kind{}, asked: map[string]bool{},
-		clock: clocktesting.NewFakePassiveClock(time.Now()), lookEvery: time.Second,
+		clock: clocktesting.NewFakePassiveClock(time.Now()), lookEvery: time.Second, settle: time.Millisecond,
 	}
 	for _, o := range options {
 		o(f)
@@ -143,7 +145,7 @@ func (f *fleet) providers(ctx context.Context, mgr ctrl.Manager) error {
 		infrastructure.Webhooks(mgr), infrastructure.Reconcilers(mgr, infrastructure.Options{}),
 		controlplane.Webhooks(mgr), controlplane.Reconcilers(ctx, mgr, controlplane.Options{Workload: f.workload}),
 		setup.Webhooks(mgr), setup.Reconcilers(ctx, mgr, setup.Options{
-			Dial: f.dial, Plan: f.planner, Clock: f.clock, LookEvery: f.lookEvery, Progress: 50 * time.Millisecond,
+			Dial: f.dial, Plan: f.planner, Clock: f.clock, LookEvery: f.lookEvery, Settle: f.settle, Progress: 50 * time.Millisecond,
 			Logs:      filepath.Join(f.dir, "host-logs"),
 			Artifacts: func(context.Context, spec.Artifacts, string) (*artifact.Bundle, error) { return nil, nil },
 		}),

@@ -45,6 +45,8 @@ type Options struct {
 	HostsAtOnce int
 	// LookEvery is how often a converged host is looked at, 10 minutes if 0.
 	LookEvery time.Duration
+	// Settle is how long a host must be well after it was disrupted before another one of its pool follows, reconcilers.Settle if 0.
+	Settle time.Duration
 	// Progress is how often the progress of one host is written to its KubexmConfig, every 2 seconds if 0.
 	Progress time.Duration
 
@@ -72,6 +74,7 @@ func (o Options) withDefaults() (Options, error) {
 	o.Concurrency = cmp.Or(o.Concurrency, 10)
 	o.HostsAtOnce = cmp.Or(o.HostsAtOnce, 50)
 	o.LookEvery = cmp.Or(o.LookEvery, 10*time.Minute)
+	o.Settle = cmp.Or(o.Settle, reconcilers.Settle)
 	o.Progress = cmp.Or(o.Progress, 2*time.Second)
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
@@ -156,7 +159,7 @@ func Reconcilers(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		Client: reader, Reader: mgr.GetAPIReader(), WatchFilter: o.WatchFilter,
 		Events: mgr.GetEventRecorder("kubexmconfig"), Runner: runner, Dial: o.Dial, Artifacts: o.Artifacts, Plan: o.Plan, Reads: o.Reader,
 		Slots:  engine.NewSlots(),
-		Holder: o.Holder, LookEvery: o.LookEvery, Clock: o.Clock, Logs: hostlogs.Dir(o.Logs),
+		Holder: o.Holder, LookEvery: o.LookEvery, Settle: o.Settle, Clock: o.Clock, Logs: hostlogs.Dir(o.Logs),
 	}); err != nil {
 		return fmt.Errorf("set up the controller of KubexmConfigs: %w", err)
 	}

@@ -4,6 +4,7 @@
 package spec
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -44,6 +45,14 @@ type Disruption struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
 	MaintenanceWindows []MaintenanceWindow `json:"maintenanceWindows,omitempty"`
+
+	// maxUnavailable is how many workers of one pool may be unavailable at once because of such acts, those included whose Nodes are
+	// not Ready anyway. If unset, as many as the MachineDeployment's spec.rollout.strategy.rollingUpdate.maxUnavailable says, at least one,
+	// and one where there is none. Of the hosts of the control plane, of etcd and of load balancers it is always one.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=10000
+	MaxUnavailable int32 `json:"maxUnavailable,omitempty"`
 }
 
 // MaintenanceWindow is a time that comes again and again.
@@ -71,14 +80,22 @@ type MaintenanceWindow struct {
 // DisruptionOf is what disruptions of a host wait for: what the host's own part says, and where that says nothing, what the cluster
 // says.
 func DisruptionOf(c *Cluster, n *Node) *Disruption {
-	if !n.Disruption.IsZero() {
+	if n.Disruption.Approval != "" || len(n.Disruption.MaintenanceWindows) > 0 {
 		return &n.Disruption
 	}
 	return &c.Disruption
 }
 
+// MaxUnavailableOf is how many workers of a host's pool may be unavailable at once, 0 where neither the host's own part nor the cluster
+// says.
+func MaxUnavailableOf(c *Cluster, n *Node) int32 {
+	return cmp.Or(n.Disruption.MaxUnavailable, c.Disruption.MaxUnavailable)
+}
+
 // IsZero reports whether it says nothing.
-func (d *Disruption) IsZero() bool { return d.Approval == "" && len(d.MaintenanceWindows) == 0 }
+func (d *Disruption) IsZero() bool {
+	return d.Approval == "" && len(d.MaintenanceWindows) == 0 && d.MaxUnavailable == 0
+}
 
 // Restricts reports whether anything has to wait.
 func (d *Disruption) Restricts() bool {
@@ -186,6 +203,9 @@ func (d *Disruption) validate(path *field.Path) field.ErrorList {
 	}
 	for i := range d.MaintenanceWindows {
 		errs = append(errs, d.MaintenanceWindows[i].validate(at.Index(i))...)
+	}
+	if d.MaxUnavailable != 0 {
+		errs = append(errs, inRange(path.Child("maxUnavailable"), int64(d.MaxUnavailable), 1, 10000)...)
 	}
 	return errs
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
@@ -86,5 +88,31 @@ func TestDigest(t *testing.T) {
 	a, b := spec.Digest("a", "b"), spec.Digest("a b")
 	if a == b || len(a) != 16 || a != spec.Digest("a", "b") {
 		t.Errorf("%s and %s", a, b)
+	}
+}
+
+// TestMaxUnavailable: a host's own number counts before the cluster's, and says nothing of approvals and windows.
+func TestMaxUnavailable(t *testing.T) {
+	c, n := &spec.Cluster{}, &spec.Node{}
+	if spec.MaxUnavailableOf(c, n) != 0 {
+		t.Error("there is a number that nobody has declared")
+	}
+	c.Disruption = spec.Disruption{Approval: spec.ApprovalRequired, MaxUnavailable: 3}
+	if got := spec.MaxUnavailableOf(c, n); got != 3 {
+		t.Errorf("the cluster's number is %d", got)
+	}
+	n.Disruption.MaxUnavailable = 5
+	if got := spec.MaxUnavailableOf(c, n); got != 5 {
+		t.Errorf("the host's own number is %d", got)
+	}
+	if !spec.DisruptionOf(c, n).Restricts() {
+		t.Error("a host's own number takes the cluster's approval away")
+	}
+	for most, valid := range map[int32]bool{0: true, 1: true, 10000: true, -1: false, 10001: false} {
+		node := spec.Node{Disruption: spec.Disruption{MaxUnavailable: most}}
+		node.Default()
+		if errs := node.Validate(field.NewPath("spec")); (len(errs) == 0) != valid {
+			t.Errorf("%d: %v", most, errs)
+		}
 	}
 }

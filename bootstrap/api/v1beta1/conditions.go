@@ -181,6 +181,11 @@ const (
 	WaitingForApprovalReason = "WaitingForApproval"
 	// OutsideMaintenanceWindowReason means that no maintenance window is open; the message says when the next one opens.
 	OutsideMaintenanceWindowReason = "OutsideMaintenanceWindow"
+	// WaitingForPoolReason means that as many hosts of its pool are disrupted, or not well, as may be; the message says which and why.
+	WaitingForPoolReason = "WaitingForPool"
+	// PoolStoppedReason means that the change failed on another host of its pool, and begins on no further one; the message says on
+	// which, why, and what to do.
+	PoolStoppedReason = "PoolStopped"
 )
 
 // Reasons of NodeJoined.

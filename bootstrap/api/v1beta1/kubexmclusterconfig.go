@@ -153,7 +153,51 @@ type ClusterMember struct {
 	ConfigName string `json:"configName,omitempty"`
 }
 
+// KubexmClusterConfigStatus is what goes on among the hosts. No host is planned from it.
+//
+// +kubebuilder:validation:MinProperties=1
+type KubexmClusterConfigStatus struct {
+	// turns are the hosts that are disrupted now, or were and have not settled yet. It is one list for the whole cluster, so that whoever
+	// lets another host begin has seen all that have begun.
+	// +optional
+	// +listType=map
+	// +listMapKey=configName
+	// +kubebuilder:validation:MaxItems=2048
+	Turns []Turn `json:"turns,omitempty"`
+}
+
+// Turn is a host's leave to be disrupted.
+type Turn struct {
+	// configName is the name of the host's KubexmConfig.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	ConfigName string `json:"configName,omitempty"`
+
+	// pool is which hosts take turns with it: control-plane, etcd, loadbalancer, or the workers of one MachineDeployment, such as
+	// MachineDeployment/prod-workers.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	Pool string `json:"pool,omitempty"`
+
+	// since is when it began.
+	// +required
+	Since metav1.Time `json:"since,omitempty,omitzero"`
+}
+
+// TurnOf is the turn that the KubexmConfig of that name has, nil if it has none.
+func (s *KubexmClusterConfigStatus) TurnOf(config string) *Turn {
+	for i := range s.Turns {
+		if s.Turns[i].ConfigName == config {
+			return &s.Turns[i]
+		}
+	}
+	return nil
+}
+
 // +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
 // +kubebuilder:resource:path=kubexmclusterconfigs,shortName=kxcc,scope=Namespaced,categories=cluster-api
 // +kubebuilder:storageversion
 // +kubebuilder:metadata:labels={"cluster.x-k8s.io/v1beta2=v1beta1","clusterctl.cluster.x-k8s.io/move="}
@@ -174,6 +218,10 @@ type KubexmClusterConfig struct {
 	// spec is what the hosts share.
 	// +required
 	Spec KubexmClusterConfigSpec `json:"spec,omitempty,omitzero"`
+
+	// status is what goes on among the hosts.
+	// +optional
+	Status KubexmClusterConfigStatus `json:"status,omitempty,omitzero"`
 }
 
 // +kubebuilder:object:root=true

@@ -220,7 +220,8 @@ func (m *maker) templateRef(pool string) clusterv1.ContractVersionedObjectRefere
 
 func (m *maker) controlPlane() client.Object {
 	shared := *m.Spec.DeepCopy()
-	shared.Disruption = spec.Disruption{} // the command keeps to the windows, and who calls it has agreed
+	// The command keeps to the windows, and who calls it has agreed. How many are disrupted at once is for the reconcilers to keep to.
+	shared.Disruption = spec.Disruption{MaxUnavailable: shared.Disruption.MaxUnavailable}
 	replicas := int32(0)
 	var labels map[string]string
 	for i := range m.Hosts {
