@@ -13,7 +13,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -39,9 +38,6 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
-
-// turnsAgain is when who was too late to write the turns tries again.
-const turnsAgain = 100 * time.Millisecond
 
 // askAgain is when to ask again who does not tell us of changes: the infrastructure, for one.
 const askAgain = 10 * time.Second
@@ -440,46 +436,6 @@ func (r *Config) converges(ctx context.Context, s *scope) (bool, ctrl.Result, er
 	}
 	ctrl.LoggerFrom(ctx).Info("Converging a host", "host", s.host.Name, "address", s.host.Address)
 	return false, ctrl.Result{}, nil
-}
-
-// admits decides what becomes of a run that is due, and has the host take its turn where it needs one.
-func (r *Config) admits(ctx context.Context, s *scope, m *memory, input string) (decision, *hold, error) {
-	limits, waits := s.restriction(), !s.repairs(input)
-	if limits.turns && waits {
-		p, err := r.pool(ctx, r.Client, s, &s.clusterConfig.Status)
-		if err != nil {
-			return decision{}, nil, err
-		}
-		limits.queued = p.waits()
-	}
-	decide := func() (decision, *hold) { return m.admit(limits, input, r.Clock.Now(), r.lookEvery(s.config.UID)) }
-	d, held := decide()
-	if held != nil && held.Wait != nil {
-		return d, held, r.declines(ctx, s)
-	}
-	if !d.turn {
-		return d, held, nil
-	}
-	queued, err := r.takesTurn(ctx, s, waits && !m.weight.underWay)
-	if err != nil {
-		return d, nil, err
-	}
-	if queued != nil {
-		limits.queued = queued
-		d, held = decide()
-		return d, held, nil
-	}
-	m.turn = true
-	r.remember(s.config.UID, *m)
-	return d, nil, nil
-}
-
-// afterTurns is what follows when turns could not be read or written: if others were faster, soon another try.
-func (r *Config) afterTurns(err error) (bool, ctrl.Result, error) {
-	if errors.Is(err, errTurns) {
-		return false, ctrl.Result{RequeueAfter: wait.Jitter(turnsAgain, 1)}, nil
-	}
-	return false, ctrl.Result{}, err
 }
 
 // invalid is why no host can become what is declared.

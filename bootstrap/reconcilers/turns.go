@@ -15,9 +15,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
@@ -395,4 +397,47 @@ func (r *Config) writeTurns(ctx context.Context, before, after *bootstrapv1.Kube
 		return fmt.Errorf("write the turns of the KubexmClusterConfig %s: %w", before.Name, err)
 	}
 	return nil
+}
+
+// turnsAgain is when who was too late to write the turns tries again.
+const turnsAgain = 100 * time.Millisecond
+
+// admits decides what becomes of a run that is due, and has the host take its turn where it needs one.
+func (r *Config) admits(ctx context.Context, s *scope, m *memory, input string) (decision, *hold, error) {
+	limits, waits := s.restriction(), !s.repairs(input)
+	if limits.turns && waits {
+		p, err := r.pool(ctx, r.Client, s, &s.clusterConfig.Status)
+		if err != nil {
+			return decision{}, nil, err
+		}
+		limits.queued = p.waits()
+	}
+	decide := func() (decision, *hold) { return m.admit(limits, input, r.Clock.Now(), r.lookEvery(s.config.UID)) }
+	d, held := decide()
+	if held != nil && held.Wait != nil {
+		return d, held, r.declines(ctx, s)
+	}
+	if !d.turn {
+		return d, held, nil
+	}
+	queued, err := r.takesTurn(ctx, s, waits && !m.weight.underWay)
+	if err != nil {
+		return d, nil, err
+	}
+	if queued != nil {
+		limits.queued = queued
+		d, held = decide()
+		return d, held, nil
+	}
+	m.turn = true
+	r.remember(s.config.UID, *m)
+	return d, nil, nil
+}
+
+// afterTurns is what follows when turns could not be read or written: if others were faster, soon another try.
+func (r *Config) afterTurns(err error) (bool, ctrl.Result, error) {
+	if errors.Is(err, errTurns) {
+		return false, ctrl.Result{RequeueAfter: wait.Jitter(turnsAgain, 1)}, nil
+	}
+	return false, ctrl.Result{}, err
 }
