@@ -127,17 +127,17 @@ func (s *scope) tell(m *clusterv1.Machine) []string {
 		conditions.Set(m, condition)
 		told = append(told, kind)
 	}
-	return append(told, s.tellMember(m))
+	s.tellMember(m)
+	return append(told, state.EtcdMemberHealthy)
 }
 
 // tellMember says what etcd says of its member on a Machine's host, where it has one.
-func (s *scope) tellMember(m *clusterv1.Machine) string {
-	const kind = state.EtcdMemberHealthy
+func (s *scope) tellMember(m *clusterv1.Machine) {
 	if !s.Stacked() {
-		conditions.Delete(m, kind)
-		return kind
+		conditions.Delete(m, state.EtcdMemberHealthy)
+		return
 	}
-	condition := metav1.Condition{Type: kind, Reason: controlplanev1.HealthUnknownReason}
+	condition := metav1.Condition{Type: state.EtcdMemberHealthy, Reason: controlplanev1.HealthUnknownReason}
 	switch condition.Status, condition.Message = s.EtcdMember(m); condition.Status {
 	case metav1.ConditionTrue:
 		condition.Reason = controlplanev1.HealthyReason
@@ -145,7 +145,6 @@ func (s *scope) tellMember(m *clusterv1.Machine) string {
 		condition.Reason = controlplanev1.NotHealthyReason
 	}
 	conditions.Set(m, condition)
-	return kind
 }
 
 // upToDate is whether a Machine and its host are as declared. The message is a list, which RollingOut sums up.

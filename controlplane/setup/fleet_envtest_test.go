@@ -91,7 +91,7 @@ type fleet struct {
 	// strangers are members of etcd that no host has, by their names, with their addresses.
 	strangers map[string]string
 	// answers is how often it has said how it is.
-	answers time.Duration
+	answers int
 	// deaf is whether etcd does not say how it is when it is asked.
 	deaf bool
 	// fails is why hosts cannot follow another version, "" if they can.
@@ -388,7 +388,7 @@ func (f *fleet) etcd(asked *bootstrapv1.KubexmConfig) bootstrapv1.EtcdStatus {
 	now := time.Now()
 	if f.clock != nil {
 		f.answers++ // that clock stands still, and who answers later does so later
-		now = f.clock.Now().Add(f.answers * time.Microsecond)
+		now = f.clock.Now().Add(time.Duration(f.answers) * time.Microsecond)
 	}
 	status, said := bootstrapv1.EtcdStatus{ObservedTime: metav1.NewMicroTime(now)}, f.clusterConfig()
 	add := func(name, address string) {
