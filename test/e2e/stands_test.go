@@ -20,7 +20,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/hosts"
 )
 
@@ -102,11 +101,6 @@ func (e *environment) expectStands(before standing) {
 		if !slices.Contains(before.pods, pod) {
 			e.t.Errorf("Pod %s was not so before", pod)
 		}
-	}
-	configs, err := list(e.t.Context(), e, clusterName, &bootstrapv1.KubexmConfigList{})
-	e.Expect(err).NotTo(HaveOccurred())
-	for i := range configs.Items {
-		e.Expect(configs.Items[i].Status.LastRun.Changed).To(HaveValue(BeZero()), configs.Items[i].Name)
 	}
 	e.Expect(now.secrets).NotTo(BeEmpty())
 	for name, digest := range now.secrets {
