@@ -41,7 +41,10 @@ const looksOften = "--look-every=30s"
 // TestMove moves a cluster from one management cluster to another and back, by clusterctl, and restores a backup of it in a third one
 // after the first is lost. Statuses are left behind each time. No host is touched by that, under writes through the load balancers.
 func TestMove(t *testing.T) {
-	home := startWith(t, "e2m", "control-plane", "control-plane", "control-plane", "etcd", "etcd", "etcd", "load-balancer", "load-balancer", "worker", "worker")
+	home := startWith(t, "e2m", slices.Concat(
+		slices.Repeat([]string{"control-plane"}, controlPlanes), slices.Repeat([]string{"etcd"}, etcdMembers),
+		slices.Repeat([]string{"load-balancer"}, loadBalancers), slices.Repeat([]string{"worker"}, 2),
+	)...)
 	last := home
 	defer func() { // before anything is stopped
 		if t.Failed() {
