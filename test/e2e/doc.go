@@ -14,6 +14,9 @@
 // TestHandover freezes a manager that works on a host for longer than its lease: another one takes over, and no host has two
 // writers.
 //
+// TestMove moves a cluster with etcd and load balancers on hosts of their own to another management cluster and back, and restores a
+// backup of it in a third one when the first is lost. No file of the hosts changes, and no process is another, by any of that.
+//
 // A host that was given back equals its snapshot from before.
 //
 // The management cluster is the embedded plane with Cluster API's own reconcilers. Ours run as they do in production: the

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -51,6 +52,8 @@ type environment struct {
 	bundle *artifact.Bundle
 
 	pool *hosts.Pool
+	// roles are the hosts' labels, in order.
+	roles []string
 	// before are the hosts' snapshots from when nobody had touched them, by name.
 	before map[string]hosts.Snapshot
 
@@ -64,7 +67,13 @@ type environment struct {
 // start makes the hosts and the management cluster with our providers' components, and none of their managers yet.
 func start(t *testing.T) *environment {
 	t.Helper()
-	e := &environment{WithT: NewWithT(t), t: t, before: map[string]hosts.Snapshot{}}
+	return startWith(t, poolName, append([]string{"control-plane"}, slices.Repeat([]string{"worker"}, workers)...)...)
+}
+
+// startWith does so with a host for each of these roles.
+func startWith(t *testing.T, pool string, roles ...string) *environment {
+	t.Helper()
+	e := &environment{WithT: NewWithT(t), t: t, roles: roles, before: map[string]hosts.Snapshot{}}
 	e.SetDefaultEventuallyPollingInterval(poll)
 	e.SetDefaultEventuallyTimeout(time.Minute)
 	e.dir = e.directory()
@@ -79,17 +88,22 @@ func start(t *testing.T) *environment {
 	manager := filepath.Join(e.dir, "manager")
 	out, err := exec.CommandContext(ctx, "go", "build", "-o", manager, "../../cmd/manager").CombinedOutput()
 	e.Expect(err).NotTo(HaveOccurred(), "%s", out)
-	e.startHosts()
+	e.startHosts(pool)
+	e.manage(manager)
+	return e
+}
+
+// manage makes the management cluster.
+func (e *environment) manage(manager string) {
 	e.startPlane()
 	e.providers = e.install(manager)
-	t.Cleanup(func() {
+	e.t.Cleanup(func() {
 		for _, p := range e.providers {
 			if p.process != nil {
 				e.end(p)
 			}
 		}
 	})
-	return e
 }
 
 func (e *environment) directory() string {
@@ -105,7 +119,7 @@ func (e *environment) directory() string {
 	return dir
 }
 
-func (e *environment) startHosts() {
+func (e *environment) startHosts(pool string) {
 	ctx := e.t.Context()
 	var subnet netip.Prefix
 	if text := os.Getenv("E2E_SUBNET"); text != "" {
@@ -114,14 +128,14 @@ func (e *environment) startHosts() {
 		e.Expect(err).NotTo(HaveOccurred(), "E2E_SUBNET")
 	}
 	// What an earlier run that was killed has left.
-	e.Expect(hosts.Remove(ctx, poolName)).To(Succeed())
-	pool, err := hosts.Start(ctx, hosts.Options{
-		Name: poolName, Count: 1 + workers, Subnet: subnet, Dir: filepath.Join(e.dir, "hosts"), Log: e.t.Logf,
+	e.Expect(hosts.Remove(ctx, pool)).To(Succeed())
+	made, err := hosts.Start(ctx, hosts.Options{
+		Name: pool, Count: len(e.roles), Subnet: subnet, Dir: filepath.Join(e.dir, "hosts"), Log: e.t.Logf,
 	})
 	e.Expect(err).NotTo(HaveOccurred())
-	e.pool = pool
+	e.pool = made
 	e.t.Cleanup(func() {
-		if err := pool.Stop(context.Background()); err != nil {
+		if err := made.Stop(context.Background()); err != nil {
 			e.t.Error(err)
 		}
 	})

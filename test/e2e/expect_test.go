@@ -197,6 +197,12 @@ func (e *environment) workload() kubernetes.Interface {
 // expectMetrics sees that what was done on hosts is counted.
 func (e *environment) expectMetrics() {
 	e.t.Helper()
+	e.Expect(e.metrics()).To(MatchRegexp(`(?m)^kubexm_pipeline_total\{.*status="success".*\} [1-9]`))
+}
+
+// metrics are those of the bootstrap manager.
+func (e *environment) metrics() string {
+	e.t.Helper()
 	at := slices.IndexFunc(e.providers, func(p *provider) bool { return p.name == "bootstrap" })
 	url := fmt.Sprintf("http://127.0.0.1:%d/metrics", e.providers[at].telemetry)
 	request, err := http.NewRequestWithContext(e.t.Context(), http.MethodGet, url, http.NoBody)
@@ -206,5 +212,5 @@ func (e *environment) expectMetrics() {
 	defer response.Body.Close()
 	content, err := io.ReadAll(response.Body)
 	e.Expect(err).NotTo(HaveOccurred())
-	e.Expect(string(content)).To(MatchRegexp(`(?m)^kubexm_pipeline_total\{.*status="success".*\} [1-9]`))
+	return string(content)
 }

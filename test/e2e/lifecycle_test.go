@@ -281,7 +281,7 @@ func deleted(e *environment) {
 	e.expectDeleted(clusterName, converging)
 	e.expectFree(1 + workers)
 	e.expectGivenBack(e.names()...)
-	e.expectNothingLeft()
+	e.expectNothingLeft("fleet-ssh")
 	e.stopManagers()
 }
 
@@ -300,8 +300,9 @@ func (e *environment) expectDeleted(cluster string, timeout time.Duration) {
 	}, timeout).Should(BeTrue(), "the Cluster still exists")
 }
 
-// expectNothingLeft sees that of the cluster nothing remains in the management cluster. What it owned is collected after it.
-func (e *environment) expectNothingLeft() {
+// expectNothingLeft sees that of the cluster nothing remains in the management cluster, and no Secrets but these. What it owned is
+// collected after it.
+func (e *environment) expectNothingLeft(secrets ...string) {
 	e.t.Helper()
 	ctx := e.t.Context()
 	for _, kind := range []client.ObjectList{
@@ -315,6 +316,6 @@ func (e *environment) expectNothingLeft() {
 		}).Should(Succeed())
 	}
 	e.Eventually(func(g Gomega) {
-		g.Expect(e.secrets(ctx)).To(ConsistOf("fleet-ssh"))
+		g.Expect(e.secrets(ctx)).To(ConsistOf(secrets))
 	}).Should(Succeed())
 }

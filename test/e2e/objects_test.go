@@ -61,7 +61,7 @@ func (e *environment) apply(objects ...*unstructured.Unstructured) {
 	}
 }
 
-// inventory are the objects of all hosts: the first is for the control plane, the others are for workers.
+// inventory are the objects of all hosts.
 func (e *environment) inventory() []*unstructured.Unstructured {
 	key, err := os.ReadFile(e.pool.Hosts[0].KeyPath)
 	e.Expect(err).NotTo(HaveOccurred())
@@ -69,12 +69,8 @@ func (e *environment) inventory() []*unstructured.Unstructured {
 		"NAMESPACE": namespace, "SSH_PRIVATE_KEY_BASE64": base64.StdEncoding.EncodeToString(key),
 	})
 	for i, host := range e.pool.Hosts {
-		role := "worker"
-		if i == 0 {
-			role = "control-plane"
-		}
 		all = append(all, e.template("host.yaml", map[string]string{
-			"NAMESPACE": namespace, "HOST_NAME": host.Name, "HOST_ADDRESS": host.Address, "HOST_ROLE": role, "SSH_USER": host.User,
+			"NAMESPACE": namespace, "HOST_NAME": host.Name, "HOST_ADDRESS": host.Address, "HOST_ROLE": e.roles[i], "SSH_USER": host.User,
 			"HOST_KEY": string(bytes.TrimSpace(ssh.MarshalAuthorizedKey(host.HostKey))),
 		})...)
 	}

@@ -32,7 +32,7 @@ func Rules() []Rule {
 		{"file", `^/var/lib/chrony/`, clock},
 		{"file", `^(/var)?/tmp/systemd-private-`, onDemand},
 		{"file", `^/(run/sudo|var/lib/sudo)(/|$)|/\.sudo_as_admin_successful$`, visitor},
-		{"file", `^/run/motd\.dynamic$`, visitor},
+		{"file", `^/run/motd\.dynamic(\.new)?$`, visitor},
 		{"unit", `^systemd-(timedated|hostnamed|localed|tmpfiles-clean)\.service$`, onDemand},
 		{"unit", `^run-credentials-.*\.mount$`, onDemand},
 		{"unit", `\.device$`, systemd},
