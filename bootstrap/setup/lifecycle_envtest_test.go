@@ -109,6 +109,7 @@ func newFleetWith(t *testing.T, hosts int, planner reconcilers.Planner, options 
 		m := fake.New(fmt.Sprintf("host%d", i+1))
 		m.System.Addresses = []string{address + "/24"}
 		m.System.HostnameAddresses = []string{address}
+		m.Put("/etc/resolv.conf", "nameserver 10.0.0.53\n", 0o644)
 		f.machines[address] = m
 	}
 	definitions, err := crd.CRDs()
@@ -192,9 +193,13 @@ func (f *fleet) etcd(m *fake.Machine) host.Result {
 	if err := f.api.Get(context.Background(), client.ObjectKey{Namespace: namespace, Name: "prod"}, said); err != nil {
 		return host.Result{ExitCode: 1, Stderr: []byte(err.Error())}
 	}
+	role := spec.RoleControlPlane
+	if !said.Spec.Cluster.Etcd.IsStacked() {
+		role = spec.RoleEtcd
+	}
 	own, members := 0, []string{}
 	for i, member := range said.Spec.Members {
-		if member.Role == spec.RoleLoadBalancer || member.Phase == bootstrapv1.MemberRemoved && member.Name != m.System.Hostname {
+		if member.Role != role || member.Phase == bootstrapv1.MemberRemoved && member.Name != m.System.Hostname {
 			continue
 		}
 		if member.Name == m.System.Hostname {
