@@ -408,7 +408,8 @@ func (r *Config) converges(ctx context.Context, s *scope) (bool, ctrl.Result, er
 	if d.act != weighs {
 		r.showHold(s, m.weight, held)
 	}
-	j.remembered = m.system
+	// Of a host that was never examined, a look must not say that it is fit either.
+	j.remembered, j.preflight = m.system, !conditions.IsTrue(s.config, bootstrapv1.PreflightPassedCondition)
 	switch d.act {
 	case rest:
 		if r.asksEtcd(s, j) {
@@ -427,7 +428,6 @@ func (r *Config) converges(ctx context.Context, s *scope) (bool, ctrl.Result, er
 		r.Runner.Start(s.key, hostrun.Job[outcome]{What: looking, Do: j.look, Lost: lost(j.input)})
 		return false, ctrl.Result{}, nil
 	}
-	j.preflight = !conditions.IsTrue(s.config, bootstrapv1.PreflightPassedCondition)
 	m.wants, m.begun, m.adopts = j.input, j.input, s.adopts()
 	r.remember(s.config.UID, m)
 	r.Runner.Start(s.key, hostrun.Job[outcome]{What: converging, Urgent: s.role() != spec.RoleWorker, Do: j.converge, Lost: lost(j.input)})

@@ -449,6 +449,30 @@ func (f *fleet) worker(g Gomega) (*bootstrapv1.KubexmConfig, *clusterv1.Machine)
 	return config, &list.Items[0]
 }
 
+// TestUnfitHosts: a host that is not fit is examined before anything else, and nothing is changed there until it is.
+func TestUnfitHosts(t *testing.T) {
+	t.Parallel() // most of it is waiting
+	f := newFleet(t, 2)
+	defer f.explain()
+	for _, m := range f.machines {
+		m.Put("/etc/resolv.conf", "", 0o644)
+		m.System.Nameservers = nil
+	}
+	f.declare()
+	f.Eventually(func(g Gomega) {
+		all := f.configs()
+		g.Expect(all).NotTo(BeEmpty())
+		for i := range all {
+			g.Expect(conditions.GetReason(&all[i], bootstrapv1.PreflightPassedCondition)).To(Equal(bootstrapv1.PreflightFailedReason))
+			g.Expect(conditions.GetMessage(&all[i], bootstrapv1.HostReadyCondition)).To(ContainSubstring("names no name server"))
+		}
+	}, patience, 50*time.Millisecond).Should(Succeed())
+	f.Expect(f.used()).To(BeEmpty())
+	for address := range f.machines {
+		f.Expect(f.owner(address)).To(BeEmpty())
+	}
+}
+
 func TestHostsThatFail(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	f := newFleet(t, 3)
