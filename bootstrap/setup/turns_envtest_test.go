@@ -14,6 +14,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -124,6 +125,13 @@ func TestTurns(t *testing.T) {
 	f.declareWithNodes()
 	f.scale(3)
 	f.Eventually(func() []int { return []int{f.joined(), f.readyConfigs()} }, patience, 50*time.Millisecond).Should(Equal([]int{4, 4}))
+	f.Eventually(func(g Gomega) { // what is not known to be Ready counts as away
+		machines := &clusterv1.MachineList{}
+		g.Expect(f.api.List(t.Context(), machines, client.InNamespace(namespace))).To(Succeed())
+		for i := range machines.Items {
+			g.Expect(conditions.IsTrue(&machines.Items[i], clusterv1.MachineNodeReadyCondition)).To(BeTrue(), machines.Items[i].Name)
+		}
+	}, patience, 50*time.Millisecond).Should(Succeed())
 	goOn := make(chan struct{})
 	kubelet.mu.Lock()
 	kubelet.goOn = goOn
@@ -160,7 +168,8 @@ func TestTurns(t *testing.T) {
 	declare(101)
 	f.Eventually(waits, patience, 50*time.Millisecond).Should(Equal([]string{queue, queue}))
 	f.Eventually(kubelet.begun, patience, 50*time.Millisecond).Should(HaveLen(1))
-	f.Expect(said).To(ContainSubstring("waits for " + kubelet.begun()[0] + ", whose turn it is since "))
+	f.Eventually(func() string { waits(); return said }, patience, 50*time.Millisecond).Should(
+		ContainSubstring("waits for " + kubelet.begun()[0] + ", whose turn it is since "))
 	f.Expect(said).To(ContainSubstring("* test/kubelet: restarts kubelet"))
 	f.Consistently(kubelet.begun, blink, 50*time.Millisecond).Should(HaveLen(1))
 
