@@ -48,7 +48,7 @@ func TestAdmit(t *testing.T) {
 		want        decision
 		waits       bool
 	}{
-		"who has no policy and mends does not wait":   {restriction: restriction{policy: &spec.Disruption{}, installed: true}, want: decision{act: run}},
+		"who has no policy and repairs does not wait": {restriction: restriction{policy: &spec.Disruption{}, installed: true}, want: decision{act: run}},
 		"nor does a first installation that goes on":  {restriction: restriction{policy: approval, known: true}, want: decision{act: run}},
 		"of a host in use it is found out what it is": {restriction: restriction{policy: approval, installed: true}, want: decision{act: weighs}},
 		"and of one of which nothing is known":        {restriction: restriction{policy: approval}, want: decision{act: weighs}},

@@ -76,7 +76,7 @@ func (p *pool) waits() *hold {
 	if len(broken) > 0 {
 		return &hold{
 			reason: bootstrapv1.PoolStoppedReason, message: "waits, because the change failed on " + strings.Join(broken, "; "),
-			remedy: "No other host begins before that one is as it must be: mend the cause there, declare something else, or delete its Machine.",
+			remedy: "No other host begins before that one is as it must be: repair it there, declare something else, or delete its Machine.",
 		}
 	}
 	if len(away) < p.most {
@@ -90,9 +90,9 @@ func (p *pool) waits() *hold {
 		reason:  bootstrapv1.WaitingForPoolReason,
 		message: fmt.Sprintf("waits for %s; %d of %s may be unavailable at once", strings.Join(away, "; "), p.most, p.name),
 	}
-	h.remedy = "Mend hosts that are not well, or replace them."
+	h.remedy = "Repair hosts that are not well, or replace them."
 	if p.workers {
-		h.remedy = "Mend hosts that are not well, or delete their Machines. To have more changed at once, raise disruption.maxUnavailable."
+		h.remedy = "Repair hosts that are not well, or delete their Machines. To have more changed at once, raise disruption.maxUnavailable."
 	}
 	return h
 }
@@ -374,7 +374,7 @@ func (r *Config) declines(ctx context.Context, s *scope) error {
 	return r.dropTurn(ctx, s, s.clusterConfig)
 }
 
-// takesTurns is who the scope's host takes turns with for what is to become of it: nobody, if somebody mends it.
+// takesTurns is who the scope's host takes turns with for what is to become of it: nobody, while remediation repairs it.
 func (s *scope) takesTurns() bool { return s.machine == nil || !isMended(s.machine) }
 
 // repairs reports whether the host was what it must be, and somebody or something has changed it since. Hosts of the control plane, of

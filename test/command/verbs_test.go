@@ -73,6 +73,9 @@ func (e *environment) keepsSecrets(path string) {
 	if err != nil {
 		e.t.Fatal(err)
 	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		e.t.Errorf("the plan is for more than its owner: %v, %v", info, err)
+	}
 	if !json.Valid(content) || strings.Contains(string(content), "PRIVATE KEY") {
 		e.t.Error("the plan is not JSON, or has a private key in it")
 	}
