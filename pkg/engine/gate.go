@@ -23,7 +23,7 @@ var errUnneeded = errors.New("nobody waits for it any more")
 
 const (
 	firstPoll = 200 * time.Millisecond
-	lastPoll  = 2 * time.Second
+	lastPoll  = time.Second
 	// repeatWaiting is how long a gate that keeps missing the same thing is silent, and goes on with one connection to the cluster.
 	repeatWaiting = 30 * time.Second
 )

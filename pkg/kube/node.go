@@ -47,6 +47,11 @@ func notReady(node *corev1.Node) error {
 		return errors.New("the kubelet has not reported yet whether it is ready")
 	}
 	for _, t := range node.Spec.Taints {
+		if t.Effect != corev1.TaintEffectNoSchedule {
+			// What ends Pods is removed up to five seconds after the Node is Ready, when the controller manager looks at all Nodes
+			// again. Pods tolerate it for longer than that, and are placed meanwhile.
+			continue
+		}
 		switch t.Key {
 		case corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeNetworkUnavailable:
 			return fmt.Errorf("it still carries the taint %s; the controller manager removes it", t.ToString())

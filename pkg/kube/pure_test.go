@@ -52,6 +52,7 @@ func TestNotReady(t *testing.T) {
 		"new":           {"status: {}", "has not reported yet"},
 		"without route": {"status: {conditions: [" + ready + ", {type: NetworkUnavailable, status: 'True', reason: NoRouteCreated, message: no route}]}", "NetworkUnavailable is True: NoRouteCreated"},
 		"tainted":       {"spec: {taints: [{key: node.kubernetes.io/not-ready, effect: NoSchedule}]}\nstatus: {conditions: [" + ready + "]}", "taint node.kubernetes.io/not-ready:NoSchedule"},
+		"just ready":    {"spec: {taints: [{key: node.kubernetes.io/not-ready, effect: NoExecute}]}\nstatus: {conditions: [" + ready + "]}", ""},
 		"no network":    {"spec: {taints: [{key: node.kubernetes.io/network-unavailable, effect: NoSchedule}]}\nstatus: {conditions: [" + ready + "]}", "network-unavailable"},
 		"other taints":  {"spec: {unschedulable: true, taints: [{key: node-role.kubernetes.io/control-plane, effect: NoSchedule}, {key: node.cloudprovider.kubernetes.io/uninitialized, effect: NoSchedule}]}\nstatus: {conditions: [" + ready + "]}", ""},
 		"on its way":    {"metadata: {deletionTimestamp: '2026-01-01T00:00:00Z'}\nstatus: {conditions: [" + ready + "]}", "being deleted"},

@@ -43,7 +43,7 @@ func controlPlanes() experiment {
 	}
 	for i, which := range []string{"second", "third"} {
 		e.measurements = append(e.measurements, measurement{
-			name: joinedAs[i], unit: "s", goal: goal{of: "ratio", bound: 1.25}, about: fmt.Sprintf(about, which),
+			name: joinedAs[i], unit: "s", goal: goal{of: "ratio", bound: 1.1}, about: fmt.Sprintf(about, which),
 		})
 	}
 	return e
@@ -113,10 +113,13 @@ func (c *cluster) awaitControlPlane(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
+	return await(ctx, func(ctx context.Context) error { return c.api.NodeReady(ctx, name) }, own.Healthy, votes)
+}
+
+// await waits until one after the other holds.
+func await(ctx context.Context, conditions ...func(context.Context) error) error {
 	var missing error
-	for _, holds := range []func(context.Context) error{
-		func(ctx context.Context) error { return c.api.NodeReady(ctx, name) }, own.Healthy, votes,
-	} {
+	for _, holds := range conditions {
 		err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, arrival, true, func(ctx context.Context) (bool, error) {
 			missing = holds(ctx)
 			return missing == nil, nil

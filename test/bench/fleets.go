@@ -119,7 +119,7 @@ func (s *scenery) takeOver(ctx context.Context, machines int) error {
 	if err != nil {
 		return err
 	}
-	s.log("from %d to %d Machines in %.0f s, load %s", s.machines, machines, took, load())
+	s.log("from %d to %d Machines in %.0f s", s.machines, machines, took)
 	s.machines = machines
 	took, err = timed(func() error {
 		if err := s.startManager(ctx, fleet.Manager{LookEvery: never}); err != nil {
@@ -134,7 +134,7 @@ func (s *scenery) takeOver(ctx context.Context, machines int) error {
 	if err != nil {
 		return err
 	}
-	s.log("a manager has converged their hosts and rests after %.0f s, load %s", took, load())
+	s.log("a manager has converged their hosts and rests after %.0f s", took)
 	return s.Await(ctx, machines)
 }
 

@@ -1,4 +1,4 @@
-# A host joins, by what an administrator has: OpenSSH, tar, kubeadm and kubectl. $1 is the host that began the control plane, $2
+# A host joins, by what an administrator has: OpenSSH, tar, kubeadm and kubectl. Whoever calls it waits for its Node. $1 is the host that began the control plane, $2
 # the one that joins, ADDRESS its address and ROLE what it becomes, worker or control-plane. ARTIFACTS has bin/, cni/ and
 # images.tar, PAUSE names the pause image, KUBECTL is a program for this machine, and DIR has ssh_config. The host's files are
 # those that the pipeline makes too.
@@ -154,5 +154,3 @@ remote sudo kubeadm join --config /etc/kubernetes/join.yaml --skip-phases prefli
 	exit 1
 }
 remote -O exit 2>/dev/null || true
-"$KUBECTL" wait --for=create "node/$host" --timeout=60s
-"$KUBECTL" wait --for=condition=Ready "node/$host" --timeout=120s

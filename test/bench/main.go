@@ -23,6 +23,7 @@ import (
 	"os/signal"
 	"regexp"
 	"syscall"
+	"time"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/bench/fleet"
 )
@@ -38,6 +39,7 @@ type options struct {
 	subnet  netip.Prefix
 	out     string
 	mebi    int64
+	rest    time.Duration
 }
 
 func main() {
@@ -75,6 +77,7 @@ func command(ctx context.Context, args []string) error {
 	flags.StringVar(&o.pool, "pool", "bench", "name of the pool of test hosts, which is made anew and removed")
 	flags.StringVar(&o.out, "out", "build/bench.json", "file to write the results to")
 	flags.Int64Var(&o.mebi, "mebibytes", 200, "size of the file that is sent to hosts, in MiB")
+	flags.DurationVar(&o.rest, "rest", 5*time.Minute, "how long to wait, before each experiment, for a load average of 1")
 	flags.Func("subnet", "IPv4 subnet of the hosts; by default one that is free", func(s string) (err error) {
 		o.subnet, err = netip.ParsePrefix(s)
 		return err

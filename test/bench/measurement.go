@@ -8,8 +8,11 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // measurement is a line of the table.
@@ -101,7 +104,7 @@ func measure(ctx context.Context, o options) error {
 		return err
 	}
 	values := map[string]map[side][]float64{}
-	err = rounds(ctx, l, chosen, func(name string, of side, value float64) {
+	loads, err := rounds(ctx, l, chosen, func(name string, of side, value float64) {
 		if values[name] == nil {
 			values[name] = map[side][]float64{}
 		}
@@ -116,36 +119,68 @@ func measure(ctx context.Context, o options) error {
 	}
 	results := make([]result, len(lines))
 	for i, m := range lines {
-		results[i] = m.result(values[m.name])
+		results[i] = m.result(values[m.name], loads[m.name])
 	}
 	printTable(os.Stdout, lines, results)
 	return writeJSON(o.out, results)
 }
 
-func rounds(ctx context.Context, l *lab, chosen []experiment, take note) error {
+// rounds takes the experiments one after the other, each from a machine at rest, and returns the load average that each measurement
+// began with.
+func rounds(ctx context.Context, l *lab, chosen []experiment, take note) (map[string]float64, error) {
+	loads := map[string]float64{}
 	first := 0
 	for _, e := range chosen {
 		mine := l.names(first, e.hosts(l.options.repeat))
 		first += len(mine)
+		began, err := l.rest(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range e.measurements {
+			loads[m.name] = began
+		}
 		for round := range l.options.repeat {
 			name := e.measurements[0].name
-			l.log("%s …, round %d of %d, load %s", name, round+1, l.options.repeat, load())
+			l.log("%s …, round %d of %d", name, round+1, l.options.repeat)
 			if err := e.round(ctx, l, mine, round, take); err != nil {
-				return fmt.Errorf("%s: %w", name, err)
+				return nil, fmt.Errorf("%s: %w", name, err)
 			}
 		}
 	}
-	return nil
+	return loads, nil
 }
 
-// load is how busy this machine was in the last minute, as it tells it: figures from a busy one are worth little.
-func load() string {
+// restful is the load average of a machine that has nothing else to do.
+const restful = 1.0
+
+// rest waits until the machine is at rest, as long as the options say, and returns its load average: figures from a busy machine are
+// worth little, and the results say so.
+func (l *lab) rest(ctx context.Context) (float64, error) {
+	now, err := load()
+	if err != nil || now <= restful {
+		return now, err
+	}
+	l.log("load average %.1f, waiting up to %s for %.1f", now, l.options.rest, restful)
+	err = wait.PollUntilContextTimeout(ctx, time.Second, l.options.rest, true, func(context.Context) (bool, error) {
+		now, err = load()
+		return now <= restful, err
+	})
+	if wait.Interrupted(err) && ctx.Err() == nil {
+		l.log("load average %.1f still: the results will say so", now)
+		err = nil
+	}
+	return now, err
+}
+
+// load is the load average of the last minute.
+func load() (float64, error) {
 	content, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
-		return "unknown"
+		return 0, err
 	}
 	last, _, _ := strings.Cut(string(content), " ")
-	return last
+	return strconv.ParseFloat(last, 64)
 }
 
 // timed is how long f takes, in seconds.

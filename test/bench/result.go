@@ -23,14 +23,16 @@ type result struct {
 	// Goal is "ratio <= n", "ours <= n", "ours >= n", or empty.
 	Goal string `json:"goal"`
 	Unit string `json:"unit"`
+	// Load is the load average of the machine when the measurement began. More than 1 says that it was not at rest.
+	Load float64 `json:"load"`
 	// Ansible is there when Ansible is installed.
 	Ansible *float64 `json:"ansible,omitempty"`
 }
 
-// result is the median of each side.
-func (m measurement) result(values map[side][]float64) result {
+// result is the median of each side, of a measurement that began with this load average.
+func (m measurement) result(values map[side][]float64, load float64) result {
 	r := result{
-		Name: m.name, Goal: m.goal.String(), Unit: m.unit,
+		Name: m.name, Goal: m.goal.String(), Unit: m.unit, Load: load,
 		Ours: median(values[ours]), Reference: median(values[reference]), Ansible: median(values[ansible]),
 	}
 	if r.Ours != nil && r.Reference != nil && *r.Reference != 0 {
@@ -61,16 +63,22 @@ func printTable(w io.Writer, lines []measurement, results []result) {
 	if withAnsible {
 		heading, dash = "ANSIBLE\t", func(s string) string { return s + "\t" }
 	}
-	fmt.Fprintf(columns, "NAME\tOURS\tREFERENCE\tRATIO\tGOAL\tUNIT\t%sMET\n", heading)
+	fmt.Fprintf(columns, "NAME\tOURS\tREFERENCE\tRATIO\tGOAL\tUNIT\tLOAD\t%sMET\n", heading)
 	for i, r := range results {
 		word := "-"
 		if met, known := lines[i].goal.met(r); known {
 			word = map[bool]string{true: "yes", false: "NO"}[met]
 		}
-		fmt.Fprintf(columns, "%s\t%s\t%s\t%s\t%s\t%s\t%s%s\n",
-			r.Name, figure(r.Ours), figure(r.Reference), figure(r.Ratio), orDash(r.Goal), r.Unit, dash(figure(r.Ansible)), word)
+		if r.Load > restful {
+			word += " (busy)"
+		}
+		fmt.Fprintf(columns, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s%s\n",
+			r.Name, figure(r.Ours), figure(r.Reference), figure(r.Ratio), orDash(r.Goal), r.Unit, figure(&r.Load), dash(figure(r.Ansible)), word)
 	}
 	_ = columns.Flush() // to the terminal
+	if slices.ContainsFunc(results, func(r result) bool { return r.Load > restful }) {
+		fmt.Fprintf(w, "busy: the load average was more than %.0f when it began, so the figure says little\n", restful)
+	}
 }
 
 func printList(w io.Writer) {

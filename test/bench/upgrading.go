@@ -55,7 +55,7 @@ func upgrading() experiment {
 	}
 	for i, which := range []string{"control plane", "worker"} {
 		e.measurements = append(e.measurements,
-			measurement{name: upgradedAs[i].name, unit: "s", goal: goal{of: "ratio", bound: 1.25}, about: fmt.Sprintf(about, which)},
+			measurement{name: upgradedAs[i].name, unit: "s", goal: goal{of: "ratio", bound: 1.1}, about: fmt.Sprintf(about, which)},
 			measurement{name: upgradedAs[i].name + "/waiting", unit: "%", about: "the share of that time in which nothing was done but to wait for the cluster: " +
 				"for Pods to go, for the API server to be ready, for the Node to have the version"},
 		)
