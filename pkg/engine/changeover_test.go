@@ -43,7 +43,7 @@ func TestChangeoverIsUndoneOverRuns(t *testing.T) {
 	errStop := errors.New("stopped")
 	acts := 0
 	m.acting = func() {
-		if acts++; acts == 3 { // of which the first begins the changeover
+		if acts++; acts == 2 { // of which the first begins the changeover
 			stop(errStop)
 		}
 	}

@@ -40,9 +40,9 @@ func (c countedSession) Stage(ctx context.Context, blobs []host.Blob) error {
 	return c.Session.Stage(ctx, blobs)
 }
 
-func (c countedSession) Do(ctx context.Context, a host.Act) (*host.Facts, error) {
+func (c countedSession) Do(ctx context.Context, acts ...host.Act) (*host.Facts, error) {
 	c.n.Add(1)
-	return c.Session.Do(ctx, a)
+	return c.Session.Do(ctx, acts...)
 }
 
 func (c countedSession) Undo(ctx context.Context, s host.Scope, report func(host.Undone)) error {

@@ -309,7 +309,7 @@ func TestEvents(t *testing.T) {
 		types = append(types, ev.Type)
 	}
 	want := []event.Type{
-		event.RunStarted, event.HostObserved, event.Started, event.Changed, event.Started, event.Changed, event.RunEnded,
+		event.RunStarted, event.HostObserved, event.Started, event.Started, event.Changed, event.Changed, event.RunEnded,
 	}
 	if !slices.Equal(types, want) {
 		t.Errorf("got %v, want %v", types, want)

@@ -33,7 +33,14 @@ type machine struct {
 	facts *host.Facts
 	found []finding // by position
 	// fresh: the positions below it were judged from facts that are newer than this run's last change.
-	fresh     int
+	fresh int
+	// begun: of the nodes at the positions below it, it was told that their first attempt begins.
+	begun int
+	// did is what came of nodes that shared an exchange, by position. failed is how that ended, if it did so with the first attempt at the
+	// node at failedAt.
+	did       map[int]outcome
+	failed    error
+	failedAt  int
 	exchanges atomic.Int64
 }
 
@@ -237,11 +244,12 @@ func (m *machine) refusal() error {
 	return nil
 }
 
-// bound is one more than the position of the next node after at that is not so, or the number of nodes.
+// bound is one more than the position of the next node after at that is not so, and of those that may share its exchange, or the
+// number of nodes.
 func (m *machine) bound(at int) int {
 	for at++; at < len(m.nodes); at++ {
 		if !m.found[at].done() {
-			return at + 1
+			return m.sharing(at)
 		}
 	}
 	return at
@@ -284,11 +292,15 @@ func (m *machine) act(ctx context.Context, at int) outcome {
 	}
 	out.changed, out.what = true, summary(m.found[at].diff)
 	for lost := 0; ; {
-		ev := of(event.Started, n)
-		ev.Attempt, ev.Attempts, ev.Message = out.attempt, out.attempts, meta.Description
-		ev.Done, ev.Total = int64(at+1), int64(len(m.nodes))
-		m.tell(ev)
-		out.err = m.attempt(ctx, at, out.attempt > 1 || lost > 0)
+		if out.attempt > 1 || lost > 0 {
+			m.begun = at
+		}
+		m.begins(at, out)
+		if m.failed != nil && m.failedAt == at {
+			out.err, m.failed = m.failed, nil
+		} else {
+			out.err = m.attempt(ctx, at, out.attempt > 1 || lost > 0)
+		}
 		out.duration = m.o.Clock.Since(start)
 		if out.err == nil || ctx.Err() != nil {
 			return out
@@ -376,12 +388,20 @@ func (m *machine) once(ctx context.Context, at int, again bool) error {
 	m.learn(asked, rt.Seen)
 	m.judge(at, end)
 	m.fresh = end
+	if err := m.unmet(at); err != nil {
+		return err
+	}
+	return made.publish(m.values)
+}
+
+// unmet is why a node that has run does not count as done, nil if it does.
+func (m *machine) unmet(at int) error {
 	if f := m.found[at]; f.err != nil {
 		return fmt.Errorf("ran, but it cannot be told whether it is so now: %w", f.err)
 	} else if len(f.diff) > 0 {
 		return &Unmet{Diff: f.diff}
 	}
-	return made.publish(m.values)
+	return nil
 }
 
 // isSo looks whether the node at a position is as it should be by now.

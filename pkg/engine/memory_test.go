@@ -168,7 +168,7 @@ func (s *session) Waited() bool { return s.waited }
 
 func (s *session) Stage(context.Context, []host.Blob) error { return nil }
 
-func (s *session) Do(ctx context.Context, a host.Act) (*host.Facts, error) {
+func (s *session) Do(ctx context.Context, acts ...host.Act) (*host.Facts, error) {
 	s.mu.Lock()
 	hold, reached, acting := s.hold, s.reached, s.acting
 	s.mu.Unlock()
@@ -190,9 +190,23 @@ func (s *session) Do(ctx context.Context, a host.Act) (*host.Facts, error) {
 	if err := s.call("do"); err != nil {
 		return nil, err
 	}
+	var verify host.Query
+	for _, a := range acts {
+		if err := s.act(a); err != nil {
+			return nil, err
+		}
+		verify.Merge(a.Verify)
+	}
+	if err := s.call("answer"); err != nil { // the acts are done and nobody is told
+		return nil, err
+	}
+	return s.see(verify), nil
+}
+
+func (s *session) act(a host.Act) error {
 	for _, change := range a.Changes {
 		if err := s.call(change.Key()); err != nil {
-			return nil, err
+			return err
 		}
 		switch c := change.(type) {
 		case host.File:
@@ -213,10 +227,10 @@ func (s *session) Do(ctx context.Context, a host.Act) (*host.Facts, error) {
 		}
 	}
 	s.journal[a.Node] = host.JournalEntry{Run: s.run.ID, Digest: a.Digest}
-	if err := s.call("answer"); err != nil { // the act is done and nobody is told
-		return nil, err
+	if a.Done != nil {
+		a.Done()
 	}
-	return s.see(a.Verify), nil
+	return nil
 }
 
 func (s *session) write(a host.Act, path, text string) {

@@ -80,6 +80,8 @@ type hostRun struct {
 	m     *machine // lent to a worker while busy
 	nodes []int
 	at    int // the node whose turn it is
+	// alone: the nodes at the positions below it have each an exchange of their own. One that they shared has failed.
+	alone int
 
 	dialled, busy, holds bool
 	left                 bool // none of its nodes is to be run any more
@@ -122,7 +124,7 @@ func (s *scheduler) layOut() {
 	s.nodes = make([]node, s.g.Len())
 	byName := make(map[string]*hostRun, len(s.plan.Hosts))
 	for _, name := range s.plan.Hosts {
-		h := &hostRun{m: &machine{worker: s.worker, name: name}, report: HostReport{Host: name}}
+		h := &hostRun{m: &machine{worker: s.worker, name: name, did: map[int]outcome{}}, report: HostReport{Host: name}}
 		byName[name] = h
 		s.hosts = append(s.hosts, h)
 	}
@@ -241,7 +243,7 @@ func (s *scheduler) advance(h *hostRun) {
 		fresh := h.at < h.m.fresh
 		if fresh && h.m.found[h.at].done() {
 			s.values.publish(s.g.Node(i).Makes, nil)
-			s.ended(i, outcome{})
+			s.ended(i, h.m.did[h.at])
 			h.at++
 			continue
 		}
@@ -352,8 +354,49 @@ func (s *scheduler) giveSlot(i int) {
 	}
 }
 
-// act brings the node whose turn it is about.
+// sharing is one more than the position of the last node that shares the exchange of the one whose turn it is.
+func (s *scheduler) sharing(h *hostRun) int {
+	if h.at < h.alone {
+		return h.at + 1
+	}
+	most := min(h.m.sharing(h.at), h.m.fresh)
+	end := h.at
+	for ; end < most; end++ {
+		i := h.nodes[end]
+		n, value := &s.nodes[i], s.g.Node(i).Value
+		free := func(up int) bool {
+			other := &s.nodes[up]
+			return !other.well() && (other.host != h || other.at < h.at || other.at >= end)
+		}
+		if value.Limits.Concurrency > 0 || len(s.g.Node(i).Makes) > 0 || slices.ContainsFunc(n.after, free) || !s.wellAll(n.takes) {
+			break
+		}
+	}
+	return max(end, h.at+1)
+}
+
+// share brings the nodes up to, not including, end about in one exchange.
+func (s *scheduler) share(h *hostRun, end int) {
+	h.busy = true
+	s.work(func() func() {
+		h.m.share(s.ctx, h.at, end)
+		return func() {
+			h.busy = false
+			h.alone = end
+			if s.ctx.Err() != nil {
+				s.ended(h.nodes[h.at], outcome{err: context.Cause(s.ctx)})
+			}
+			s.wantFor(h)
+		}
+	})
+}
+
+// act brings the node whose turn it is about, with those that share its exchange.
 func (s *scheduler) act(h *hostRun) {
+	if end := s.sharing(h); end > h.at+1 {
+		s.share(h, end)
+		return
+	}
 	i := h.nodes[h.at]
 	h.busy = true
 	s.nodes[i].status = running
@@ -396,6 +439,10 @@ func (s *scheduler) ended(i int, out outcome) {
 // block marks what is left of h as held back by root.
 func (s *scheduler) block(h *hostRun, root string) {
 	for ; h.at < len(h.nodes); h.at++ {
+		if out, ok := h.m.did[h.at]; ok && h.m.found[h.at].done() {
+			s.ended(h.nodes[h.at], out) // it shared the exchange of what has failed, and came after it
+			continue
+		}
 		s.blockNode(h.nodes[h.at], root)
 	}
 }

@@ -60,10 +60,11 @@ type Session interface {
 	// is verified on the far side before it counts.
 	Stage(ctx context.Context, blobs []Blob) error
 
-	// Do performs a in one exchange: for each change in order save what it replaces in the undo store, then change; then
-	// answer a.Verify; then journal. When a change fails the rest is not attempted, nothing is journaled, and the error
-	// names the change. Doing the same act again is safe, whatever part of it was done.
-	Do(ctx context.Context, a Act) (*Facts, error)
+	// Do performs acts in their order in one exchange. Of each act: for each change in order save what it replaces in the undo
+	// store, then change; then journal. After the last one Verify of all is answered. When a change fails the rest is not
+	// attempted, its act is not journaled, and the error names the change; the acts before it are done, and their Done was
+	// called. Doing the same act again is safe, whatever part of it was done. An act with Stdin is the only one.
+	Do(ctx context.Context, acts ...Act) (*Facts, error)
 
 	// Undo restores what the acts of the scope replaced, last in first out, and calls report (if not nil) for each entry
 	// as it is restored. It may be cut and called again. An undo of everything removes StateDir when it is through.
@@ -96,7 +97,9 @@ type Act struct {
 	Digest string
 	// Changes in the order in which they are made.
 	Changes []Change
-	// Verify is answered after the changes, in the same exchange.
+	// Done, if not nil, is called when the host says that the act is made and journaled, before Verify is answered.
+	Done func()
+	// Verify is answered after the changes of all acts, in the same exchange.
 	Verify Query
 	// Stdin feeds the one Command change that has StdinStream set; it is streamed, never held in memory.
 	Stdin func() (io.ReadCloser, error)

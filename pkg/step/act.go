@@ -6,6 +6,7 @@ package step
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
@@ -28,11 +29,8 @@ func act(ctx context.Context, rt *Runtime, a Actor) error {
 			return err
 		}
 	}
-	q := a.Observe()
-	q.Merge(rt.Look)
-	hostAct := host.Act{
-		Node: rt.Node, Task: rt.Task, Digest: rt.Digest, Changes: e.Changes, Verify: q, Timeout: rt.Timeout,
-	}
+	hostAct := rt.act(a, e)
+	hostAct.Verify.Merge(rt.Look)
 	if in := e.Stdin; in != nil {
 		hostAct.Stdin = func() (io.ReadCloser, error) { return rt.Artifacts.Open(ctx, *in) }
 		hostAct.Progress = func(sent int64) { rt.Report(sent, in.Size) }
@@ -43,6 +41,56 @@ func act(ctx context.Context, rt *Runtime, a Actor) error {
 	}
 	rt.Seen = seen
 	return nil
+}
+
+// act is what the host is asked to do of a's effect.
+func (rt *Runtime) act(a Actor, e Effect) host.Act {
+	return host.Act{Node: rt.Node, Task: rt.Task, Digest: rt.Digest, Changes: e.Changes, Verify: a.Observe(), Timeout: rt.Timeout}
+}
+
+// Sharing names the kind of exchange that s may share with its neighbours of the same kind, "" if it needs one of its own. Those
+// that share one are decided from what was seen before the first of them, so none may depend on what another does: what is written
+// whole does not, nor do units that watch no file.
+func Sharing(s Step) string {
+	switch s := s.(type) {
+	case Sequence:
+		if s.Done != nil || len(s.Parts) == 0 {
+			return ""
+		}
+		kind := Sharing(s.Parts[0])
+		for _, p := range s.Parts[1:] {
+			if Sharing(p) != kind {
+				return ""
+			}
+		}
+		return kind
+	case File:
+		if s.From == nil && s.Authority == "" {
+			return "settings"
+		}
+	case Directory, Link, Block, Sysctl, Module:
+		return "settings"
+	case Service:
+		if len(s.Watches) == 0 && !s.Reload {
+			return "units"
+		}
+	}
+	return ""
+}
+
+// Shared is the act of a step that shares its exchange with others. done is called when it is made.
+func Shared(rt *Runtime, s Step, done func()) (host.Act, error) {
+	a, ok := s.(Actor)
+	if !ok || Sharing(s) == "" {
+		return host.Act{}, fmt.Errorf("a step of kind %s needs an exchange of its own", KindOf(s))
+	}
+	e, err := a.Effect(rt.View)
+	if err != nil {
+		return host.Act{}, err
+	}
+	act := rt.act(a, e)
+	act.Done = done
+	return act, nil
 }
 
 // rollback is the Rollback of every step on a host: what this run's acts for this node replaced is put back.

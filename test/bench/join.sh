@@ -1,7 +1,7 @@
-# A host joins, by what an administrator has: OpenSSH, tar, kubeadm and kubectl. Whoever calls it waits for its Node. $1 is the host that began the control plane, $2
-# the one that joins, ADDRESS its address and ROLE what it becomes, worker or control-plane. ARTIFACTS has bin/, cni/ and
-# images.tar, PAUSE names the pause image, KUBECTL is a program for this machine, and DIR has ssh_config. The host's files are
-# those that the pipeline makes too.
+# A host joins, by what an administrator has: OpenSSH, tar, kubeadm and kubectl. Whoever calls it waits for its Node. $1 is the host
+# that began the control plane, $2 the one that joins, ADDRESS its address and ROLE what it becomes, worker or control-plane.
+# ARTIFACTS has bin/, cni/ and images.tar, PAUSE names the pause image, PROXY is that of kube-proxy and the name that the cluster's
+# DaemonSet has for it, KUBECTL is a program for this machine, and DIR has ssh_config. The host's files are those that the pipeline makes too.
 set -eu
 server=$1
 host=$2
@@ -149,6 +149,7 @@ systemctl enable --quiet kubelet
 END
 
 remote sudo ctr --namespace k8s.io images import --local - <"$ARTIFACTS/images.tar"
+remote sudo ctr --namespace k8s.io images tag $PROXY
 remote sudo kubeadm join --config /etc/kubernetes/join.yaml --skip-phases preflight || {
 	remote sudo journalctl -u kubelet -n 20 -o cat --no-pager
 	exit 1

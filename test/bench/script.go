@@ -15,6 +15,7 @@ import (
 	"slices"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/kubeproxy"
 )
 
 //go:embed join.sh
@@ -36,7 +37,8 @@ func (c *cluster) script(name string, role spec.Role) (func(context.Context) err
 	}
 	env := append(os.Environ(),
 		"DIR="+c.lab.dir, "ARTIFACTS="+artifacts, "KUBECTL="+kubectl.Path, "KUBECONFIG="+c.kubeconfig,
-		"ROLE="+string(role), "ADDRESS="+h.Address, "PAUSE="+c.bundle.Images(c.arch)["pause"])
+		"ROLE="+string(role), "ADDRESS="+h.Address, "PAUSE="+c.bundle.Images(c.arch)["pause"],
+		"PROXY="+c.bundle.Images(c.arch)["kube-proxy"]+" "+kubeproxy.Image)
 	return func(ctx context.Context) error {
 		// Not by standard input, which ssh reads.
 		cmd := exec.CommandContext(ctx, "sh", "-c", joinScript, "join.sh", c.members[0].Name, name)

@@ -68,25 +68,43 @@ func (s *session) save(a host.Act, key, identity string, undo func(all bool) (bo
 }
 
 // Do implements host.Session.
-func (s *session) Do(ctx context.Context, a host.Act) (*host.Facts, error) {
-	if a.Node == "" {
-		return nil, s.machine.error(host.KindInvalid, "the act has no node")
+func (s *session) Do(ctx context.Context, acts ...host.Act) (*host.Facts, error) {
+	var verify host.Query
+	for _, a := range acts {
+		if a.Node == "" {
+			return nil, s.machine.error(host.KindInvalid, "the act has no node")
+		}
+		verify.Merge(a.Verify)
 	}
 	if err := s.exchange(ctx); err != nil {
 		return nil, err
 	}
 	m := s.machine
 	s.boundaries = 0
-	for _, c := range a.Changes {
-		if err := s.change(ctx, a, c); err != nil {
-			return nil, m.changeError(c, a, err)
+	for _, a := range acts {
+		if err := s.act(ctx, a); err != nil {
+			return nil, err
 		}
 	}
-	f := m.observe(a.Verify)
+	f := m.observe(verify)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	f.UndoEntries = len(m.entries)
+	return f, nil
+}
+
+// act makes the changes of one act and journals it.
+func (s *session) act(ctx context.Context, a host.Act) error {
+	m := s.machine
+	for _, c := range a.Changes {
+		if err := s.change(ctx, a, c); err != nil {
+			return m.changeError(c, a, err)
+		}
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := s.boundary(); err != nil {
-		return nil, m.changeError(nil, a, err)
+		return m.changeError(nil, a, err)
 	}
 	for _, c := range a.Changes {
 		if f, ok := c.(host.File); ok {
@@ -94,8 +112,10 @@ func (s *session) Do(ctx context.Context, a host.Act) (*host.Facts, error) {
 		}
 	}
 	m.journal[a.Node] = host.JournalEntry{Run: s.run.ID, Digest: a.Digest, Time: time.Now().UTC()}
-	f.Journal[a.Node], f.UndoEntries = m.journal[a.Node], len(m.entries)
-	return f, nil
+	if a.Done != nil {
+		a.Done()
+	}
+	return nil
 }
 
 // changeError is err as the contract wants it, without the act's secrets.

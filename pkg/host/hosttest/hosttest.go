@@ -59,6 +59,7 @@ func Run(t *testing.T, fixture func(t *testing.T) Fixture) {
 	if fixture(t).CutAt != nil {
 		t.Run("Cuts", func(t *testing.T) { testCuts(t, fixture) })
 	}
+	t.Run("Shared", func(t *testing.T) { testShared(t, fixture) })
 	t.Run("Undo", func(t *testing.T) { testUndo(t, fixture) })
 	t.Run("Owner", func(t *testing.T) { testOwner(t, fixture) })
 	t.Run("Lock", func(t *testing.T) { testLock(t, fixture(t)) })

@@ -188,6 +188,22 @@ func secrets(a host.Act) []secret.Value {
 	return values
 }
 
+// checkActs refuses acts that cannot be meant.
+func checkActs(acts []host.Act) (change string, err error) {
+	if len(acts) == 0 {
+		return "", fmt.Errorf("there is no act")
+	}
+	for _, a := range acts {
+		if change, err := checkAct(a); err != nil {
+			return change, err
+		}
+		if len(acts) > 1 && streams(a) {
+			return "", fmt.Errorf("an act that is streamed to cannot share its exchange")
+		}
+	}
+	return "", nil
+}
+
 // checkAct refuses an act that cannot be meant.
 func checkAct(a host.Act) (change string, err error) {
 	if a.Node == "" {

@@ -6,15 +6,19 @@ package posix
 import (
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 )
 
-// actReader takes the frames of an act.
+// actReader takes the frames of acts.
 type actReader struct {
 	session *session
-	act     host.Act
-	answer  *answer
+	acts    []host.Act
+	// done is how many of them are; now is when they were journaled.
+	done   int
+	now    time.Time
+	answer *answer
 	// timeout and killed are what the host says of a failure before it names it.
 	timeout, killed bool
 	failed          error
@@ -24,6 +28,13 @@ func (r *actReader) take(f frame) error {
 	switch f.kind() {
 	case "record":
 		return r.session.noteRecord(f)
+	case "did":
+		if r.done == len(r.acts) || r.failed != nil {
+			return r.session.host.unexpected(f)
+		}
+		r.session.did(r.acts[r.done], r.now)
+		r.done++
+		return nil
 	case "timeout":
 		r.timeout = true
 		return nil
@@ -60,14 +71,18 @@ func (s *session) noteRecord(f frame) error {
 // failure is the error of the change that frame "failed" names.
 func (r *actReader) failure(f frame) error {
 	key, message := "", "cannot record that the act is done"
-	if i := int(parseInt(f.arg(1))); i >= 0 && i < len(r.act.Changes) {
-		key, message = r.act.Changes[i].Key(), "the change failed"
-		if c, ok := r.act.Changes[i].(host.Command); ok && len(c.Argv) > 0 {
+	var act host.Act
+	if r.done < len(r.acts) {
+		act = r.acts[r.done]
+	}
+	if i := int(parseInt(f.arg(1))); i >= 0 && i < len(act.Changes) {
+		key, message = act.Changes[i].Key(), "the change failed"
+		if c, ok := act.Changes[i].(host.Command); ok && len(c.Argv) > 0 {
 			message = c.Argv[0] + " failed"
 		}
 	}
 	code := int(parseInt(f.arg(2)))
-	output := redact(strings.TrimSpace(string(f.body)), secrets(r.act))
+	output := redact(strings.TrimSpace(string(f.body)), secrets(act))
 	e := r.session.host.commandError(key, message, code, output)
 	switch {
 	case r.timeout:

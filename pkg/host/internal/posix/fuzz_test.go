@@ -92,7 +92,7 @@ func FuzzAct(f *testing.F) {
 		e := entry{seq: 1, run: "r", node: "n\x1b", task: "t", kind: "gone", word: "file", target: "/a\x1b]0;x\a"}
 		s := &session{host: New(nil, Config{Name: "h"}), logs: &logs{entries: []entry{e}, journal: map[string]host.JournalEntry{}}}
 		act := host.Act{Node: "n", Task: "t", Digest: "d", Changes: []host.Change{host.Command{Title: "c", Argv: []string{"x"}}}}
-		acts := &actReader{session: s, act: act, answer: newAnswer(newObservation(asked(), false))}
+		acts := &actReader{session: s, acts: []host.Act{act}, answer: newAnswer(newObservation(asked(), false))}
 		check := func(err error) {
 			if err != nil && strings.ContainsAny(err.Error(), "\x1b\a\x00") {
 				t.Errorf("%q", err)

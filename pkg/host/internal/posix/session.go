@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -340,21 +341,21 @@ func (h *Host) stop(ctx context.Context, pid string) {
 }
 
 // Do implements host.Session.
-func (s *session) Do(ctx context.Context, a host.Act) (*host.Facts, error) {
-	if change, err := checkAct(a); err != nil {
+func (s *session) Do(ctx context.Context, acts ...host.Act) (*host.Facts, error) {
+	if change, err := checkActs(acts); err != nil {
 		return nil, s.host.invalid(change, err)
 	}
 	if s.given {
 		return nil, s.host.invalid("", fmt.Errorf("the host was given back; begin another session"))
 	}
-	if a.Timeout > 0 {
+	if limit, bounded := timeLimit(acts); bounded {
 		var cancel context.CancelFunc
 		// The far side stops by itself; this is for when it does not.
-		ctx, cancel = context.WithTimeout(ctx, a.Timeout+s.host.config.StopGrace)
+		ctx, cancel = context.WithTimeout(ctx, limit+s.host.config.StopGrace)
 		defer cancel()
 	}
 	var feeding *feed
-	if a.Stdin != nil && streams(a) {
+	if a := acts[0]; a.Stdin != nil && streams(a) {
 		var err error
 		if feeding, err = s.host.openFeed(ctx, s.pid); err != nil {
 			return nil, err
@@ -362,18 +363,19 @@ func (s *session) Do(ctx context.Context, a host.Act) (*host.Facts, error) {
 		feeding.start(a.Stdin, a.Progress)
 		defer feeding.close()
 	}
-	full := reach(a)
-	o := newObservation(a.Verify, full)
-	sc := &actScript{script: &script{}, run: s.run.ID, node: a.Node, logs: s.logs}
-	s.head(sc.script, a)
-	sc.changes(a)
-	o.render(sc.script, s.host.config.StateDir)
-	now := time.Now().UTC()
-	journaled := host.JournalEntry{Run: s.run.ID, Digest: a.Digest, Time: now}
-	sc.line("I=-1; s_boundary")
-	sc.line(`printf '\n%s\n'`, quote(journalLine(a.Node, journaled)), `>>"$S/journal" || c_unwritten "$S"`)
-
-	r := &actReader{session: s, act: a, answer: newAnswer(o)}
+	var verify host.Query
+	for _, a := range acts {
+		verify.Merge(a.Verify)
+	}
+	full := slices.ContainsFunc(acts, reach)
+	o := newObservation(verify, full)
+	r := &actReader{session: s, acts: acts, now: time.Now().UTC(), answer: newAnswer(o)}
+	sc := &script{}
+	s.head(sc)
+	for _, a := range acts {
+		s.act(sc, a, r.now)
+	}
+	o.render(sc, s.host.config.StateDir)
 	sent := time.Now()
 	code, err := s.ask(ctx, sc.String(), r.take)
 	switch {
@@ -381,17 +383,22 @@ func (s *session) Do(ctx context.Context, a host.Act) (*host.Facts, error) {
 		return nil, err
 	case r.failed != nil:
 		return nil, feeding.explain(r.failed)
-	case code != 0:
+	case code != 0 || r.done < len(acts):
 		return nil, &host.Error{Kind: host.KindProtocol, Host: s.host.Name(), ExitCode: code,
 			Message: "the act ended without saying why", Output: s.proc.said()}
 	}
-	for _, c := range a.Changes {
-		if u, ok := c.(host.Unit); ok && u.Enabled != "" {
-			s.reload = true
-		}
-	}
-	s.logs.journal[a.Node] = journaled
 	return s.facts(r.answer, sent, full), nil
+}
+
+// timeLimit is how long all acts together may take; false where one has no limit.
+func timeLimit(acts []host.Act) (limit time.Duration, bounded bool) {
+	for _, a := range acts {
+		if a.Timeout <= 0 {
+			return 0, false
+		}
+		limit += a.Timeout
+	}
+	return limit, true
 }
 
 func streams(a host.Act) bool {
@@ -403,8 +410,8 @@ func streams(a host.Act) bool {
 	return false
 }
 
-// head starts the script of an act: who acts and for how long, and the library's variables.
-func (s *session) head(sc *script, a host.Act) {
+// head starts the script of acts: the library's variables.
+func (s *session) head(sc *script) {
 	cut := 0
 	if s.host.config.Cut != nil {
 		cut = s.host.config.Cut()
@@ -413,10 +420,41 @@ func (s *session) head(sc *script, a host.Act) {
 	if cut > 0 {
 		kxCut = strconv.Itoa(cut)
 	}
-	sc.line("KX_CUT=" + kxCut)
-	sc.call("s_act", s.run.ID+" "+a.Node, hundredths(a.Timeout), strconv.Itoa(s.logs.lastSeq+1),
-		field(s.run.ID), field(a.Node), field(a.Task))
+	sc.line("KX_CUT=" + kxCut + " B=0 Q=" + strconv.Itoa(s.logs.lastSeq+1))
+}
+
+// actor starts the script of one act: who acts and for how long.
+func (s *session) actor(sc *script, a host.Act) {
+	sc.call("s_act", s.run.ID+" "+a.Node, hundredths(a.Timeout), field(s.run.ID), field(a.Node), field(a.Task))
 	sc.line("c_env()", "{", ":;", "}")
+}
+
+// act adds one act: its changes, the journal's line, and that it is done.
+func (s *session) act(sc *script, a host.Act, now time.Time) {
+	s.actor(sc, a)
+	as := &actScript{script: sc, run: s.run.ID, node: a.Node, logs: s.logs}
+	as.changes(a)
+	sc.line("I=-1; s_boundary")
+	sc.line(`printf '\n%s\n'`, quote(journalLine(a.Node, s.entry(a, now))), `>>"$S/journal" || c_unwritten "$S"`)
+	sc.line("k_say did")
+}
+
+// entry is what the journal holds of an act that was done.
+func (s *session) entry(a host.Act, now time.Time) host.JournalEntry {
+	return host.JournalEntry{Run: s.run.ID, Digest: a.Digest, Time: now}
+}
+
+// did notes that an act is done.
+func (s *session) did(a host.Act, now time.Time) {
+	for _, c := range a.Changes {
+		if u, ok := c.(host.Unit); ok && u.Enabled != "" {
+			s.reload = true
+		}
+	}
+	s.logs.journal[a.Node] = s.entry(a, now)
+	if a.Done != nil {
+		a.Done()
+	}
 }
 
 // facts completes what an act's observation has told by what was known before.

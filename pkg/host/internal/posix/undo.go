@@ -26,7 +26,8 @@ func (s *session) Undo(ctx context.Context, scope host.Scope, report func(host.U
 	all := scope == host.Scope{}
 	chosen := s.logs.within(scope)
 	sc := &script{}
-	s.head(sc, host.Act{Node: "undo", Task: scope.Task})
+	s.head(sc)
+	s.actor(sc, host.Act{Node: "undo", Task: scope.Task})
 	for _, e := range chosen {
 		sc.call("u_entry", undoCall(e, all)...)
 	}
@@ -110,7 +111,8 @@ func (s *session) afterUndo(ctx context.Context, undone []entry, r *undoReader) 
 		return nil
 	}
 	sc := &script{}
-	s.head(sc, host.Act{Node: "undo"})
+	s.head(sc)
+	s.actor(sc, host.Act{Node: "undo"})
 	sc.line("systemctl daemon-reload")
 	if len(r.later) > 0 {
 		sc.call("u_later", r.later...)

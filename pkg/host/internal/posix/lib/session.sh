@@ -101,7 +101,7 @@ s_own() {
 }
 
 # An act starts: $1 what it is, for a writer who must wait for it; $2 its timeout in hundredths of a second, 0 for none;
-# $3 the next number of the undo log; $4 to $6 its run, node and task as fields.
+# $3 to $5 its run, node and task as fields. Before the first of an exchange, Q is the next number of the undo log and B is 0.
 s_act() {
 	printf '%s\n' "$1" >"$S/act"
 	deadline=0
@@ -109,9 +109,7 @@ s_act() {
 		k_uptime
 		deadline=$((now + $2))
 	fi
-	Q=$3
-	R="$4 $5 $6"
-	B=0
+	R="$3 $4 $5"
 }
 
 # What is left of the act's time, at most $1 hundredths (0: no bound of its own), as timeout(1) takes it; for s_ended in $bound
