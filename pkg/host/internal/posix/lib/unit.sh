@@ -67,6 +67,12 @@ c_unit() {
 	if [ -n "$enable" ]; then
 		[ "$file" = masked ] && { c_systemctl --no-reload unmask -- "$1" || c_fail $?; }
 		# Reloading systemd once for every unit would take longer than all else; the session does it once, at its end.
+		if [ "$enable $act" = "enable start" ] && [ "$file" != masked ] && [ "$active" != failed ]; then
+			c_systemctl --no-reload --now enable -- "$1" || { status=$?; c_journal "$1"; c_fail "$status"; }
+			s_boundary
+			c_settle "$1" "$5"
+			return
+		fi
 		c_systemctl --no-reload "$enable" -- "$1" || c_fail $?
 		[ "$file" = masked ] || [ "$enable" = mask ] && { c_systemctl daemon-reload || c_fail $?; }
 		s_boundary
