@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
 )
 
 // untrusted is why no host may be made with the key pairs in the Secrets: one of them is not the pair that the KubexmClusterConfig
@@ -27,11 +28,19 @@ func (r *Config) untrusted(ctx context.Context, s *scope, purposes ...capisecret
 		if err := r.Reader.Get(ctx, key, found); err != nil {
 			return "", fmt.Errorf("get the Secret %s: %w", key.Name, err)
 		}
-		if has, err := pki.Fingerprint(found.Data[capisecret.TLSCrtDataName]); err != nil {
+		if has, err := fingerprint(p, found); err != nil {
 			return fmt.Sprintf("the Secret %s has no key pair that can be read (%v): restore it", key.Name, err), nil
 		} else if has != want {
 			return fmt.Sprintf("the Secret %s holds another key pair (%s) than the cluster was made with (%s): restore it", key.Name, has, want), nil
 		}
 	}
 	return "", nil
+}
+
+// fingerprint is that of the key pair, or of the encryption key, in a Secret.
+func fingerprint(p capisecret.Purpose, s *corev1.Secret) (string, error) {
+	if p == pki.EncryptionName {
+		return pki.EncryptionFingerprint(secret.New(s.Data[pki.EncryptionKeyName]))
+	}
+	return pki.Fingerprint(s.Data[capisecret.TLSCrtDataName])
 }

@@ -9,11 +9,52 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 )
+
+// TestUntrustedEncryptionKey: a control plane host of a cluster that encrypts waits for the key that the KubexmClusterConfig names.
+func TestUntrustedEncryptionKey(t *testing.T) {
+	pairs, err := pki.NewAuthorities(pki.CARequest{Key: pki.ECDSAP256})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pairs.CompleteEncryption()
+	prints, err := pairs.Fingerprints()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		key  []byte
+		want string
+	}{
+		"the key that is recorded": {pairs.Encryption.Key.Reveal(), ""},
+		"another key":              {pki.NewEncryptionKey().Key.Reveal(), "the Secret prod-encryption holds another key pair"},
+		"no key":                   {nil, "the Secret prod-encryption has no key pair that can be read"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := testScope()
+			for name, fingerprint := range prints {
+				s.clusterConfig.Spec.Authorities = append(s.clusterConfig.Spec.Authorities, bootstrapv1.AuthorityFingerprint{Name: name, Fingerprint: fingerprint})
+			}
+			r := &Config{Reader: fake.NewClientBuilder().WithObjects(&corev1.Secret{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "prod-encryption"}, Data: map[string][]byte{"key": tc.key},
+			}).Build()}
+			waiting, err := r.untrusted(t.Context(), s, pki.EncryptionName)
+			if err != nil || !strings.HasPrefix(waiting, tc.want) || (waiting == "") != (tc.want == "") {
+				t.Errorf("got %q, %v; want %q", waiting, err, tc.want)
+			}
+			got, err := r.secrets(t.Context(), client.ObjectKeyFromObject(s.cluster))(step.SecretRef{Name: "encryption", Key: "key"})
+			if err == nil && string(got) != string(tc.key) || (err == nil) != (tc.key != nil) {
+				t.Errorf("a plan gets %d bytes, %v", len(got), err)
+			}
+		})
+	}
+}
 
 // TestUntrusted: a Secret that exists is not enough: it must have the pair that the KubexmClusterConfig names.
 func TestUntrusted(t *testing.T) {

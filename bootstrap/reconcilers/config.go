@@ -36,6 +36,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
@@ -345,13 +346,16 @@ func (r *Config) waitsFor(ctx context.Context, s *scope) (string, error) {
 	switch s.role() {
 	case spec.RoleControlPlane:
 		needed = []capisecret.Purpose{capisecret.ClusterCA, capisecret.EtcdCA, capisecret.FrontProxyCA, capisecret.ServiceAccount}
+		if shared.Kubernetes.EncryptionAtRest.IsOn() {
+			needed = append(needed, pki.EncryptionName)
+		}
 	case spec.RoleEtcd:
 		needed = []capisecret.Purpose{capisecret.ClusterCA, capisecret.EtcdCA}
 	default: // by the cluster's authority, every host knows whose it is
 	}
 	name, err := r.missing(ctx, client.ObjectKeyFromObject(s.cluster), needed...)
 	if name != "" {
-		return fmt.Sprintf("the Secret %s with a certificate authority does not exist", name), err
+		return fmt.Sprintf("the Secret %s with a certificate authority, or the encryption key, does not exist", name), err
 	}
 	if err != nil {
 		return "", err

@@ -14,13 +14,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/kube"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 )
 
 // ofCluster are the names by which plans know a cluster's own Secrets.
 var ofCluster = []capisecret.Purpose{
-	capisecret.ClusterCA, capisecret.EtcdCA, capisecret.FrontProxyCA, capisecret.ServiceAccount, capisecret.Kubeconfig,
+	capisecret.ClusterCA, capisecret.EtcdCA, capisecret.FrontProxyCA, capisecret.ServiceAccount, capisecret.Kubeconfig, pki.EncryptionName,
 }
 
 // secrets resolves a plan's references: a cluster's own Secrets, and those that the user named.
@@ -43,6 +44,11 @@ func (r *Config) secrets(ctx context.Context, cluster client.ObjectKey) func(ste
 		value, found := s.Data[ref.Key]
 		if !found {
 			return nil, fmt.Errorf("the Secret %s has no key %s", key.Name, ref.Key)
+		}
+		if ref.Name == pki.EncryptionName { // which nobody may have looked at, where another provider runs the control plane
+			if err := (pki.KeyPair{Key: secret.New(value)}).CheckEncryptionKey(); err != nil {
+				return nil, fmt.Errorf("the Secret %s, key %s: %w", key.Name, ref.Key, err)
+			}
 		}
 		return value, nil
 	}

@@ -139,11 +139,14 @@ func TestObjectsOfUsers(t *testing.T) {
 		"a flag that has a field":  {fmt.Sprintf(config, "x", `kubelet: {extraArgs: [{name: max-pods, value: "3"}]}`), "spec.kubelet.extraArgs[0].name: Forbidden"},
 		"a cluster's config": {object: fmt.Sprintf(clusterConfig, "full", `apiServerVersion: v1.36.3, controlPlaneEndpoint: {host: 10.1.0.1, port: 6443}, `+
 			`cluster: {etcd: {hosts: {names: [e1]}}}, members: [{name: e1, role: etcd, phase: Joining}, {name: cp1, role: control-plane, address: 10.1.0.2, phase: Serving, configName: a}]`)},
-		"a cluster's config's bad network": {fmt.Sprintf(clusterConfig, "x", "cluster: {network: {podCIDRs: [10.0.0.0/16], serviceCIDRs: [10.0.0.0/20]}}"), "spec.cluster.network.serviceCIDRs[0]: Invalid value"},
-		"a worker as a member":             {fmt.Sprintf(clusterConfig, "x", "members: [{name: w1, role: worker, phase: Serving}]"), "workers are no members"},
-		"a member's bad address":           {fmt.Sprintf(clusterConfig, "x", "members: [{name: e1, role: etcd, phase: Serving, address: e1.example}]"), "spec.members[0].address: Invalid value"},
-		"a member in no phase":             {fmt.Sprintf(clusterConfig, "x", "members: [{name: e1, role: etcd, phase: Gone}]"), `spec.members[0].phase: Unsupported value: "Gone"`},
-		"a host that nobody has chosen":    {fmt.Sprintf(config, "x", "hostRef: {name: e1, role: etcd}"), "spec.hostRef: Forbidden"},
+		"a cluster's config's bad network":     {fmt.Sprintf(clusterConfig, "x", "cluster: {network: {podCIDRs: [10.0.0.0/16], serviceCIDRs: [10.0.0.0/20]}}"), "spec.cluster.network.serviceCIDRs[0]: Invalid value"},
+		"the fingerprint of an encryption key": {object: fmt.Sprintf(clusterConfig, "encrypted", "authorities: [{name: encryption, fingerprint: \"sha256:"+strings.Repeat("0", 64)+"\"}]")},
+		"the fingerprint of another thing":     {fmt.Sprintf(clusterConfig, "x", "authorities: [{name: ssh, fingerprint: \"sha256:"+strings.Repeat("0", 64)+"\"}]"), `spec.authorities[0].name: Unsupported value: "ssh"`},
+		"encryption by nobody knows what":      {fmt.Sprintf(controlPlane, "x", "cluster: {kubernetes: {encryptionAtRest: {provider: AESGCM}}}"), `spec.cluster.kubernetes.encryptionAtRest.provider: Unsupported value: "AESGCM"`},
+		"a worker as a member":                 {fmt.Sprintf(clusterConfig, "x", "members: [{name: w1, role: worker, phase: Serving}]"), "workers are no members"},
+		"a member's bad address":               {fmt.Sprintf(clusterConfig, "x", "members: [{name: e1, role: etcd, phase: Serving, address: e1.example}]"), "spec.members[0].address: Invalid value"},
+		"a member in no phase":                 {fmt.Sprintf(clusterConfig, "x", "members: [{name: e1, role: etcd, phase: Gone}]"), `spec.members[0].phase: Unsupported value: "Gone"`},
+		"a host that nobody has chosen":        {fmt.Sprintf(config, "x", "hostRef: {name: e1, role: etcd}"), "spec.hostRef: Forbidden"},
 		"a hook and limits": {object: fmt.Sprintf(config, "asked", `hooks: [{name: disk, task: containerd, when: Before, commands: [mount -a]}], `+
 			`limits: [{step: hook/disk, timeoutSeconds: 600, concurrency: 1}, {task: images, attempts: 3}]`)},
 		"hooks and limits of all hosts": {object: fmt.Sprintf(controlPlane, "asked", `cluster: {hooks: [{name: disk, task: containerd, when: After, commands: [a]}], `+

@@ -35,7 +35,7 @@ func (u *untrusted) Error() string { return u.message }
 // mayComplete refuses to make pairs for a cluster that has begun.
 func (r *ControlPlane) mayComplete(ctx context.Context, s *scope, known *pki.Authorities, recorded pki.Fingerprints) error {
 	var missing []string
-	for _, p := range purposes {
+	for _, p := range purposesOf(s) {
 		if pair, _ := known.Get(string(p)); pair.IsZero() {
 			missing = append(missing, capisecret.Name(s.Cluster.Name, p))
 		}
@@ -59,6 +59,24 @@ func restore(s *scope) string {
 	return fmt.Sprintf("No host is changed meanwhile. Restore it from a backup, or read the key pairs back from a control plane host: "+
 		"kubexm certs recover %s -f config.yaml, and then kubexm certs secrets %s --namespace %s | kubectl apply -f -",
 		s.Cluster.Name, s.Cluster.Name, s.Cluster.Namespace)
+}
+
+// otherEncryption is an error if the cluster's hosts were made with another answer to whether they encrypt. Admission refuses such a change;
+// where it was not asked, API servers could not read what others have written.
+func otherEncryption(s *scope, recorded pki.Fingerprints) error {
+	was := recorded[pki.EncryptionName] != ""
+	if len(recorded) == 0 || was == s.encrypts() {
+		return nil
+	}
+	message := "the cluster was made without an encryption key, and is declared to encrypt: set it to None"
+	if was {
+		message = "the cluster was made with an encryption key, and is declared to encrypt nothing: set it back to what it was"
+	}
+	return &untrusted{
+		reason: controlplanev1.AuthorityDiffersReason,
+		message: fmt.Sprintf("spec.cluster.kubernetes.encryptionAtRest.provider: %s. No host is changed meanwhile (the record is the annotation %s)",
+			message, controlplanev1.AuthoritiesAnnotation),
+	}
 }
 
 // begun is what shows that hosts may have been made with the cluster's key pairs, "" if nothing does. Not all of it is in a status, which
@@ -110,11 +128,11 @@ func changedHost(c *bootstrapv1.KubexmConfig) bool {
 
 // differing is an error if a pair is not the one that was recorded.
 func differing(s *scope, recorded, now pki.Fingerprints) error {
-	for _, name := range pki.Names() {
+	for _, name := range pki.AllNames() {
 		if was := recorded[name]; was != "" && was != now[name] {
 			return &untrusted{
 				reason: controlplanev1.AuthorityDiffersReason,
-				message: fmt.Sprintf("the Secret %s holds another key pair (%s) than the cluster was made with (%s). %s. "+
+				message: fmt.Sprintf("the Secret %s holds another key pair, or another key (%s) than the cluster was made with (%s). %s. "+
 					"Where no host was ever made with the other, remove the annotation %s",
 					capisecret.Name(s.Cluster.Name, capisecret.Purpose(name)), now[name], was, restore(s), controlplanev1.AuthoritiesAnnotation),
 			}

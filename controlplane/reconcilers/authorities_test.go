@@ -26,6 +26,8 @@ import (
 
 var authoritySecrets = []string{"prod-ca", "prod-etcd", "prod-proxy", "prod-sa"}
 
+const encryptionSecret = "prod-encryption"
+
 // ofProd is metadata of an object of the cluster.
 func ofProd(name string, labels ...string) metav1.ObjectMeta {
 	m := metav1.ObjectMeta{Namespace: "fleet", Name: name, Labels: map[string]string{clusterv1.ClusterNameLabel: "prod"}}
@@ -44,7 +46,7 @@ func (r *ControlPlane) secrets(t *testing.T) map[string]*corev1.Secret {
 	}
 	all := map[string]*corev1.Secret{}
 	for i := range list.Items {
-		if slices.Contains(authoritySecrets, list.Items[i].Name) {
+		if slices.Contains(append(authoritySecrets, encryptionSecret), list.Items[i].Name) {
 			all[list.Items[i].Name] = &list.Items[i]
 		}
 	}
@@ -74,7 +76,8 @@ func refused(t *testing.T, r *ControlPlane, s *scope, reason string, words ...st
 		t.Errorf("there were %d key pairs, and are %d", len(before), len(after))
 	}
 	for name, s := range before {
-		if a := after[name]; a == nil || !bytes.Equal(a.Data["tls.crt"], s.Data["tls.crt"]) || !bytes.Equal(a.Data["tls.key"], s.Data["tls.key"]) {
+		if a := after[name]; a == nil || !bytes.Equal(a.Data["tls.crt"], s.Data["tls.crt"]) || !bytes.Equal(a.Data["tls.key"], s.Data["tls.key"]) ||
+			!bytes.Equal(a.Data["key"], s.Data["key"]) {
 			t.Errorf("the Secret %s was changed", name)
 		}
 	}

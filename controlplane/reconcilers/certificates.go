@@ -6,12 +6,14 @@ package reconcilers
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 	capisecret "sigs.k8s.io/cluster-api/util/secret"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -23,7 +25,18 @@ import (
 
 var purposes = []capisecret.Purpose{capisecret.ClusterCA, capisecret.EtcdCA, capisecret.FrontProxyCA, capisecret.ServiceAccount}
 
-// certificates makes the certificate authorities that do not exist, as long as nothing of the cluster does (see begun), and records
+// purposesOf are those, and that of the encryption key where the cluster is to have one.
+func purposesOf(s *scope) []capisecret.Purpose {
+	if s.encrypts() {
+		return append(slices.Clone(purposes), pki.EncryptionName)
+	}
+	return purposes
+}
+
+// encrypts reports whether the cluster is declared to encrypt at rest.
+func (s *scope) encrypts() bool { return s.Object.Spec.Cluster.Kubernetes.EncryptionAtRest.IsOn() }
+
+// certificates makes the certificate authorities and the encryption key that do not exist, as long as nothing of the cluster does (see begun), and records
 // their fingerprints before they are used. From then on, a pair that is missing or another one is an error: it is for a person to
 // restore it. Pairs that the user brings before that count, if they can do their work.
 func (r *ControlPlane) certificates(ctx context.Context, s *scope) (err error) {
@@ -31,6 +44,9 @@ func (r *ControlPlane) certificates(ctx context.Context, s *scope) (err error) {
 	recorded, err := pki.ParseFingerprints(s.Object.Annotations[controlplanev1.AuthoritiesAnnotation])
 	if err != nil {
 		return fmt.Errorf("the annotation %s: %w", controlplanev1.AuthoritiesAnnotation, err)
+	}
+	if err := otherEncryption(s, recorded); err != nil {
+		return err
 	}
 	known, err := r.pairs(ctx, s)
 	if err != nil {
@@ -45,6 +61,9 @@ func (r *ControlPlane) certificates(ctx context.Context, s *scope) (err error) {
 	})
 	if err != nil {
 		return err
+	}
+	if s.encrypts() && known.CompleteEncryption() {
+		made = append(made, pki.EncryptionName)
 	}
 	if err := known.Check(time.Now()); err != nil {
 		return fmt.Errorf("the Secrets %s-…: %w", s.Cluster.Name, err)
@@ -68,9 +87,9 @@ func (r *ControlPlane) certificates(ctx context.Context, s *scope) (err error) {
 	return r.record(ctx, s, now)
 }
 
-// pairs reads all key pairs; those are zero that have no Secret.
+// pairs reads all key pairs, and the encryption key; those are zero that have no Secret.
 func (r *ControlPlane) pairs(ctx context.Context, s *scope) (known pki.Authorities, err error) {
-	for _, p := range purposes {
+	for _, p := range purposesOf(s) {
 		pair, err := r.pair(ctx, s, p)
 		if err != nil {
 			return known, err
@@ -89,6 +108,9 @@ func (r *ControlPlane) pair(ctx context.Context, s *scope, p capisecret.Purpose)
 	} else if err != nil {
 		return pki.KeyPair{}, fmt.Errorf("get the Secret %s: %w", key.Name, err)
 	}
+	if p == pki.EncryptionName {
+		return r.encryptionKey(ctx, s, found)
+	}
 	pair := pki.KeyPair{Cert: found.Data[capisecret.TLSCrtDataName], Key: secret.New(found.Data[capisecret.TLSKeyDataName])}
 	if len(pair.Cert) == 0 || pair.Key.IsZero() {
 		return pair, &untrusted{
@@ -100,7 +122,31 @@ func (r *ControlPlane) pair(ctx context.Context, s *scope, p capisecret.Purpose)
 	return pair, nil
 }
 
+// encryptionKey is what a Secret has. clusterctl does not know by its name whose it is, so one that somebody has brought is told to go along.
+func (r *ControlPlane) encryptionKey(ctx context.Context, s *scope, found *corev1.Secret) (pki.KeyPair, error) {
+	pair := pki.KeyPair{Key: secret.New(found.Data[pki.EncryptionKeyName])}
+	if pair.Key.IsZero() {
+		return pair, &untrusted{
+			reason:  controlplanev1.AuthorityIncompleteReason,
+			message: fmt.Sprintf("the Secret %s has no %s, which is the key that Secrets are encrypted with. %s", found.Name, pki.EncryptionKeyName, restore(s)),
+		}
+	}
+	if _, moves := found.Labels[clusterctlv1.ClusterctlMoveLabel]; moves || metav1.GetControllerOf(found) != nil {
+		return pair, nil
+	}
+	moving := found.DeepCopy()
+	metav1.SetMetaDataLabel(&moving.ObjectMeta, clusterctlv1.ClusterctlMoveLabel, "")
+	if err := r.Client.Patch(ctx, moving, client.MergeFrom(found)); err != nil {
+		return pair, fmt.Errorf("label the Secret %s to be moved with the cluster: %w", found.Name, err)
+	}
+	return pair, nil
+}
+
 func pairSecret(s *scope, name string, pair pki.KeyPair) *corev1.Secret {
+	data := map[string][]byte{capisecret.TLSCrtDataName: pair.Cert, capisecret.TLSKeyDataName: pair.Key.Reveal()}
+	if name == pki.EncryptionName {
+		data = map[string][]byte{pki.EncryptionKeyName: pair.Key.Reveal()}
+	}
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: s.Cluster.Namespace, Name: capisecret.Name(s.Cluster.Name, capisecret.Purpose(name)),
@@ -108,6 +154,6 @@ func pairSecret(s *scope, name string, pair pki.KeyPair) *corev1.Secret {
 			OwnerReferences: []metav1.OwnerReference{desired.Owner(s.Object)},
 		},
 		Type: clusterv1.ClusterSecretType,
-		Data: map[string][]byte{capisecret.TLSCrtDataName: pair.Cert, capisecret.TLSKeyDataName: pair.Key.Reveal()},
+		Data: data,
 	}
 }

@@ -28,7 +28,8 @@ var controlPlane = admission.Kind[*controlplanev1.KubexmControlPlane]{
 
 // DefaultControlPlane fills replicas, and writes the version as Cluster API compares it, with a v. The defaults of
 // spec.cluster and spec.node are not written: some of them follow from the Cluster, which is not known here. But who runs
-// etcd is, when the object is created: hosts could not follow another default.
+// etcd is, and whether Secrets are encrypted, when the object is created: hosts could not follow another default. Where an object is made
+// again of one that has begun, by a move or from a backup, unset means that they are not encrypted.
 func DefaultControlPlane(c *controlplanev1.KubexmControlPlane) {
 	if c.Spec.Replicas == nil {
 		c.Spec.Replicas = ptr.To[int32](1)
@@ -40,6 +41,9 @@ func DefaultControlPlane(c *controlplanev1.KubexmControlPlane) {
 		shared := c.Spec.Cluster.DeepCopy()
 		shared.Default()
 		c.Spec.Cluster.Etcd.Type = shared.Etcd.Type
+		if c.Annotations[controlplanev1.AuthoritiesAnnotation] == "" {
+			c.Spec.Cluster.Kubernetes.EncryptByDefault()
+		}
 	}
 }
 

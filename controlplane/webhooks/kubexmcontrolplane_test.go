@@ -50,6 +50,9 @@ func TestDefault(t *testing.T) {
 	if got := c.Spec.Cluster.Etcd.Type; got != spec.EtcdKubexm {
 		t.Errorf("of an object that is created, the type of etcd that is written is %q", got)
 	}
+	if got := c.Spec.Cluster.Kubernetes.EncryptionAtRest.Provider; got != spec.EncryptionSecretbox {
+		t.Errorf("of an object that is created, the encryption that is written is %q", got)
+	}
 	if errs := ValidateControlPlane(c); len(errs) != 0 {
 		t.Errorf("the defaults are refused: %v", errs)
 	}
@@ -62,6 +65,36 @@ func TestDefaultOfOld(t *testing.T) {
 	DefaultControlPlane(c)
 	if got := c.Spec.Cluster.Etcd.Type; got != "" {
 		t.Errorf("the type of etcd became %s", got)
+	}
+	if got := c.Spec.Cluster.Kubernetes.EncryptionAtRest.Provider; got != "" {
+		t.Errorf("the encryption became %s", got)
+	}
+}
+
+// TestDefaultOfMoved: an object that is made again of one whose hosts were made without encryption stays so, and what a user says counts.
+func TestDefaultOfMoved(t *testing.T) {
+	moved := controlPlaneWith(nil)
+	moved.Annotations = map[string]string{controlplanev1.AuthoritiesAnnotation: "ca=sha256:"}
+	DefaultControlPlane(moved)
+	if got := moved.Spec.Cluster.Kubernetes.EncryptionAtRest.Provider; got != "" {
+		t.Errorf("the encryption of an object that was moved became %s", got)
+	}
+	for want, change := range map[spec.EncryptionProvider]func(*controlplanev1.KubexmControlPlaneSpec){
+		spec.EncryptionAESCBC: func(s *controlplanev1.KubexmControlPlaneSpec) {
+			s.Cluster.Kubernetes.EncryptionAtRest.Provider = spec.EncryptionAESCBC
+		},
+		spec.EncryptionNone: func(s *controlplanev1.KubexmControlPlaneSpec) {
+			s.Cluster.Kubernetes.APIServer.ExtraArgs = []spec.Arg{{Name: "encryption-provider-config", Value: "/etc/kms.yaml"}}
+		},
+	} {
+		c := controlPlaneWith(change)
+		DefaultControlPlane(c)
+		if got := c.Spec.Cluster.Kubernetes.EncryptionAtRest.Provider; got != want {
+			t.Errorf("the encryption became %q, want %s", got, want)
+		}
+		if errs := ValidateControlPlane(c); len(errs) != 0 {
+			t.Errorf("%s: refused: %v", want, errs)
+		}
 	}
 }
 

@@ -56,6 +56,7 @@ func node(name, address string, role spec.Role, sys host.System, change ...func(
 	for _, c := range change {
 		c(&t)
 	}
+	t.Cluster.Kubernetes.EncryptByDefault() // as of a cluster that is made now
 	t.Default()
 	return pipeline.Node{Target: t, System: sys}
 }
@@ -65,6 +66,7 @@ func custom(t *spec.Target) {
 	c := &t.Cluster
 	c.ControlPlaneEndpoint = spec.ControlPlaneEndpoint{Domain: "api.example.com", Address: "192.168.0.11", Port: 8443}
 	c.Kubernetes.APIServer = spec.APIServer{CertSANs: []string{"api.example"}, ExtraArgs: []spec.Arg{{Name: "audit-log-maxage", Value: "7"}}}
+	c.Kubernetes.EncryptionAtRest = spec.EncryptionAtRest{Provider: spec.EncryptionAESCBC, Resources: []string{"secrets", "configmaps"}}
 	c.Kubernetes.Kubelet.ExtraArgs = []spec.Arg{{Name: "v", Value: "4"}}
 	c.Kubernetes.Proxy = spec.Proxy{Mode: spec.ProxyNFTables, Masquerade: spec.MasqueradeAll}
 	c.Kubernetes.FeatureGates = []spec.FeatureGate{{Name: "InPlacePodVerticalScaling", State: spec.FeatureDisabled}}
@@ -100,6 +102,9 @@ func custom(t *spec.Target) {
 	t.Host.InternalAddresses, t.Host.ProviderID = []string{"10.0.0." + t.Host.Address[len("192.168.0."):]}, "kubexm://prod/"+t.Host.Name
 }
 
+// inClear encrypts nothing, as a cluster from before there was encryption.
+func inClear(t *spec.Target) { t.Cluster.Kubernetes.EncryptionAtRest.Provider = spec.EncryptionNone }
+
 // dualStack gives pods and services addresses of both families, IPv4 first.
 func dualStack(t *spec.Target) {
 	t.Cluster.Network.PodCIDRs = []string{"10.233.64.0/18", "fd85:ee78:d8a6:8607::1:0/112"}
@@ -134,7 +139,7 @@ func scenarios(b *artifact.Bundle) []scenario {
 			return pipeline.CreateControlPlane(node("cp1", "192.168.0.11", control, machine), b)
 		}},
 		{"control-plane-container", func() (*plan.Plan, error) {
-			return pipeline.CreateControlPlane(node("cp1", "192.168.0.11", control, container), b)
+			return pipeline.CreateControlPlane(node("cp1", "192.168.0.11", control, container, inClear), b)
 		}},
 		{"control-plane-custom", func() (*plan.Plan, error) {
 			return pipeline.CreateControlPlane(node("cp1", "192.168.0.11", control, machine, custom), b)

@@ -22,9 +22,11 @@ type Authorities struct {
 	// Cluster is the CA of the API server, kubelets and users; Etcd that of etcd's members and clients; FrontProxy that
 	// of the aggregation layer. ServiceAccount is not a CA: see NewServiceAccountKeys.
 	Cluster, Etcd, FrontProxy, ServiceAccount KeyPair
+	// Encryption is the key with which API servers encrypt what they store: see NewEncryptionKey. It is zero in clusters that have none.
+	Encryption KeyPair
 }
 
-// NewAuthorities makes all of them. Of r, CommonName is not used: each has the one that kubeadm gives it.
+// NewAuthorities makes all but Encryption. Of r, CommonName is not used: each has the one that kubeadm gives it.
 func NewAuthorities(r CARequest) (Authorities, error) {
 	var a Authorities
 	_, err := a.Complete(r)
@@ -60,6 +62,15 @@ func (a *Authorities) Complete(r CARequest) (made []string, err error) {
 	return made, nil
 }
 
+// CompleteEncryption makes the encryption key if it is missing, and reports whether it did.
+func (a *Authorities) CompleteEncryption() bool {
+	if !a.Encryption.IsZero() {
+		return false
+	}
+	a.Encryption = NewEncryptionKey()
+	return true
+}
+
 // Get returns the pair by its name in Cluster API, and whether there is such a name.
 func (a *Authorities) Get(name string) (KeyPair, bool) {
 	if p := a.at(name); p != nil {
@@ -77,7 +88,8 @@ func (a *Authorities) Set(name string, p KeyPair) bool {
 	return at != nil
 }
 
-// Check returns nil if every pair can do its work at the time now, else an error that names the first that cannot.
+// Check returns nil if every pair can do its work at the time now, else an error that names the first that cannot. That there is no
+// encryption key is no error.
 func (a *Authorities) Check(now time.Time) error {
 	for _, name := range []string{ClusterName, EtcdName, FrontProxyName} {
 		if err := a.at(name).CheckCA(now); err != nil {
@@ -86,6 +98,12 @@ func (a *Authorities) Check(now time.Time) error {
 	}
 	if err := a.ServiceAccount.CheckServiceAccountKeys(); err != nil {
 		return fmt.Errorf("%s: %w", ServiceAccountName, err)
+	}
+	if a.Encryption.IsZero() {
+		return nil
+	}
+	if err := a.Encryption.CheckEncryptionKey(); err != nil {
+		return fmt.Errorf("%s: %w", EncryptionName, err)
 	}
 	return nil
 }
@@ -100,6 +118,8 @@ func (a *Authorities) at(name string) *KeyPair {
 		return &a.FrontProxy
 	case ServiceAccountName:
 		return &a.ServiceAccount
+	case EncryptionName:
+		return &a.Encryption
 	}
 	return nil
 }

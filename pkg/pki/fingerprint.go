@@ -69,6 +69,13 @@ func (a *Authorities) Fingerprints() (Fingerprints, error) {
 		}
 		all[name] = fingerprint
 	}
+	if !a.Encryption.IsZero() {
+		fingerprint, err := EncryptionFingerprint(a.Encryption.Key)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", EncryptionName, err)
+		}
+		all[EncryptionName] = fingerprint
+	}
 	return all, nil
 }
 
@@ -89,8 +96,8 @@ func ParseFingerprints(text string) (Fingerprints, error) {
 	}
 	for part := range strings.SplitSeq(text, ",") {
 		name, fingerprint, found := strings.Cut(part, "=")
-		if !found || !slices.Contains(Names(), name) || !fingerprintForm.MatchString(fingerprint) {
-			return nil, fmt.Errorf("%q is no fingerprint of one of %s, such as ca=sha256: and 64 hexadecimal digits", part, strings.Join(Names(), ", "))
+		if !found || !slices.Contains(AllNames(), name) || !fingerprintForm.MatchString(fingerprint) {
+			return nil, fmt.Errorf("%q is no fingerprint of one of %s, such as ca=sha256: and 64 hexadecimal digits", part, strings.Join(AllNames(), ", "))
 		}
 		all[name] = fingerprint
 	}
@@ -99,5 +106,8 @@ func ParseFingerprints(text string) (Fingerprints, error) {
 
 var fingerprintForm = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
-// Names are the names of all pairs, in the order in which they are made.
+// Names are the names of the pairs that every cluster has, in the order in which they are made.
 func Names() []string { return []string{ClusterName, EtcdName, FrontProxyName, ServiceAccountName} }
+
+// AllNames are those, and the name of the encryption key, which only some clusters have.
+func AllNames() []string { return append(Names(), EncryptionName) }

@@ -111,8 +111,8 @@ func (f *File) validate(path *field.Path) field.ErrorList {
 	return errs
 }
 
-// ownSecrets are the names by which plans know the cluster's own key pairs and its kubeconfig.
-var ownSecrets = []string{"ca", "etcd", "proxy", "sa", "kubeconfig"}
+// ownSecrets are the names by which plans know the cluster's own key pairs, its encryption key and its kubeconfig.
+var ownSecrets = []string{"ca", "etcd", "proxy", "sa", "encryption", "kubeconfig"}
 
 // validateSecretName checks the name of a user's Secret.
 func validateSecretName(path *field.Path, name string) field.ErrorList {

@@ -58,6 +58,10 @@ type Kubernetes struct {
 	// +optional
 	PodSecurity PodSecurity `json:"podSecurity,omitempty,omitzero"`
 
+	// encryptionAtRest is what the API server encrypts before etcd stores it. It cannot be changed later.
+	// +optional
+	EncryptionAtRest EncryptionAtRest `json:"encryptionAtRest,omitempty,omitzero"`
+
 	// featureGates are set for every component, the kubelet included.
 	// A gate that this Kubernetes version does not know keeps its components from starting.
 	// +optional
@@ -263,6 +267,7 @@ func (k *Kubernetes) setDefaults() {
 	defaultTo(&k.Proxy.Masquerade, MasqueradeOffCluster)
 	k.APIServer.Audit.setDefaults()
 	k.PodSecurity.setDefaults()
+	k.EncryptionAtRest.setDefaults()
 }
 
 // setMaskDefaults fills in what part of the pods' networks each Node gets.
@@ -300,6 +305,7 @@ func (k *Kubernetes) validate(path *field.Path) field.ErrorList {
 	errs = append(errs, validateArgs(path.Child("apiServer", "extraArgs"), k.APIServer.ExtraArgs, apiServerFlags)...)
 	errs = append(errs, k.APIServer.Audit.validate(path.Child("apiServer", "audit"))...)
 	errs = append(errs, k.PodSecurity.validate(path.Child("podSecurity"))...)
+	errs = append(errs, k.EncryptionAtRest.validate(path.Child("encryptionAtRest"), k.APIServer.ExtraArgs)...)
 	errs = append(errs, validateArgs(path.Child("controllerManager", "extraArgs"), k.ControllerManager.ExtraArgs, controllerManagerFlags)...)
 	errs = append(errs, validateArgs(path.Child("scheduler", "extraArgs"), k.Scheduler.ExtraArgs, schedulerFlags)...)
 	errs = append(errs, k.Kubelet.validate(path.Child("kubelet"))...)

@@ -45,7 +45,7 @@ func Tasks() []Task {
 			"containerd/claim", "containerd/config", "containerd/pods", "containerd/programs", "containerd/service",
 		}},
 		{"control-plane", OnHosts, []string{
-			"apiserver/files", "kubernetes/apiserver", "kubernetes/certificates", "kubernetes/controller-manager", "kubernetes/follow",
+			"apiserver/encryption", "apiserver/files", "kubernetes/apiserver", "kubernetes/certificates", "kubernetes/controller-manager", "kubernetes/follow",
 			"kubernetes/kubeconfigs", "kubernetes/ready", "kubernetes/scheduler",
 		}},
 		{"dns", OnController, []string{"coredns/deploy"}},
@@ -63,7 +63,7 @@ func Tasks() []Task {
 		{"kube-proxy", OnController, []string{"kube-proxy/deploy"}},
 		{"kube-vip", OnHosts, []string{"kubevip/claim", "kubevip/pod"}},
 		{"kubeadm", OnHosts, []string{
-			"apiserver/files", "kubeadm/authorities", "kubeadm/certificates", "kubeadm/control-plane", "kubeadm/etcd-data", "kubeadm/join",
+			"apiserver/encryption", "apiserver/files", "kubeadm/authorities", "kubeadm/certificates", "kubeadm/control-plane", "kubeadm/etcd-data", "kubeadm/join",
 			"kubeadm/kubelet", "kubeadm/node-certificates", "kubeadm/static-pods", "kubelet/healthy", "kubelet/service",
 		}},
 		{"kubeadm-config", OnController, []string{"kubeadm/config"}},

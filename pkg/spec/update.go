@@ -78,6 +78,8 @@ func ValidateUpdate(old, updated *Cluster, path *field.Path) field.ErrorList {
 	if was, is := before.Network.ServiceCIDRs, after.Network.ServiceCIDRs; !slices.Equal(was, is) {
 		refuse(path.Child("network", "serviceCIDRs"), was, is)
 	}
+	errs = append(errs, ValidateEncryptionUpdate(
+		&before.Kubernetes.EncryptionAtRest, &after.Kubernetes.EncryptionAtRest, path.Child("kubernetes", "encryptionAtRest"))...)
 	names := path.Child("kubernetes", "apiServer", "certSANs")
 	was, is := before.Kubernetes.APIServer.CertSANs, after.Kubernetes.APIServer.CertSANs
 	if before.Kubernetes.Type == KubernetesKubeadm && !slices.Equal(was, is) { // kubeadm makes the API server's certificate once

@@ -66,7 +66,7 @@ func sameAuthority(v View, secret, path string) (bool, error) {
 }
 
 // otherAuthority is the refusal of a host.
-func otherAuthority(v View, message string) error {
+func otherAuthority(v View, message string) *host.Error {
 	name, _, _ := strings.Cut(v.Node, "/")
 	return &host.Error{
 		Kind: host.KindOtherAuthority, Host: name, Message: message + ": nothing is changed on the host",

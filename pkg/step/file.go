@@ -24,6 +24,9 @@ type File struct {
 	From    *Artifact `json:"from,omitempty"`
 	// Authority, where the file is one half of a key pair of the cluster, is the path of the pair's certificate; see func Authority.
 	Authority string `json:"authority,omitempty"`
+	// Key, where the content is made of a key that a host must not have another of, is the path of the file with that key alone; see
+	// func Key.
+	Key string `json:"key,omitempty"`
 }
 
 // Meta is what the content takes.
@@ -35,6 +38,9 @@ func (f File) Observe() host.Query {
 	if f.Authority != "" {
 		q.Merge(host.Query{Paths: []host.PathQuery{{Path: f.Authority, Content: true}}})
 	}
+	if f.Key != "" && f.Key != f.Path {
+		q.Merge(host.Query{Paths: []host.PathQuery{{Path: f.Key, Digest: true}}})
+	}
 	return q
 }
 
@@ -42,6 +48,11 @@ func (f File) Observe() host.Query {
 func (f File) Precheck(v View) (Diff, error) {
 	if f.Authority != "" {
 		if err := f.checkAuthority(v); err != nil {
+			return nil, err
+		}
+	}
+	if f.Key != "" {
+		if err := f.checkKey(v); err != nil {
 			return nil, err
 		}
 	}

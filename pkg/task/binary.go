@@ -49,16 +49,17 @@ func ControlPlaneComponents(in Inputs) plan.Task {
 	if in.first() {
 		done = initialized
 	}
-	return plan.Task{Name: "control-plane", Steps: []step.Step{
-		kubernetes.Certificates(c, n),
-		kubernetes.Kubeconfigs(c, n),
-		apiserver.Files(c.Spec.Kubernetes),
+	steps := []step.Step{kubernetes.Certificates(c, n), kubernetes.Kubeconfigs(c, n), apiserver.Files(c.Spec.Kubernetes)}
+	if k := c.Spec.Kubernetes; k.EncryptionAtRest.IsOn() {
+		steps = append(steps, apiserver.Encryption(k))
+	}
+	return plan.Task{Name: "control-plane", Steps: append(steps,
 		kubernetes.Follow(c, n, upgrade.Dir),
 		kubernetes.APIServer(c, n),
 		kubernetes.Ready(c, done),
 		kubernetes.ControllerManager(c, n),
 		kubernetes.Scheduler(c, n),
-	}}
+	)}
 }
 
 // Administrators binds the roles of the certificates on control plane hosts.

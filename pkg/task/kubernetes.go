@@ -48,6 +48,9 @@ func KubeadmControlPlane(in Inputs) plan.Task {
 	if ownEtcd {
 		steps = append(steps, kubeadm.EtcdData(in.kubeadmCluster(), in.kubeadmNode(), in.first()))
 	}
+	if k := in.Target.Cluster.Kubernetes; k.EncryptionAtRest.IsOn() {
+		steps = append(steps, apiserver.Encryption(k))
+	}
 	steps = append(steps,
 		kubeadm.NodeCertificates(in.kubeadmCluster(), in.kubeadmNode()),
 		apiserver.Files(in.Target.Cluster.Kubernetes),

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,6 +16,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/apiserver"
 )
 
 var update = flag.Bool("update", false, "write the table of the document anew")
@@ -97,5 +100,45 @@ func TestParse(t *testing.T) {
 	}
 	if got := h.setting("rotate-certificates", "rotateCertificates"); got != "true" {
 		t.Errorf("the flag counts for %q", got)
+	}
+}
+
+// What the API server encrypts with is read of the file that its step writes, and no key.
+func TestLookAtProviders(t *testing.T) {
+	for provider, want := range map[spec.EncryptionProvider]string{spec.EncryptionSecretbox: "secretbox", spec.EncryptionAESCBC: "aescbc"} {
+		k := spec.Kubernetes{EncryptionAtRest: spec.EncryptionAtRest{Provider: provider, Resources: []string{"secrets", "kms.example.com"}}}
+		files := map[string]file{}
+		name := filepath.Join(t.TempDir(), "config.yaml")
+		for _, part := range apiserver.Encryption(k).(step.Sequence).Parts {
+			f, ok := part.(step.File)
+			if !ok {
+				continue
+			}
+			files[f.Path] = file{int64(f.Mode), "root:root"}
+			if f.Path == encryptionConfig {
+				if err := os.WriteFile(name, []byte(f.Content.String()), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		out, err := exec.CommandContext(t.Context(), "sh", "-uc", strings.ReplaceAll(lookAtProviders, encryptionConfig, name)).CombinedOutput()
+		if err != nil || strings.Contains(string(out), "secret ") {
+			t.Fatalf("%v: %s", err, out)
+		}
+		h, err := parse(string(out))
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.files = files
+		if !slices.Equal(h.providers, []string{want, "identity"}) {
+			t.Errorf("%s: seen %v", provider, h.providers)
+		}
+		if err := encrypts(h, Subject{}); err != nil {
+			t.Error(err)
+		}
+		slices.Reverse(h.providers)
+		if encrypts(h, Subject{}) == nil {
+			t.Error("what is written is in clear, and it passes")
+		}
 	}
 }

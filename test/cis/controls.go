@@ -6,6 +6,7 @@ package cis
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -28,6 +29,8 @@ const (
 
 	kubernetes = "/etc/kubernetes/"
 	dataDir    = "/var/lib/etcd"
+
+	encryptionConfig = kubernetes + "encryption/config.yaml"
 )
 
 // manifest is the file by which a component of the control plane is run.
@@ -149,7 +152,23 @@ func setting(flag, path string, want ...string) audit {
 	}
 }
 
-// Controls are the benchmark's automated controls of a control plane host, in its order.
+// encrypts: what is written is encrypted by one that the benchmark takes, with a key that only root can read.
+func encrypts(h *host, _ Subject) error {
+	switch {
+	case len(h.providers) == 0:
+		return fmt.Errorf("%s names none", encryptionConfig)
+	case !slices.Contains([]string{"aescbc", "kms", "secretbox"}, h.providers[0]):
+		return fmt.Errorf("%s begins with %s", encryptionConfig, h.providers[0])
+	}
+	var errs []error
+	for _, name := range []string{encryptionConfig, kubernetes + "encryption/key"} {
+		errs = append(errs, h.private(name), h.ownedBy(name, "root:root"))
+	}
+	return errors.Join(errs...)
+}
+
+// Controls are the benchmark's automated controls of a control plane host, in its order, and those of its manual ones that a program can
+// tell.
 func Controls() []Control {
 	return []Control{
 		{ID: "1.1.1", Title: "file of the API server 0600", audit: privateManifest(apiServer)},
@@ -214,6 +233,8 @@ func Controls() []Control {
 		{ID: "1.2.24", Title: "API server: a serving certificate", audit: has(apiServer, "tls-cert-file", "tls-private-key-file")},
 		{ID: "1.2.25", Title: "API server: client-ca-file", audit: has(apiServer, "client-ca-file")},
 		{ID: "1.2.26", Title: "API server: etcd-cafile", audit: has(apiServer, "etcd-cafile")},
+		{ID: "1.2.27", Title: "API server: encryption at rest (manual)", audit: is(apiServer, "encryption-provider-config", encryptionConfig)},
+		{ID: "1.2.28", Title: "API server: encrypts by aescbc, kms or secretbox (manual)", audit: encrypts},
 		{ID: "1.3.2", Title: "controller manager: no profiling", audit: is(manager, "profiling", "false")},
 		{ID: "1.3.3", Title: "controller manager: an account for each controller", audit: is(manager, "use-service-account-credentials", "true")},
 		{ID: "1.3.4", Title: "controller manager: service-account-private-key-file", audit: has(manager, "service-account-private-key-file")},

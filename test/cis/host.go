@@ -16,14 +16,19 @@ import (
 // The components whose arguments are looked at.
 var components = []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd", "kubelet", "kube-proxy"}
 
-// look prints of the host: files with mode and owner, the arguments of components, and the configuration of the kubelet.
+// lookAtProviders prints what the API server encrypts with, the first for what is written, and nothing of the keys.
+const lookAtProviders = `sed -nE 's/^ *- (aescbc|aesgcm|identity|kms|secretbox):.*/provider\t\1/p' ` + encryptionConfig + ` 2>/dev/null
+`
+
+// look prints of the host: files with mode and owner, the arguments of components, what the API server encrypts with, and the
+// configuration of the kubelet.
 const look = `for root in /etc/kubernetes /etc/systemd/system /var/lib/etcd /var/lib/kubelet/config.yaml; do
 	find "$root" -path "$root/*/member" -prune -o -printf 'file\t%p\t%m\t%u:%g\n' 2>/dev/null
 done
 for program in "$@"; do
 	for pid in $(pidof "$program"); do tr '\0' '\n' <"/proc/$pid/cmdline" | sed "s/^/arg\t$program\t/"; done
 done
-sed 's/^/kubelet\t/' /var/lib/kubelet/config.yaml
+` + lookAtProviders + `sed 's/^/kubelet\t/' /var/lib/kubelet/config.yaml
 `
 
 type file struct {
@@ -35,6 +40,8 @@ type file struct {
 type host struct {
 	files map[string]file
 	args  map[string][]string
+	// providers are those that the API server encrypts with, in order.
+	providers []string
 	// kubelet is its configuration, kubelet.config.k8s.io/v1beta1.
 	kubelet map[string]any
 }
@@ -53,6 +60,8 @@ func parse(seen string) (*host, error) {
 			h.files[words[1]] = file{mode, words[3]}
 		case words[0] == "arg" && len(words) >= 3:
 			h.args[words[1]] = append(h.args[words[1]], strings.Join(words[2:], "\t"))
+		case words[0] == "provider" && len(words) == 2:
+			h.providers = append(h.providers, words[1])
 		case words[0] == "kubelet":
 			config.WriteString(strings.TrimPrefix(line, "kubelet\t") + "\n")
 		}

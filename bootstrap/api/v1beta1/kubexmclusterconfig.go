@@ -49,7 +49,7 @@ type KubexmClusterConfigSpec struct {
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=4
+	// +kubebuilder:validation:MaxItems=5
 	Authorities []AuthorityFingerprint `json:"authorities,omitempty"`
 
 	// members are the hosts that the control plane, etcd and the load balancers consist of, each with how far it is on its way in or out.
@@ -61,16 +61,17 @@ type KubexmClusterConfigSpec struct {
 	Members []ClusterMember `json:"members,omitempty"`
 }
 
-// AuthorityFingerprint identifies a key pair of the cluster.
+// AuthorityFingerprint identifies a key pair of the cluster, or its encryption key.
 type AuthorityFingerprint struct {
-	// name of the pair: ca, etcd, proxy or sa, as in the names of Cluster API's Secrets.
+	// name of the pair: ca, etcd, proxy or sa, as in the names of Cluster API's Secrets; or encryption.
 	// +required
-	// +kubebuilder:validation:Enum=ca;etcd;proxy;sa
+	// +kubebuilder:validation:Enum=ca;etcd;proxy;sa;encryption
 	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=5
+	// +kubebuilder:validation:MaxLength=10
 	Name string `json:"name,omitempty"`
 
-	// fingerprint of the pair's public key: sha256: and 64 hexadecimal digits of its SubjectPublicKeyInfo in DER.
+	// fingerprint of the pair's public key: sha256: and 64 hexadecimal digits of its SubjectPublicKeyInfo in DER. Of the encryption key,
+	// the digits are an HMAC-SHA-256 by it.
 	// +required
 	// +kubebuilder:validation:MinLength=71
 	// +kubebuilder:validation:MaxLength=71

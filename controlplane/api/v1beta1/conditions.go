@@ -25,7 +25,7 @@ const (
 const ApprovedDisruptionAnnotation = "controlplane.cluster.x-k8s.io/approved-disruption"
 
 // AuthoritiesAnnotation on a KubexmControlPlane has the fingerprints of the cluster's key pairs, as package pki writes them
-// (ca=sha256:…,etcd=…,proxy=…,sa=…). It is written before they are used. From then on no pair is made, and no host is touched while
+// (ca=sha256:…,etcd=…,proxy=…,sa=…), and of its encryption key (encryption=…). It is written before they are used. From then on no pair is made, and no host is touched while
 // a Secret is missing or holds another pair. Whoever removes it says that the pairs that are there now are the right ones.
 const AuthoritiesAnnotation = "controlplane.cluster.x-k8s.io/kubexm-authorities"
 

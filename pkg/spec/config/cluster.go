@@ -119,6 +119,7 @@ func read(data []byte) *reading {
 	}
 	r.assignRoles(content.Spec.RoleGroups)
 	r.nameEtcdSecret()
+	r.cluster.Spec.Kubernetes.EncryptByDefault()
 	r.cluster.Spec.Default()
 	for i := range r.cluster.Hosts {
 		r.cluster.Hosts[i].setDefaults()

@@ -1,8 +1,8 @@
 // Copyright 2026 The cluster-api-provider-kubexm Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package apiserver holds what kube-apiserver reads besides certificates, however it is run: its audit policy and the
-// configuration of admission plugins, and the flags that go with them.
+// Package apiserver holds what kube-apiserver reads besides certificates, however it is run: its audit policy, the
+// configuration of admission plugins, and what it encrypts with; and the flags that go with them.
 package apiserver
 
 import (
@@ -76,6 +76,9 @@ func Args(k spec.Kubernetes) []spec.Arg {
 			spec.Arg{Name: "audit-log-maxsize", Value: strconv.Itoa(int(a.MaxSizeMegabytes))},
 			spec.Arg{Name: "audit-log-path", Value: path.Join(AuditDir, "audit.log")},
 			spec.Arg{Name: "audit-policy-file", Value: audit(a).path})
+	}
+	if k.EncryptionAtRest.IsOn() {
+		args = append(args, spec.Arg{Name: "encryption-provider-config", Value: EncryptionConfig})
 	}
 	return args
 }

@@ -148,6 +148,11 @@ func volumes(k spec.Kubernetes) []object {
 			"name": "audit", "hostPath": apiserver.AuditDir, "mountPath": apiserver.AuditDir, "pathType": "DirectoryOrCreate",
 		})
 	}
+	if k.EncryptionAtRest.IsOn() {
+		all = append(all, object{
+			"name": "encryption", "hostPath": apiserver.EncryptionDir, "mountPath": apiserver.EncryptionDir, "readOnly": true, "pathType": "Directory",
+		})
+	}
 	return all
 }
 

@@ -38,6 +38,9 @@ func APIServer(c Cluster, n Node) step.Step {
 	if c.EtcdSecure {
 		watches = append(watches, etcdCAFile)
 	}
+	if c.Spec.Kubernetes.EncryptionAtRest.IsOn() {
+		watches = append(watches, apiserver.EncryptionConfig)
+	}
 	return step.New(step.Meta{
 		Name: "kubernetes/apiserver", Description: "run kube-apiserver", Disrupts: "restarts kube-apiserver",
 	}, service(apiServerUnit(c, n), watches...)...)

@@ -73,6 +73,7 @@ func newRig(t *testing.T) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
+	made.CompleteEncryption()
 	h := pool.Hosts[0]
 	return &rig{host: h, bundle: openBundle(t), authorities: authorities{made}, target: target(spec.RoleControlPlane, func(t *spec.Target) {
 		t.Host.Name, t.Host.Address = h.Name, h.Address
@@ -196,6 +197,7 @@ func (r *rig) steps(t *testing.T) []step.Step {
 			kubernetes.Certificates(c, n),
 			kubernetes.Kubeconfigs(c, n),
 			apiserver.Files(c.Spec.Kubernetes),
+			apiserver.Encryption(c.Spec.Kubernetes),
 			kubernetes.Follow(c, n, "/run/upgrading"),
 			kubernetes.APIServer(c, n),
 			kubernetes.Ready(c, done),
@@ -375,7 +377,8 @@ func (r *rig) testOtherAuthority(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{pki.ClusterName, pki.FrontProxyName, pki.ServiceAccountName} {
+	made.CompleteEncryption()
+	for _, name := range []string{pki.ClusterName, pki.FrontProxyName, pki.ServiceAccountName, pki.EncryptionName} {
 		other := *r
 		pair, _ := made.Get(name)
 		other.authorities.Set(name, pair)

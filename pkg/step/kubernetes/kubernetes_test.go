@@ -46,6 +46,7 @@ func target(role spec.Role, change ...func(*spec.Target)) *spec.Target {
 	for _, c := range change {
 		c(t)
 	}
+	t.Cluster.Kubernetes.EncryptByDefault()
 	t.Default()
 	return t
 }
@@ -69,7 +70,7 @@ func steps(c kubernetes.Cluster, n kubernetes.Node) []step.Step {
 	all := []step.Step{kubernetes.Claim(), kubernetes.Programs(programs)}
 	if n.ControlPlane {
 		all = append(all, kubernetes.Authorities(), kubernetes.Certificates(c, n), kubernetes.Kubeconfigs(c, n),
-			apiserver.Files(c.Spec.Kubernetes),
+			apiserver.Files(c.Spec.Kubernetes), apiserver.Encryption(c.Spec.Kubernetes),
 			kubernetes.APIServer(c, n), kubernetes.Ready(c, done), kubernetes.ControllerManager(c, n), kubernetes.Scheduler(c, n))
 	} else {
 		all = append(all, kubernetes.WorkerAuthority())
@@ -351,7 +352,7 @@ func (a authorities) Secret(ref step.SecretRef) ([]byte, error) {
 	switch {
 	case ok && ref.Key == "tls.crt":
 		return pair.Cert, nil
-	case ok && ref.Key == "tls.key":
+	case ok && ref.Key == "tls.key", ref.Name == pki.EncryptionName && ref.Key == pki.EncryptionKeyName && !pair.IsZero():
 		return pair.Key.Reveal(), nil
 	}
 	return nil, errors.New("there is no secret " + ref.String())

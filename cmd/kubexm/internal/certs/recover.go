@@ -9,10 +9,13 @@ import (
 	"context"
 	_ "embed"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
+
+	"sigs.k8s.io/yaml"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
@@ -37,11 +40,22 @@ var onHost = map[string]struct {
 	pki.ServiceAccountName: {"sa.pub", "sa.key", nil},
 }
 
+// Of the encryption key, relative to /etc/kubernetes/pki.
+const (
+	encryptionKey    = "../encryption/key"
+	encryptionConfig = "../encryption/config.yaml"
+)
+
 // Recover reads the key pairs with these names from a control plane host, in one exchange. It returns them only if each key belongs to
-// its certificate, and each authority has signed the certificates that the host uses. Errors name files, never their content.
+// its certificate, and each authority has signed the certificates that the host uses. The encryption key (pki.EncryptionName) is the one
+// that the API server's configuration has, and stays zero where the host has none. Errors name files, never their content.
 func Recover(ctx context.Context, h host.Host, names []string) (pki.Authorities, error) {
 	var wanted []string
 	for _, name := range names {
+		if name == pki.EncryptionName {
+			wanted = append(wanted, encryptionKey, encryptionConfig)
+			continue
+		}
 		wanted = append(wanted, onHost[name].cert, onHost[name].key)
 		wanted = append(wanted, onHost[name].signed...)
 	}
@@ -51,6 +65,12 @@ func Recover(ctx context.Context, h host.Host, names []string) (pki.Authorities,
 	}
 	var found pki.Authorities
 	for _, name := range names {
+		if name == pki.EncryptionName {
+			if found.Encryption, err = encryptionIn(files); err != nil {
+				return pki.Authorities{}, fmt.Errorf("host %s: encryption key: %w", h.Name(), err)
+			}
+			continue
+		}
 		pair, err := pairIn(files, name)
 		if err != nil {
 			return pki.Authorities{}, fmt.Errorf("host %s: key pair %s: %w", h.Name(), name, err)
@@ -91,7 +111,46 @@ func pairIn(files map[string][]byte, name string) (pki.KeyPair, error) {
 	return pair, nil
 }
 
-// readFiles reads files below /etc/kubernetes/pki. Those that are not there are left out. What is read stands in no event and no log.
+// encryptionIn is the key that the API server writes with, zero if the host has no file about one.
+func encryptionIn(files map[string][]byte) (pki.KeyPair, error) {
+	const at = "/etc/kubernetes/encryption/config.yaml"
+	text, key := files[encryptionConfig], secret.New(files[encryptionKey])
+	if len(text) == 0 {
+		if key.IsZero() {
+			return pki.KeyPair{}, nil
+		}
+		return pki.KeyPair{}, errors.New("there is no " + at + ", which the API server reads")
+	}
+	var config struct {
+		Resources []struct {
+			Providers []map[string]struct {
+				Keys []struct {
+					Secret string `json:"secret"`
+				} `json:"keys"`
+			} `json:"providers"`
+		} `json:"resources"`
+	}
+	// A parser's error would show what it cannot read.
+	if yaml.Unmarshal(text, &config) != nil || len(config.Resources) != 1 || len(config.Resources[0].Providers) == 0 {
+		return pki.KeyPair{}, errors.New(at + " is not as kubexm writes it")
+	}
+	for _, provider := range config.Resources[0].Providers[0] {
+		if len(provider.Keys) != 1 {
+			break
+		}
+		pair := pki.KeyPair{Key: secret.New(provider.Keys[0].Secret)}
+		if err := pair.CheckEncryptionKey(); err != nil {
+			return pki.KeyPair{}, fmt.Errorf("%s: %w", at, err)
+		}
+		if !key.IsZero() && !key.Equal(pair.Key) {
+			return pki.KeyPair{}, errors.New("/etc/kubernetes/encryption/key has another one than " + at + ", which the API server reads")
+		}
+		return pair, nil
+	}
+	return pki.KeyPair{}, errors.New(at + " is not as kubexm writes it")
+}
+
+// readFiles reads files below /etc/kubernetes/pki, and beside it. Those that are not there are left out. What is read stands in no event and no log.
 func readFiles(ctx context.Context, h host.Host, names []string) (map[string][]byte, error) {
 	said, err := h.Exec(ctx, host.Command{
 		Title: "read key pairs", Argv: append([]string{"sh", "-euc", recoverScript, "sh"}, names...), Timeout: recoverTimeout,

@@ -23,6 +23,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/apiserver"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/etcd"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/kubeadm"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/kubernetes"
@@ -37,10 +38,12 @@ func trusts(name string) map[string][]step.Step {
 	}
 	t.Cluster.Kubernetes.Type = spec.KubernetesKubexm
 	t.Cluster.ControlPlaneEndpoint.Address = "192.168.0.10"
+	t.Cluster.Kubernetes.EncryptByDefault()
 	t.Default()
+	encryption := apiserver.Encryption(t.Cluster.Kubernetes)
 	c := kubernetes.Cluster{Name: t.ClusterName, Spec: t.Cluster, EtcdEndpoints: []string{"https://192.168.0.11:2379"}, EtcdSecure: true}
 	const pkiDir = "/etc/kubernetes/pki/"
-	kubeadms := []step.Step{kubeadm.Authorities(true)}
+	kubeadms := []step.Step{kubeadm.Authorities(true), encryption}
 	for file, authority := range map[string][2]string{
 		"apiserver": {"ca", "ca.crt"}, "apiserver-kubelet-client": {"ca", "ca.crt"},
 		"front-proxy-client": {"proxy", "front-proxy-ca.crt"}, "apiserver-etcd-client": {"etcd", "etcd/ca.crt"},
@@ -51,7 +54,10 @@ func trusts(name string) map[string][]step.Step {
 		}))
 	}
 	return map[string][]step.Step{
-		"kubexm":  {kubernetes.Authorities(), etcd.ClientCertificates(t.Cluster.Certificates, name), kubernetes.Certificates(c, kubernetes.NodeOf(&t, ""))},
+		"kubexm": {
+			kubernetes.Authorities(), etcd.ClientCertificates(t.Cluster.Certificates, name), kubernetes.Certificates(c, kubernetes.NodeOf(&t, "")),
+			encryption,
+		},
 		"kubeadm": kubeadms,
 	}
 }
@@ -101,11 +107,11 @@ func TestRecoverOnHosts(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer conn.Close()
-			found, err := certs.Recover(t.Context(), conn, pki.Names())
+			found, err := certs.Recover(t.Context(), conn, pki.AllNames())
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, name := range pki.Names() {
+			for _, name := range pki.AllNames() {
 				want, _ := own.Get(name)
 				if got, _ := found.Get(name); string(got.Cert) != string(want.Cert) || !got.Key.Equal(want.Key) {
 					t.Errorf("%s is another", name)

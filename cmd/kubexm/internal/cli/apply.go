@@ -76,7 +76,7 @@ func (a *app) applyPlan(ctx context.Context, s *source, path string, failure onF
 		return err
 	}
 	trust := &direct.Trust{Cluster: p.Cluster, Server: known.Server}
-	if trust.Authorities, err = dir.Authorities(); err != nil {
+	if trust.Authorities, err = dir.Authorities(false); err != nil {
 		return err
 	}
 	if trust.Secrets, err = direct.EtcdSecrets(known.EtcdSecret, known.EtcdFiles); err != nil {

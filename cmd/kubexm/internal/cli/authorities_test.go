@@ -5,9 +5,11 @@ package cli
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec/config"
 )
 
@@ -27,5 +29,42 @@ func TestTrustOfAKnownCluster(t *testing.T) {
 		if !errors.As(err, &missing) || len(missing.Files) != 8 || dir.HasAuthorities() {
 			t.Errorf("keep %t: got %v, want that all files are missing, and none to be made", keep, err)
 		}
+	}
+}
+
+// TestEncryptionOfAKnownCluster: it is refused to turn it on, off or to another in passing, with the value to set it back to; a cluster
+// that was remembered before there was encryption has none.
+func TestEncryptionOfAKnownCluster(t *testing.T) {
+	on := spec.EncryptionAtRest{Provider: spec.EncryptionSecretbox, Resources: []string{"secrets"}}
+	off := spec.EncryptionAtRest{Provider: spec.EncryptionNone}
+	for name, tc := range map[string]struct {
+		was, is spec.EncryptionAtRest
+		want    string
+	}{
+		"as before": {on, on, ""}, "none as before": {off, off, ""}, "from before there was any": {spec.EncryptionAtRest{}, off, ""},
+		"turned on":      {spec.EncryptionAtRest{}, on, `set it back to "None"`},
+		"turned off":     {on, off, `set it back to "Secretbox"`},
+		"another":        {on, spec.EncryptionAtRest{Provider: spec.EncryptionAESCBC, Resources: []string{"secrets"}}, `set it back to "Secretbox"`},
+		"something more": {on, spec.EncryptionAtRest{Provider: spec.EncryptionSecretbox, Resources: []string{"pods", "secrets"}}, `set it back to "[secrets]"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, err := state.Of(t.TempDir(), "prod")
+			if err != nil {
+				t.Fatal(err)
+			}
+			d := &declared{Cluster: &config.Cluster{Name: "prod"}, dir: dir}
+			d.Spec.Kubernetes.EncryptionAtRest = tc.is
+			if err := d.sameEncryption(); err != nil {
+				t.Errorf("nothing is known of the cluster: %v", err)
+			}
+			if err := dir.WriteInventory(&state.Inventory{Cluster: "prod", Encryption: tc.was}); err != nil {
+				t.Fatal(err)
+			}
+			err = d.sameEncryption()
+			if (err == nil) != (tc.want == "") || err != nil && (!strings.Contains(err.Error(), tc.want) ||
+				!strings.Contains(err.Error(), "spec.kubernetes.encryptionAtRest.")) {
+				t.Errorf("got %v, want %q", err, tc.want)
+			}
+		})
 	}
 }

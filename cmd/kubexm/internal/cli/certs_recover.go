@@ -34,8 +34,9 @@ func (a *app) certsRecover() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "recover [CLUSTER] [-f config.yaml]",
 		Short: "Read the cluster's key pairs back from its control plane hosts",
-		Long: `Reads the key pairs of the certificate authorities (ca, etcd, proxy) and of service accounts (sa) from the cluster's control plane
-hosts, and writes those that are missing to the cluster's state. No host is changed.
+		Long: `Reads the key pairs of the certificate authorities (ca, etcd, proxy) and of service accounts (sa), and the key that Secrets are
+encrypted with (encryption), from the cluster's control plane hosts, and writes those that are missing to the cluster's state. No host
+is changed.
 
 A pair counts only if its key belongs to its certificate, and if it has signed the certificates that the host uses. All hosts that
 answer must have the same pairs, unless --host names one. A pair that is there already and differs is replaced only if --replace names it.`,
@@ -52,7 +53,7 @@ answer must have the same pairs, unless --host names one. A pair that is there a
 	flags := cmd.Flags()
 	flags.StringVarP(&o.file, "file", "f", "", "the config file, where nothing else is left of the cluster's state, or hosts need a password")
 	flags.StringVar(&o.host, "host", "", "the control plane host to read from (default: all, which must agree)")
-	flags.StringSliceVar(&o.replace, "replace", nil, "pairs to replace in the state though they differ: "+strings.Join(pki.Names(), ", "))
+	flags.StringSliceVar(&o.replace, "replace", nil, "pairs to replace in the state though they differ: "+strings.Join(pki.AllNames(), ", "))
 	_ = cmd.MarkFlagFilename("file", "yaml", "yml") // the flag is there
 	o.addKeyFlags(cmd)
 	cmd.ValidArgsFunction = a.completeClusters
@@ -61,8 +62,8 @@ answer must have the same pairs, unless --host names one. A pair that is there a
 
 func (a *app) recoverAuthorities(ctx context.Context, o *recoverOptions, cluster string) error {
 	for _, name := range o.replace {
-		if !slices.Contains(pki.Names(), name) {
-			return usage("--replace: %q is none of %s", name, strings.Join(pki.Names(), ", "))
+		if !slices.Contains(pki.AllNames(), name) {
+			return usage("--replace: %q is none of %s", name, strings.Join(pki.AllNames(), ", "))
 		}
 	}
 	dir, err := state.Of(a.stateRoot, cluster)
@@ -94,7 +95,7 @@ func (a *app) recoverAuthorities(ctx context.Context, o *recoverOptions, cluster
 		}
 		written = append(written, made...)
 	}
-	if _, err := dir.Authorities(); err != nil {
+	if _, err := dir.Authorities(from.encrypted); err != nil {
 		return err
 	}
 	if len(written) == 0 {
@@ -111,11 +112,17 @@ type recovery struct {
 	// from are the control plane hosts, and names the pairs that they have.
 	from, names  []string
 	externalEtcd bool
+	// encrypted says that there must be an encryption key.
+	encrypted bool
 }
 
 // recoverFrom finds the control plane hosts, by the config file or by what is remembered.
 func (a *app) recoverFrom(o *recoverOptions, dir state.Dir) (*recovery, error) {
-	r := &recovery{names: pki.Names()}
+	r := &recovery{names: pki.AllNames()}
+	remembered, err := dir.Inventory()
+	if err != nil {
+		return nil, err
+	}
 	if o.file != "" {
 		c, err := a.load(&o.source)
 		if err != nil {
@@ -130,6 +137,7 @@ func (a *app) recoverFrom(o *recoverOptions, dir state.Dir) (*recovery, error) {
 			}
 		}
 		r.externalEtcd = c.Spec.Etcd.Type == spec.EtcdExternal
+		r.encrypted = remembered == nil && c.Spec.Kubernetes.EncryptionAtRest.IsOn() // else it is remembered
 		if r.hosts, err = access.New(c.Hosts, a.trusting(&o.source, dir)); err != nil {
 			return nil, err
 		}
@@ -179,6 +187,9 @@ func (r *recovery) read(ctx context.Context) (found pki.Authorities, read []stri
 			first, found = prints, pairs
 		}
 		read = append(read, name)
+	}
+	if found.Encryption.IsZero() {
+		r.names = slices.DeleteFunc(r.names, func(name string) bool { return name == pki.EncryptionName })
 	}
 	if len(read) == 0 {
 		return found, nil, fmt.Errorf("no control plane host has the key pairs: %w", errors.Join(failed...))
@@ -233,6 +244,10 @@ func keepRecovered(dir state.Dir, found pki.Authorities, names, replace []string
 
 // halfOf is the fingerprint of the pair that is in the state, or of what is left of it: "" if nothing is.
 func halfOf(dir state.Dir, name string) (string, error) {
+	identify := pki.KeyFingerprint
+	if name == pki.EncryptionName {
+		identify = pki.EncryptionFingerprint
+	}
 	cert, err := dir.Read("secrets", name+".crt")
 	if err != nil {
 		return "", err
@@ -248,7 +263,7 @@ func halfOf(dir state.Dir, name string) (string, error) {
 	if err != nil || len(key) == 0 {
 		return "", err
 	}
-	fingerprint, err := pki.KeyFingerprint(secret.New(key))
+	fingerprint, err := identify(secret.New(key))
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", dir.Path("secrets", name+".key"), err)
 	}
@@ -285,7 +300,7 @@ hosts goes back to a management cluster that has lost it so. It prints private k
 			if err != nil {
 				return usageError{err}
 			}
-			pairs, err := dir.Authorities()
+			pairs, err := dir.Authorities(false) // and what is remembered
 			if err != nil {
 				return err
 			}

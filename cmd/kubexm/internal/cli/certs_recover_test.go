@@ -18,6 +18,7 @@ func TestKeepRecovered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	found.CompleteEncryption()
 	for name, tc := range map[string]struct {
 		change  func(t *testing.T, d state.Dir)
 		replace []string
@@ -29,7 +30,7 @@ func TestKeepRecovered(t *testing.T) {
 			if err := os.RemoveAll(d.Path("secrets")); err != nil {
 				t.Fatal(err)
 			}
-		}, nil, 4, ""},
+		}, nil, 5, ""},
 		"all is there": {func(*testing.T, state.Dir) {}, nil, 0, ""},
 		"a key is missing": {func(t *testing.T, d state.Dir) {
 			t.Helper()
@@ -51,6 +52,20 @@ func TestKeepRecovered(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, nil, 0, "add --replace etcd"},
+		"the encryption key is missing": {func(t *testing.T, d state.Dir) {
+			t.Helper()
+			if err := os.Remove(d.Path("secrets", "encryption.key")); err != nil {
+				t.Fatal(err)
+			}
+		}, nil, 1, ""},
+		"another encryption key is there":               {anotherKey, nil, 0, "add --replace encryption"},
+		"another encryption key is there, and is named": {anotherKey, []string{"encryption"}, 1, ""},
+		"a damaged encryption key is there": {func(t *testing.T, d state.Dir) {
+			t.Helper()
+			if err := d.Write([]byte("garbage"), "secrets", "encryption.key"); err != nil {
+				t.Fatal(err)
+			}
+		}, nil, 0, "add --replace encryption"},
 		"another is there":                       {another, nil, 0, "add --replace etcd"},
 		"another is there, and another is named": {another, []string{"ca"}, 0, "add --replace etcd"},
 		"another is there, and is named":         {another, []string{"etcd"}, 1, ""},
@@ -60,7 +75,7 @@ func TestKeepRecovered(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, name := range pki.Names() {
+			for _, name := range pki.AllNames() {
 				pair, _ := found.Get(name)
 				if err := d.WriteAuthority(name, pair); err != nil {
 					t.Fatal(err)
@@ -71,18 +86,19 @@ func TestKeepRecovered(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			written, err := keepRecovered(d, found, pki.Names(), tc.replace)
+			written, err := keepRecovered(d, found, pki.AllNames(), tc.replace)
 			after, missing, readErr := d.ReadAuthorities()
 			if readErr != nil {
 				t.Fatal(readErr)
 			}
 			if tc.refused != "" {
-				if err == nil || !strings.Contains(err.Error(), tc.refused) || !after.Etcd.Key.Equal(before.Etcd.Key) {
+				if err == nil || !strings.Contains(err.Error(), tc.refused) || !after.Etcd.Key.Equal(before.Etcd.Key) ||
+					!after.Encryption.Key.Equal(before.Encryption.Key) {
 					t.Errorf("got %v, want %q, and nothing to be written", err, tc.refused)
 				}
 				return
 			}
-			if err != nil || len(written) != tc.written || len(missing) > 0 || !after.Etcd.Key.Equal(found.Etcd.Key) {
+			if err != nil || len(written) != tc.written || len(missing) > 0 || !after.Etcd.Key.Equal(found.Etcd.Key) || !after.Encryption.Key.Equal(found.Encryption.Key) {
 				t.Errorf("wrote %v (%v), and %v are missing", written, err, missing)
 			}
 			for _, name := range pki.Names() {
@@ -104,6 +120,14 @@ func another(t *testing.T, d state.Dir) {
 		t.Fatal(err)
 	}
 	if err := d.WriteAuthority(pki.EtcdName, other); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// anotherKey puts another encryption key there.
+func anotherKey(t *testing.T, d state.Dir) {
+	t.Helper()
+	if err := d.WriteAuthority(pki.EncryptionName, pki.NewEncryptionKey()); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -86,7 +86,7 @@ func (a *app) renewCertificates(ctx context.Context, o *renewOptions, names []st
 		return err
 	}
 	trust := &direct.Trust{Cluster: r.Name, Server: direct.Server(r.Cluster)}
-	if trust.Authorities, err = r.dir.Authorities(); err != nil {
+	if trust.Authorities, err = r.dir.Authorities(false); err != nil {
 		return err
 	}
 	err = a.showing(r.about, func(reader event.Reader) (string, error) {

@@ -316,7 +316,7 @@ func TestOrphans(t *testing.T) {
 	if got := d.orphans(facts); len(got) != 1 || got[0].Host != "used" || !preflight.Failed(got) {
 		t.Errorf("without a state: %v", got)
 	}
-	if _, err := d.dir.EnsureAuthorities(pki.CARequest{}); err != nil {
+	if _, err := d.dir.EnsureAuthorities(pki.CARequest{}, d.encrypted()); err != nil {
 		t.Fatal(err)
 	}
 	if got := d.orphans(facts); len(got) > 0 {

@@ -81,7 +81,10 @@ func (a *app) create(ctx context.Context, o *createOptions) error {
 		return err
 	}
 	defer unlock()
-	if err := d.dir.CheckAuthorities(); err != nil { // before a host is asked anything
+	if err := d.sameEncryption(); err != nil { // before it is looked for a key that there never was
+		return err
+	}
+	if err := d.dir.CheckAuthorities(d.encrypted()); err != nil { // before a host is asked anything
 		return err
 	}
 	if err := d.sameVersion(o.file); err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/access"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/direct"
@@ -274,19 +275,38 @@ func (d *declared) trust(keep bool) (*direct.Trust, error) {
 	switch {
 	case err != nil:
 	case keep:
-		t.Authorities, err = d.dir.EnsureAuthorities(ca)
+		t.Authorities, err = d.dir.EnsureAuthorities(ca, d.encrypted())
 	case known:
-		t.Authorities, err = d.dir.Authorities()
+		t.Authorities, err = d.dir.Authorities(d.encrypted())
 	default:
-		t.Authorities, err = pki.NewAuthorities(ca)
+		if t.Authorities, err = pki.NewAuthorities(ca); d.encrypted() {
+			t.CompleteEncryption()
+		}
 	}
 	return t, err
+}
+
+// encrypted reports whether the cluster is declared to have an encryption key.
+func (d *declared) encrypted() bool { return d.Spec.Kubernetes.EncryptionAtRest.IsOn() }
+
+// sameEncryption refuses what no cluster can follow, before anything is asked. A plan that is applied meets no webhook.
+func (d *declared) sameEncryption() error {
+	known, err := d.dir.Inventory()
+	if err != nil || known == nil {
+		return err
+	}
+	errs := spec.ValidateEncryptionUpdate(&known.Encryption, &d.Spec.Kubernetes.EncryptionAtRest, field.NewPath("spec", "kubernetes", "encryptionAtRest"))
+	if len(errs) > 0 {
+		return usageError{errs.ToAggregate()}
+	}
+	return nil
 }
 
 // inventory is what other commands need to know of the cluster.
 func (d *declared) inventory() *state.Inventory {
 	i := &state.Inventory{
 		Cluster: d.Name, KubernetesVersion: d.KubernetesVersion, Server: direct.Server(d.Cluster), Bundle: d.bundle.Dir(),
+		Encryption: d.Spec.Kubernetes.EncryptionAtRest,
 	}
 	if d.EtcdFiles != (config.EtcdFiles{}) {
 		i.EtcdSecret, i.EtcdFiles = d.EtcdSecret(), d.EtcdFiles

@@ -22,7 +22,7 @@ func (a *app) kubeconfig() *cobra.Command {
 				return err
 			}
 			trust := &direct.Trust{Cluster: known.Cluster, Server: known.Server}
-			if trust.Authorities, err = dir.Authorities(); err != nil {
+			if trust.Authorities, err = dir.Authorities(false); err != nil {
 				return err
 			}
 			kubeconfig, err := trust.Kubeconfig(kubeconfigValidity)

@@ -56,7 +56,10 @@ func (a *app) showPlan(ctx context.Context, s *source, all bool) (*declared, *pl
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := d.dir.CheckAuthorities(); err != nil {
+	if err := d.sameEncryption(); err != nil {
+		return nil, nil, err
+	}
+	if err := d.dir.CheckAuthorities(d.encrypted()); err != nil {
 		return nil, nil, err
 	}
 	tools := direct.Tools{Hosts: d.hosts, Owners: d.owners(), Bundle: d.bundle}

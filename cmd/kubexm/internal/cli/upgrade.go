@@ -194,6 +194,9 @@ func (a *app) upgradeOf(ctx context.Context, o *upgradeOptions) (*upgrade, error
 	if u.declared, err = a.declareCluster(ctx, &o.source, c); err != nil {
 		return nil, err
 	}
+	if err := u.sameEncryption(); err != nil {
+		return nil, err
+	}
 	if o.canary != "" && !slices.Contains(u.workers(), o.canary) {
 		return nil, usage("--canary: %s is none of the workers %s", o.canary, strings.Join(u.workers(), ", "))
 	}

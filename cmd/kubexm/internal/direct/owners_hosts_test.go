@@ -83,7 +83,7 @@ func newState(t *testing.T, name string) state.Dir {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := dir.EnsureAuthorities(pki.CARequest{}); err != nil {
+	if _, err := dir.EnsureAuthorities(pki.CARequest{}, false); err != nil {
 		t.Fatal(err)
 	}
 	return dir

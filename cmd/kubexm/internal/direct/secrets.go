@@ -65,10 +65,13 @@ func (t *Trust) Secret(ref step.SecretRef) ([]byte, error) {
 		return value.Reveal(), nil
 	}
 	pair, found := t.Get(ref.Name)
+	found = found && ref.Name != pki.EncryptionName
 	switch {
 	case found && ref.Key == corev1.TLSCertKey:
 		return pair.Cert, nil
 	case found && ref.Key == corev1.TLSPrivateKeyKey:
+		return pair.Key.Reveal(), nil
+	case ref.Name == pki.EncryptionName && ref.Key == pki.EncryptionKeyName && !pair.IsZero():
 		return pair.Key.Reveal(), nil
 	}
 	return nil, fmt.Errorf("there is no secret %s in the cluster's state", ref)

@@ -181,7 +181,7 @@ func restConfig(d state.Dir) (*rest.Config, error) {
 		return nil, errors.New("the cluster was not made yet")
 	}
 	trust := &direct.Trust{Cluster: known.Cluster, Server: known.Server}
-	if trust.Authorities, err = d.Authorities(); err != nil {
+	if trust.Authorities, err = d.Authorities(false); err != nil {
 		return nil, err
 	}
 	kubeconfig, err := trust.Kubeconfig(time.Hour)

@@ -108,7 +108,8 @@ func (m *maker) authorities() []client.Object {
 	return AuthoritySecrets(m.Namespace, m.Name, m.Authorities)
 }
 
-// AuthoritySecrets are the Secrets with a cluster's key pairs.
+// AuthoritySecrets are the Secrets with a cluster's key pairs, and with its encryption key if it has one. Of that clusterctl does not know
+// by its name whose it is.
 func AuthoritySecrets(namespace, cluster string, pairs pki.Authorities) []client.Object {
 	m := &maker{Cluster: &config.Cluster{Name: cluster}, Inputs: Inputs{Namespace: namespace}}
 	var all []client.Object
@@ -119,6 +120,14 @@ func AuthoritySecrets(namespace, cluster string, pairs pki.Authorities) []client
 			ObjectMeta: m.ofCluster(m.scoped(name)),
 			Type:       clusterv1.ClusterSecretType,
 			Data:       map[string][]byte{corev1.TLSCertKey: pair.Cert, corev1.TLSPrivateKeyKey: pair.Key.Reveal()},
+		})
+	}
+	if key := pairs.Encryption.Key; !key.IsZero() {
+		all = append(all, &corev1.Secret{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+			ObjectMeta: moving(m.ofCluster(m.scoped(pki.EncryptionName))),
+			Type:       clusterv1.ClusterSecretType,
+			Data:       map[string][]byte{pki.EncryptionKeyName: key.Reveal()},
 		})
 	}
 	return all

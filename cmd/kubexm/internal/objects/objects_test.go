@@ -50,7 +50,7 @@ spec:
   - {name: lb1, address: 172.16.0.6, privateKeyPath: /keys/ops}
   roleGroups: {master: ["node[1:3]"], etcd: [etcd1], loadbalancer: [lb1]}
   controlPlaneEndpoint: {externalLoadBalancer: kubexm, lb_address: 172.16.0.100, domain: api.prod.example}
-  kubernetes: {version: v1.36.3, type: kubexm}
+  kubernetes: {version: v1.36.3, type: kubexm, encryptionAtRest: {provider: None}}
   disruption: {approval: Required, maintenanceWindows: [{start: "0 22 * * SAT", durationMinutes: 60}]} # for the command alone
 `
 
@@ -86,6 +86,9 @@ func render(t *testing.T, text string, in objects.Inputs) string {
 	}
 	in.Namespace = "default"
 	in.Authorities = pki.Authorities{Cluster: pair("ca"), Etcd: pair("etcd"), FrontProxy: pair("proxy"), ServiceAccount: pair("sa")}
+	if c.Spec.Kubernetes.EncryptionAtRest.IsOn() {
+		in.Authorities.Encryption.Key = secret.New("encryption key")
+	}
 	in.HostKey = func(host string) string { return "SHA256:" + host }
 	in.PrivateKey = func(name string) secret.Value {
 		if slices.ContainsFunc(c.Hosts, func(h config.Host) bool { return h.Name == name && !h.Password.IsZero() }) {

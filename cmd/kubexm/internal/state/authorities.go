@@ -38,10 +38,17 @@ func (e *MissingAuthoritiesError) Error() string {
 		e.Cluster, e.Dir, strings.Join(e.Files, ", "), strings.Join(e.Found, ", "), e.Cluster)
 }
 
-// Authorities reads the cluster's certificate authorities and service account keys. The error is a *MissingAuthoritiesError if one is
-// not there.
-func (d Dir) Authorities() (pki.Authorities, error) {
+// Authorities reads the cluster's certificate authorities and service account keys, and the encryption key if there is one. The error is
+// a *MissingAuthoritiesError if one is not there; an encryption key must be there if the cluster encrypts, as encrypted says, or as was
+// remembered.
+func (d Dir) Authorities(encrypted bool) (pki.Authorities, error) {
 	a, missing, err := d.ReadAuthorities()
+	if err == nil && a.Encryption.IsZero() {
+		var known *Inventory
+		if known, err = d.Inventory(); encrypted || known != nil && known.Encryption.IsOn() {
+			missing = append(missing, filepath.Join(secretsDir, encryptionFile))
+		}
+	}
 	switch {
 	case err != nil:
 		return a, d.ofAuthorities(err)
@@ -62,33 +69,40 @@ func (d Dir) Authorities() (pki.Authorities, error) {
 }
 
 // CheckAuthorities is the error of Authorities, if anything is known of the cluster.
-func (d Dir) CheckAuthorities() error {
+func (d Dir) CheckAuthorities(encrypted bool) error {
 	known, err := d.Known()
 	if err == nil && known {
-		_, err = d.Authorities()
+		_, err = d.Authorities(encrypted)
 	}
 	return err
 }
 
-// EnsureAuthorities is Authorities, but for a cluster of which nothing is known: all pairs are made then as ca says, at once or not at all. It is
-// called with the lock held.
-func (d Dir) EnsureAuthorities(ca pki.CARequest) (pki.Authorities, error) {
+// EnsureAuthorities is Authorities, but for a cluster of which nothing is known: all pairs are made then as ca says, and an encryption key
+// if encrypted says so, at once or not at all. It is called with the lock held.
+func (d Dir) EnsureAuthorities(ca pki.CARequest, encrypted bool) (pki.Authorities, error) {
 	if known, err := d.Known(); err != nil {
 		return pki.Authorities{}, d.ofAuthorities(err)
 	} else if known {
-		return d.Authorities()
+		return d.Authorities(encrypted)
 	}
 	a, err := pki.NewAuthorities(ca)
+	if encrypted {
+		a.CompleteEncryption()
+	}
 	if err == nil {
 		err = d.writeAll(a)
 	}
 	if err != nil {
 		return a, d.ofAuthorities(err)
 	}
-	return d.Authorities()
+	return d.Authorities(encrypted)
 }
 
-// ReadAuthorities reads the pairs that are whole, and says which files are missing. A pair of which one file is missing is left out.
+// encryptionFile has the encryption key, in base64 and without a line's end.
+const encryptionFile = pki.EncryptionName + ".key"
+
+// ReadAuthorities reads the pairs that are whole, and says which files are missing. A pair of which one file is missing is left out. An
+// encryption key is read if it is there, and never missing.
 func (d Dir) ReadAuthorities() (a pki.Authorities, missing []string, err error) {
 	for _, name := range AuthorityNames() {
 		pair := pki.KeyPair{}
@@ -111,13 +125,18 @@ func (d Dir) ReadAuthorities() (a pki.Authorities, missing []string, err error) 
 			missing = append(missing, filepath.Join(secretsDir, name+".key"))
 		}
 	}
-	return a, missing, nil
+	key, err := d.Read(secretsDir, encryptionFile)
+	a.Encryption.Key = secret.New(key)
+	return a, missing, err
 }
 
-// WriteAuthority replaces one pair: the key first, so that a certificate is never there without it.
+// WriteAuthority replaces one pair, or the encryption key: the key first, so that a certificate is never there without it.
 func (d Dir) WriteAuthority(name string, pair pki.KeyPair) error {
 	if err := d.Write(pair.Key.Reveal(), secretsDir, name+".key"); err != nil {
 		return d.ofAuthorities(err)
+	}
+	if name == pki.EncryptionName {
+		return nil
 	}
 	if err := d.Write(pair.Cert, secretsDir, name+".crt"); err != nil {
 		return d.ofAuthorities(err)
@@ -139,6 +158,9 @@ func (d Dir) writeAll(a pki.Authorities) error {
 		err = errors.Join(err,
 			d.Write(pair.Key.Reveal(), filepath.Base(made), name+".key"),
 			d.Write(pair.Cert, filepath.Base(made), name+".crt"))
+	}
+	if key := a.Encryption.Key; !key.IsZero() {
+		err = errors.Join(err, d.Write(key.Reveal(), filepath.Base(made), encryptionFile))
 	}
 	if err == nil {
 		// There is nothing of use in it, or the cluster would be known; and a directory is not renamed over one that is there.
@@ -197,7 +219,7 @@ func (d Dir) known() ([]string, error) {
 	return found, nil
 }
 
-// AuthorityNames are the names of a cluster's key pairs, as Cluster API has them.
+// AuthorityNames are the names of a cluster's key pairs, as Cluster API has them. The encryption key is none.
 func AuthorityNames() []string {
 	return []string{pki.ClusterName, pki.EtcdName, pki.FrontProxyName, pki.ServiceAccountName}
 }

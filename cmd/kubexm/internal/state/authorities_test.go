@@ -14,6 +14,7 @@ import (
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/state"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
 // files are all in d, by their paths in it.
@@ -43,20 +44,22 @@ func TestAuthoritiesAreNotMadeTwice(t *testing.T) {
 		remove[name+".crt"] = []string{"secrets/" + name + ".crt"}
 		remove[name+".key"] = []string{"secrets/" + name + ".key"}
 	}
+	remove["encryption"] = []string{"secrets/encryption.key"}
 	made, err := pki.NewAuthorities(pki.CARequest{Key: pki.ECDSAP256})
 	if err != nil {
 		t.Fatal(err)
 	}
+	made.CompleteEncryption()
 	for what, paths := range remove {
 		t.Run(what, func(t *testing.T) {
 			d := dir(t)
-			for _, name := range state.AuthorityNames() {
+			for _, name := range append(state.AuthorityNames(), pki.EncryptionName) {
 				pair, _ := made.Get(name)
 				if err := d.WriteAuthority(name, pair); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if _, err := d.EnsureAuthorities(pki.CARequest{}); err != nil {
+			if _, err := d.EnsureAuthorities(pki.CARequest{}, true); err != nil {
 				t.Fatal(err)
 			}
 			if err := d.WriteInventory(&state.Inventory{Cluster: "prod"}); err != nil {
@@ -68,7 +71,7 @@ func TestAuthoritiesAreNotMadeTwice(t *testing.T) {
 				}
 			}
 			before := files(t, d)
-			_, err := d.EnsureAuthorities(pki.CARequest{})
+			_, err := d.EnsureAuthorities(pki.CARequest{}, true)
 			var missing *state.MissingAuthoritiesError
 			if !errors.As(err, &missing) {
 				t.Fatalf("got %v, want a MissingAuthoritiesError", err)
@@ -83,7 +86,7 @@ func TestAuthoritiesAreNotMadeTwice(t *testing.T) {
 					t.Errorf("%q must have %q", err, want)
 				}
 			}
-			if d.HasAuthorities() {
+			if d.HasAuthorities() && what != pki.EncryptionName { // which is no pair
 				t.Error("they are not all there")
 			}
 			if after := files(t, d); len(after) != len(before) {
@@ -107,10 +110,59 @@ func TestWhatIsKnownOfACluster(t *testing.T) {
 		if got, err := d.Known(); err != nil || got != known {
 			t.Errorf("%s: known %t (%v), want %t", file, got, err, known)
 		}
-		_, err := d.EnsureAuthorities(pki.CARequest{})
+		_, err := d.EnsureAuthorities(pki.CARequest{}, false)
 		var missing *state.MissingAuthoritiesError
 		if errors.As(err, &missing) != known || (err == nil) == known {
 			t.Errorf("%s: got %v", file, err)
 		}
+	}
+}
+
+// TestEncryptionKeyIsMissed: of a cluster that encrypts, by what is declared or by what is remembered. One that does not has no key.
+func TestEncryptionKeyIsMissed(t *testing.T) {
+	for name, tc := range map[string]struct {
+		declared, remembered, missed bool
+	}{
+		"neither": {}, "declared": {declared: true, missed: true}, "remembered": {remembered: true, missed: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := dir(t)
+			made, err := d.EnsureAuthorities(pki.CARequest{Key: pki.ECDSAP256}, false)
+			if err != nil || !made.Encryption.IsZero() {
+				t.Fatalf("a key was made, or %v", err)
+			}
+			known := &state.Inventory{Cluster: "prod"}
+			if tc.remembered {
+				known.Encryption.Provider = spec.EncryptionSecretbox
+			}
+			if err := d.WriteInventory(known); err != nil {
+				t.Fatal(err)
+			}
+			before := files(t, d)
+			_, ensured := d.EnsureAuthorities(pki.CARequest{}, tc.declared)
+			for what, err := range map[string]error{"ensured": ensured, "checked": d.CheckAuthorities(tc.declared)} {
+				var missing *state.MissingAuthoritiesError
+				if errors.As(err, &missing) != tc.missed || tc.missed && !slices.Equal(missing.Files, []string{"secrets/encryption.key"}) {
+					t.Errorf("%s: got %v", what, err)
+				}
+			}
+			if after := files(t, d); len(after) != len(before) {
+				t.Errorf("there were %d files and are %d", len(before), len(after))
+			}
+		})
+	}
+	d := dir(t)
+	made, err := d.EnsureAuthorities(pki.CARequest{Key: pki.ECDSAP256}, true)
+	if err != nil || made.Encryption.IsZero() {
+		t.Fatalf("no key was made: %v", err)
+	}
+	if info, err := os.Stat(d.Path("secrets", "encryption.key")); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the key's file: %v, %v", info, err)
+	}
+	if err := d.Write([]byte("garbage"), "secrets", "encryption.key"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Authorities(true); err == nil || strings.Contains(err.Error(), "garbage") {
+		t.Errorf("a damaged key: %v", err)
 	}
 }

@@ -29,6 +29,8 @@ type Inventory struct {
 	// EtcdSecret is the name of the Secret that EtcdFiles become. They are where the config file says.
 	EtcdSecret string           `json:"etcdSecret,omitempty"`
 	EtcdFiles  config.EtcdFiles `json:"etcdFiles,omitzero"`
+	// Encryption is what the cluster's API servers encrypt, for as long as it exists.
+	Encryption spec.EncryptionAtRest `json:"encryptionAtRest,omitzero"`
 	// Ready is the digest of what was declared when the cluster last was as declared, and ReadyTime when that was.
 	Ready     string    `json:"ready,omitempty"`
 	ReadyTime time.Time `json:"readyTime,omitzero"`

@@ -42,24 +42,27 @@ func TestAuthorities(t *testing.T) {
 	if d.HasAuthorities() {
 		t.Fatal("there are none yet")
 	}
-	first, err := d.EnsureAuthorities(pki.CARequest{})
+	first, err := d.EnsureAuthorities(pki.CARequest{}, true)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !d.HasAuthorities() {
 		t.Error("all were made")
 	}
-	again, err := d.EnsureAuthorities(pki.CARequest{})
+	again, err := d.EnsureAuthorities(pki.CARequest{}, true)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range state.AuthorityNames() {
+	for _, name := range append(state.AuthorityNames(), pki.EncryptionName) {
 		a, _ := first.Get(name)
 		b, _ := again.Get(name)
 		if string(a.Cert) != string(b.Cert) || !a.Key.Equal(b.Key) {
 			t.Errorf("%s was made again", name)
 		}
 		for _, file := range []string{name + ".crt", name + ".key"} {
+			if file == "encryption.crt" {
+				continue // there is nothing of it to publish
+			}
 			info, err := os.Stat(d.Path("secrets", file))
 			if err != nil {
 				t.Fatal(err)
