@@ -22,8 +22,9 @@ import (
 var errUnneeded = errors.New("nobody waits for it any more")
 
 const (
+	// A gate asks again after a tenth of the time that it has waited, within these bounds, so that it opens late by no more than that.
 	firstPoll = 200 * time.Millisecond
-	lastPoll  = time.Second
+	lastPoll  = 2 * time.Second
 	// repeatWaiting is how long a gate that keeps missing the same thing is silent, and goes on with one connection to the cluster.
 	repeatWaiting = 30 * time.Second
 )
@@ -123,7 +124,7 @@ func (w *worker) pass(ctx context.Context, n plan.Node, out *outcome, missing *s
 func (w *worker) poll(ctx context.Context, n plan.Node, rt *step.Runtime, missing *string) error {
 	start := w.o.Clock.Now()
 	told, connected := time.Time{}, start
-	for wait := firstPoll; ; wait = min(2*wait, lastPoll) {
+	for {
 		err := n.Step.Run(ctx, rt)
 		var notYet *step.NotYet
 		if !errors.As(err, &notYet) {
@@ -147,7 +148,7 @@ func (w *worker) poll(ctx context.Context, n plan.Node, rt *step.Runtime, missin
 		if now.Sub(start) >= rt.Timeout {
 			return &TimedOut{After: rt.Timeout, Missing: notYet.Reason, Err: err}
 		}
-		if !w.sleep(ctx, w.o.Jitter(wait)) {
+		if !w.sleep(ctx, w.o.Jitter(min(max(now.Sub(start)/10, firstPoll), lastPoll))) {
 			return context.Cause(ctx)
 		}
 	}
