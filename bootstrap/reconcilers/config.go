@@ -201,13 +201,18 @@ func (r *Config) takesIn(ctx context.Context, s *scope) (bool, ctrl.Result, erro
 	switch {
 	case s.job.What == asking:
 		return r.takesAnswer(s)
+	case inDoubt(s.job):
+		return r.takesDoubt(ctx, s)
 	case s.job.What == weighing && out.err == nil:
 		return r.takesWeight(ctx, s)
 	case s.job.What == following:
 		return r.takesFollow(ctx, s)
 	}
-	before := m
-	isNew := m.learn(out, s.job.Ended)
+	before, learnt := m, *out
+	if s.job.What == looking && engine.Undecided(out.err) {
+		learnt.err = nil // it has found drift, whatever else cannot be told
+	}
+	isNew := m.learn(&learnt, s.job.Ended)
 	var err error
 	switch s.job.What {
 	case converging, weighing: // a look that has failed says what a run would
@@ -231,7 +236,7 @@ func (r *Config) takesIn(ctx context.Context, s *scope) (bool, ctrl.Result, erro
 				m.weight = weigh(out, r.Clock.Now()) // it is known what a run would disrupt
 			}
 			// Or it is not known, and the run that follows says why.
-			if now := conditions.GetMessage(s.config, bootstrapv1.HostConvergedCondition); out.err == nil && now != said {
+			if now := conditions.GetMessage(s.config, bootstrapv1.HostConvergedCondition); learnt.err == nil && now != said {
 				r.Events.Eventf(s.config, nil, corev1.EventTypeWarning, bootstrapv1.DriftedReason, looking, "%s", short(now))
 			}
 		}
@@ -256,7 +261,7 @@ func (r *Config) takesWeight(ctx context.Context, s *scope) (bool, ctrl.Result, 
 	if out.system != nil {
 		m.system = out.system
 	}
-	m.weight = weigh(out, r.Clock.Now())
+	m.weight, m.unsure = weigh(out, r.Clock.Now()), 0
 	if !m.weight.follows {
 		m.follows = 0
 	}
@@ -409,7 +414,7 @@ func (r *Config) converges(ctx context.Context, s *scope) (bool, ctrl.Result, er
 			return r.afterTurns(err)
 		}
 	}
-	if d.act != weighs {
+	if d.act != weighs && (d.act != rest || !m.unweighed()) {
 		r.showHold(s, m.weight, held)
 	}
 	// Of a host that was never examined, a look must not say that it is fit either.

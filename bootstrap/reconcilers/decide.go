@@ -27,6 +27,8 @@ type memory struct {
 	ended time.Time
 	// converged is whether that succeeded; drifted, whether the host was found changed since.
 	converged, drifted bool
+	// unsure is how many looks in a row could not tell whether the host is so, or what a run would disrupt.
+	unsure int32
 	// failures is how many runs in a row have failed for this input.
 	failures int32
 	// restored is how many of these runs have put the host back to what it was before its programs were replaced.
@@ -65,7 +67,7 @@ func (m *memory) learn(out *outcome, ended time.Time) (isNew bool) {
 	if m.input != out.input {
 		m.failures, m.restored = 0, 0
 	}
-	m.input, m.ended, m.converged, m.drifted = out.input, ended, out.err == nil, false
+	m.input, m.ended, m.converged, m.drifted, m.unsure = out.input, ended, out.err == nil, false, 0
 	m.foreign = foreign(out.err)
 	if m.converged {
 		m.failures, m.restored = 0, 0
@@ -119,7 +121,7 @@ type decision struct {
 func (m memory) decide(input, adopts string, now time.Time, every time.Duration, drift spec.DriftPolicy) decision {
 	switch {
 	case m.input == input && m.drifted && drift == spec.DriftReport && !m.foreign:
-		if wait := every - now.Sub(m.ended); wait > 0 {
+		if wait := m.looksAfter(every) - now.Sub(m.ended); wait > 0 {
 			return decision{act: rest, after: wait}
 		}
 		return decision{act: look}
@@ -140,7 +142,7 @@ func (m memory) decide(input, adopts string, now time.Time, every time.Duration,
 	case !m.converged:
 		return decision{act: run}
 	}
-	if wait := every - now.Sub(m.ended); wait > 0 {
+	if wait := m.looksAfter(every) - now.Sub(m.ended); wait > 0 {
 		return decision{act: rest, after: wait}
 	}
 	return decision{act: look}

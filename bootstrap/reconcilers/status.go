@@ -219,7 +219,7 @@ func showLook(c *bootstrapv1.KubexmConfig, job *hostrun.State[outcome], drift sp
 	switch {
 	case interrupted(out.err):
 		return true, nil
-	case out.err != nil:
+	case out.err != nil && !engine.Undecided(out.err):
 		return false, nil // the run that follows says why
 	case out.report.Converged():
 		setTrue(c, bootstrapv1.HostConvergedCondition, bootstrapv1.HostConvergedReason, "")

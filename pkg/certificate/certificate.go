@@ -75,6 +75,8 @@ func In(facts *host.Facts) ([]File, error) {
 	switch {
 	case !asked:
 		return nil, errors.New("the host was not asked for its certificates")
+	case result.Stopped > 0:
+		return files, fmt.Errorf("not all could be read: that did not end within %s and was stopped", result.Stopped)
 	case result.ExitCode != 0:
 		return files, fmt.Errorf("not all could be read, exit code %d: %s", result.ExitCode, bytes.TrimSpace(result.Stderr))
 	case len(result.Stdout) >= host.MaxContent:

@@ -130,6 +130,10 @@ func TestIn(t *testing.T) {
 			map[string]host.Result{answer: {Stdout: []byte(good), Stderr: []byte("awk: killed\n"), ExitCode: 124}},
 			[]File{file}, "not all could be read, exit code 124: awk: killed",
 		},
+		"stopped": {
+			map[string]host.Result{answer: {Stdout: []byte(good), ExitCode: 124, Stopped: 10 * time.Second}},
+			[]File{file}, "not all could be read: that did not end within 10s and was stopped",
+		},
 		"too many": {
 			map[string]host.Result{answer: {Stdout: []byte(strings.Repeat("#", host.MaxContent))}},
 			nil, "not all could be read: there are more than 262144 bytes of them",

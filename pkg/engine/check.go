@@ -6,10 +6,12 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 )
@@ -18,8 +20,8 @@ import (
 const probeTimeout = 15 * time.Second
 
 // Check looks at every host, in one exchange each, and at the cluster, and changes nothing. The report says of each node
-// that differs how. Hosts that do not answer are named in the error, an *Error; what was found on others is in the report
-// beside it. In the event stream the intent is "Check".
+// that differs how. Hosts that do not answer are named in the error, an *Error, as are steps of which it cannot be told whether they are
+// so (see Undecided); what else was found is in the report beside it. In the event stream the intent is "Check".
 func (e *Engine) Check(ctx context.Context, p *plan.Plan) (Report, error) {
 	w := e.worker("Check", p.Cluster, e.o.Reader)
 	start := w.o.Clock.Now()
@@ -33,7 +35,7 @@ func (e *Engine) Check(ctx context.Context, p *plan.Plan) (Report, error) {
 	failures := c.hosts(ctx)
 	c.gates(ctx)
 	c.conclude()
-	err := w.errorOf(ctx, failures)
+	err := w.errorOf(ctx, append(failures, c.undecided()...))
 	c.report.Duration = w.o.Clock.Since(start)
 	t := c.report.Total()
 	ended.Duration, ended.Done, ended.Total = c.report.Duration, int64(t.Changed), int64(t.Total)
@@ -134,7 +136,7 @@ func (c *check) wanted() map[int]bool {
 		n := g.Node(i)
 		if n.Value.Host != plan.Controller {
 			f, seen := c.found[n.ID]
-			wanted[i] = seen && !f.done()
+			wanted[i] = seen && !f.done() && !f.undecided()
 			continue
 		}
 		wanted[i] = len(n.Makes) == 0 || len(g.Downstream(i)) == 0
@@ -176,6 +178,36 @@ func (c *check) probe(ctx context.Context, i int) finding {
 	return f
 }
 
+// undecided are the failures of steps of which it cannot be told whether they are so. It tells of them.
+func (c *check) undecided() []Failure {
+	var failures []Failure
+	for _, name := range c.plan.Hosts {
+		m := c.machines[name]
+		for at, f := range m.found {
+			if !f.undecided() {
+				continue
+			}
+			out, n := outcome{attempt: 1, attempts: 1, err: f.err}, m.nodes[at]
+			failure := c.failure(name, out)
+			failure.Module, failure.Task, failure.Step, failure.Node = n.Module, n.Task, n.Name, n.ID
+			failure.Position, failure.Total = at+1, len(m.nodes)
+			ev := of(event.Failed, n)
+			ev.Err, ev.Attempt, ev.Attempts = failure.Err, out.attempt, out.attempts
+			c.tell(ev)
+			failures = append(failures, *failure)
+		}
+	}
+	return failures
+}
+
+// Undecided reports whether err is that of a Check whose every host has answered, and which failed for nothing but steps of which it
+// cannot be told whether they are so. Of all others the report has what was found.
+func Undecided(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Cause == nil && len(e.Failures) > 0 &&
+		!slices.ContainsFunc(e.Failures, func(f Failure) bool { return host.KindOf(f.Err) != host.KindUndecided })
+}
+
 // waitsFor is why a gate cannot be looked at.
 type waitsFor struct{ node string }
 
@@ -206,10 +238,14 @@ func (c *check) conclude() {
 			counts.Skipped++
 			continue
 		}
-		counts.Changed++
 		found := plan.Check{Node: n.ID, Diff: f.diff}
+		if f.undecided() {
+			counts.Failed++
+		} else {
+			counts.Changed++
+		}
 		if f.err != nil {
-			found.Unknown = c.redact.text(f.err.Error())
+			found.Unknown = c.redact.text(message(f.err))
 		}
 		c.report.Checks = append(c.report.Checks, found)
 	}

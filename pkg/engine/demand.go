@@ -16,11 +16,11 @@ import (
 // (then it is a goal of its own), when a node that differs takes its outputs, and when a wanted gate comes after it. This
 // cannot lock up: of all that is wanted or next on its host, the first in topological order has nothing to wait for.
 
-// wantFor wants what the nodes of h that differ take.
+// wantFor wants what the nodes of h that differ take. A node of which that cannot be told has no wish: a Node is not drained for it.
 func (s *scheduler) wantFor(h *hostRun) {
 	s.moved = true
 	for at := h.at; at < len(h.nodes); at++ {
-		if !h.m.found[at].done() {
+		if f := h.m.found[at]; !f.done() && !f.undecided() {
 			for _, up := range s.nodes[h.nodes[at]].takes {
 				s.want(up)
 			}

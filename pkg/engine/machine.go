@@ -52,6 +52,9 @@ type finding struct {
 
 func (f finding) done() bool { return f.err == nil && len(f.diff) == 0 }
 
+// undecided reports whether the host was looked at and it cannot be told all the same. Nothing is run for that.
+func (f finding) undecided() bool { return host.KindOf(f.err) == host.KindUndecided }
+
 // contact dials the host, looks at it for the first time, and judges its nodes, if it has any, all from that one exchange.
 func (m *machine) contact(ctx context.Context, q host.Query, redial step.Retry) outcome {
 	start := m.o.Clock.Now()
@@ -230,6 +233,10 @@ func (m *machine) judge(at, end int) {
 			f.diff, err = m.nodes[at].Step.Precheck(m.view(at))
 			return err
 		})
+		var u *step.Undecided
+		if errors.As(f.err, &u) {
+			f.err = &host.Error{Kind: host.KindUndecided, Host: m.name, Message: f.err.Error(), Remedy: u.Remedy()}
+		}
 		m.found[at] = f
 	}
 }
@@ -302,29 +309,54 @@ func (m *machine) act(ctx context.Context, at int) outcome {
 			out.err = m.attempt(ctx, at, out.attempt > 1 || lost > 0)
 		}
 		out.duration = m.o.Clock.Since(start)
-		if out.err == nil || ctx.Err() != nil {
+		if out.err == nil || !m.retries(ctx, n, &out, &lost) {
 			return out
 		}
-		next := out
-		var delay time.Duration
-		switch {
-		case m.lost(out.err, lost > 0):
-			m.drop()
-			if lost++; lost == max(1, m.o.Redial.Attempts) {
-				return out
-			}
-			delay = m.delay(m.o.Redial, lost)
-		case final(out.err) || out.attempt == out.attempts:
-			return out
-		default:
-			delay = m.delay(meta.Retry, out.attempt)
-			next.attempt++
-		}
-		if !m.again(ctx, of("", n), out, delay) {
-			return out
-		}
-		out = next
 	}
+}
+
+// decide looks at the node at a position again, of which it could not be told whether it is so: as often as the step may be attempted,
+// the look that brings us here included. Nothing is run.
+func (m *machine) decide(ctx context.Context, at int) outcome {
+	n := m.nodes[at]
+	start := m.o.Clock.Now()
+	out := outcome{attempt: 1, attempts: max(1, n.Meta().Retry.Attempts), err: m.found[at].err}
+	for lost := 0; out.err != nil && m.retries(ctx, n, &out, &lost); {
+		out.err = guard(func() error { return m.look(ctx, at) })
+		if out.err == nil && m.found[at].undecided() {
+			out.err = m.found[at].err
+		}
+	}
+	out.duration = m.o.Clock.Since(start)
+	return out
+}
+
+// retries waits for the time of n's next attempt, which out becomes then, after one that failed. It reports false if there is none.
+// lost counts how often the host was lost.
+func (m *machine) retries(ctx context.Context, n plan.Node, out *outcome, lost *int) bool {
+	if ctx.Err() != nil {
+		return false
+	}
+	next := *out
+	var delay time.Duration
+	switch {
+	case m.lost(out.err, *lost > 0):
+		m.drop()
+		if *lost++; *lost == max(1, m.o.Redial.Attempts) {
+			return false
+		}
+		delay = m.delay(m.o.Redial, *lost)
+	case final(out.err) || out.attempt == out.attempts:
+		return false
+	default:
+		delay = m.delay(n.Meta().Retry, out.attempt)
+		next.attempt++
+	}
+	if !m.again(ctx, of("", n), *out, delay) {
+		return false
+	}
+	*out = next
+	return true
 }
 
 // attempt is one attempt within the step's timeout. After a failed one, facts are looked at again: part of the work, or all

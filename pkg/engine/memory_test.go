@@ -15,6 +15,7 @@ import (
 	"sync"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 )
 
 // memory is a host in memory: files, the journal, the undo store, and faults that are asked for. It knows the changes
@@ -49,7 +50,8 @@ type entry struct {
 	before                *string
 }
 
-// fault makes, after skip calls of op, the next times calls fail; op is "dial", "observe", "begin", "undo" or the key of a change.
+// fault makes, after skip calls of op, the next times calls fail; op is "dial", "observe", "begin", "undo", the key of a change, or
+// "check" and a path.
 type fault struct {
 	op          string
 	skip, times int
@@ -131,6 +133,24 @@ func (c *connection) see(q host.Query) *host.Facts {
 		if ok {
 			f.Paths[p.Path] = host.Path{Exists: true, Mode: 0o644, Owner: "root", Group: "root", Digest: digestOf(text)}
 		}
+	}
+	for _, asked := range q.Commands {
+		if asked.Argv[0] != "test" { // -e PATH
+			continue
+		}
+		r := host.Result{ExitCode: 1}
+		if _, ok := c.files[asked.Argv[2]]; ok {
+			r.ExitCode = 0
+		}
+		if err := c.call("check " + asked.Argv[2]); host.KindOf(err) == host.KindUndecided {
+			r = host.Result{ExitCode: step.CannotTell, Stdout: []byte("the disk does not say")}
+		} else if err != nil {
+			r = host.Result{ExitCode: 124, Stopped: asked.Limit()}
+		}
+		if f.Commands == nil {
+			f.Commands = map[string]host.Result{}
+		}
+		f.Commands[asked.ID] = r
 	}
 	return f
 }

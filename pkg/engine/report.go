@@ -41,7 +41,8 @@ type HostReport struct {
 	Adopted *host.Owner
 }
 
-// Counts counts nodes by how they ended. In the report of Check, Changed is how many would run.
+// Counts counts nodes by how they ended. In the report of Check, Changed is how many would run, and Failed of how many that cannot be
+// told.
 type Counts struct {
 	Total, Changed, Skipped, Failed, Blocked int
 }

@@ -247,7 +247,8 @@ func (s *scheduler) advance(h *hostRun) {
 			h.at++
 			continue
 		}
-		if fresh {
+		unsure := fresh && h.m.found[h.at].undecided()
+		if fresh && !unsure {
 			if root := s.failedAmong(n.takes); root != "" {
 				s.block(h, root)
 				break
@@ -262,9 +263,12 @@ func (s *scheduler) advance(h *hostRun) {
 			}
 		}
 		if s.take(h) {
-			if fresh {
+			switch {
+			case unsure:
+				s.decide(h)
+			case fresh:
 				s.act(h)
-			} else {
+			default:
 				s.look(h)
 			}
 		}
@@ -301,9 +305,19 @@ func (s *scheduler) contact(h *hostRun) {
 
 // look judges the node whose turn it is from fresh facts.
 func (s *scheduler) look(h *hostRun) {
+	s.looks(h, func() outcome {
+		return h.m.persist(s.ctx, of("", h.m.nodes[h.at]), s.o.Redial, func() error { return h.m.look(s.ctx, h.at) })
+	})
+}
+
+// decide finds out whether the node whose turn it is is so, which could not be told.
+func (s *scheduler) decide(h *hostRun) { s.looks(h, func() outcome { return h.m.decide(s.ctx, h.at) }) }
+
+// looks has the node whose turn it is looked at by f.
+func (s *scheduler) looks(h *hostRun, f func() outcome) {
 	h.busy = true
 	s.work(func() func() {
-		out := h.m.persist(s.ctx, of("", h.m.nodes[h.at]), s.o.Redial, func() error { return h.m.look(s.ctx, h.at) })
+		out := f()
 		return func() {
 			h.busy = false
 			if out.err != nil {

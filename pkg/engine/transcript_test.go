@@ -39,6 +39,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 //	  /a                   the file /a with the content "/a"; /a=x with the content x
 //	  /a<t  /a>t           takes output t in its content; declares output t
 //	  /a~t                 the command "touch /a", fed with output t, until /a exists
+//	  /a? /a?t             the command "touch /a", fed with output t, until a check says that /a exists
 //	  /a*3                 up to three attempts
 //	  /a@2                 on at most two hosts at once
 //	  /a$                  with the secret s/k in its content; /a$x with sx/k, which is not there
@@ -46,7 +47,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 //	  begin:/p=x<t         the changeover that /p=x ends, on a host that has /node; end<t>u  its end
 //	  api>t token>t apply:x<t drain:n>t    gates
 //	host <name> [files=/a;/b=x] [spoils=/a:/b] [holder=]    a new host
-//	fault <host> op=<op> [skip=] [times=] kind= [text=]     see memory
+//	fault <host> op=<op> [skip=] [times=] kind= [text=]     see memory; "check /a" has the check of /a be stopped at its deadline,
+//	                       or with the kind Undecided say that it cannot tell
 //	cluster [unhealthy=n] [fail=n] [restarts] [panic] [absent]
 //	run|check [policy=] [at-once=]     events per host in their order, then the report or the error
 //	undo <hosts>
@@ -341,6 +343,7 @@ func parseStep(text string) step.Step {
 	}
 	name, makes, _ := strings.Cut(text, ">")
 	name, fed, isCommand := strings.Cut(name, "~")
+	name, input, isChecked := strings.Cut(name, "?")
 	name, takes, _ := strings.Cut(name, "<")
 	name, secret, isSecret := strings.Cut(name, "$")
 	name, content, ok := strings.Cut(name, "=")
@@ -383,6 +386,13 @@ func parseStep(text string) step.Step {
 			Title: "touch " + name, Argv: []string{"touch", name}, Done: step.Done{Paths: []string{name}},
 			Stdin: step.FromOutput(graph.Output[string]{Name: fed}),
 		})
+	}
+	if isChecked {
+		c := step.Command{Title: "touch " + name, Argv: []string{"touch", name}, Done: step.Done{Check: []string{"test", "-e", name}}}
+		if input != "" {
+			c.Stdin = step.FromOutput(graph.Output[string]{Name: input})
+		}
+		return step.New(about, c)
 	}
 	file := step.File{Path: name, Mode: 0o644, Content: step.Literal(content)}
 	if takes != "" {

@@ -36,6 +36,9 @@ const (
 	KindTimeout Kind = "Timeout"
 	// KindNoAnswer: the host was reached, and did not answer an exchange in the time that it had. Trying again may help.
 	KindNoAnswer Kind = "NoAnswer"
+	// KindUndecided: the host answered, and yet it cannot be told how it is: a check was stopped at its deadline, or says that it
+	// cannot tell. Nothing was changed for it. Trying again may help.
+	KindUndecided Kind = "Undecided"
 	// KindInvalid: what was asked makes no sense (a relative path, an unknown state); nothing was sent.
 	KindInvalid Kind = "Invalid"
 	// KindOtherAuthority: the host has another certificate authority than the one that it is to be given; nothing was changed.
@@ -47,7 +50,11 @@ const (
 
 // Retryable reports whether the same act may succeed later without anybody's doing.
 func (k Kind) Retryable() bool {
-	return k == KindUnreachable || k == KindTimeout || k == KindNoAnswer || k == KindCommand || k == KindLocked
+	switch k {
+	case KindUnreachable, KindTimeout, KindNoAnswer, KindUndecided, KindCommand, KindLocked:
+		return true
+	}
+	return false
 }
 
 // Error is a failure on or on the way to a host, in words for a person. It never holds a secret.

@@ -140,6 +140,9 @@ type Result struct {
 	ExitCode int    `json:"exitCode"`
 	Stdout   []byte `json:"stdout,omitempty"`
 	Stderr   []byte `json:"stderr,omitempty"`
+	// Stopped is the deadline of a CommandQuery that had not ended by then and was stopped: it has no answer, and nothing may be
+	// concluded from the rest. It is 0 for a command that has ended by itself, whatever its exit code.
+	Stopped time.Duration `json:"stopped,omitempty"`
 }
 
 // JournalEntry says that a node finished.

@@ -3,7 +3,11 @@
 
 package host
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+	"time"
+)
 
 // Query is everything that must be known of a host to decide. Queries of many steps are merged (Merge) and answered
 // together. The zero Query asks for nothing but the System facts and the journal, which always come.
@@ -33,11 +37,23 @@ type PathQuery struct {
 // MaxContent is the most that a PathQuery with Content, or a CommandQuery, answers, in bytes; the rest is cut off.
 const MaxContent = 256 << 10
 
-// CommandQuery is a command that only looks. It runs as root without a terminal and is stopped after 10 s.
+// CommandQuery is a command that only looks. It runs as root without a terminal.
 type CommandQuery struct {
 	// ID names the answer in Facts.Commands. Two queries with one ID must be the same command.
 	ID   string   `json:"id"`
 	Argv []string `json:"argv"`
+	// Timeout is its deadline, rounded up to tenths of a second; 0 means QueryTimeout. One that has not ended by then is stopped,
+	// and its answer says so (Result.Stopped).
+	Timeout time.Duration `json:"timeout,omitempty"`
+}
+
+// QueryTimeout is the deadline of a CommandQuery that names none.
+const QueryTimeout = 10 * time.Second
+
+// Limit is the deadline that the command has.
+func (c CommandQuery) Limit() time.Duration {
+	const unit = 100 * time.Millisecond
+	return (cmp.Or(c.Timeout, QueryTimeout) + unit - 1) / unit * unit
 }
 
 // Merge adds what q2 asks to q, each thing once; what either asks of a path is asked. It writes to no slice that q shares

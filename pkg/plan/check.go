@@ -11,7 +11,7 @@ type Check struct {
 	Node string
 	// Diff is what differs.
 	Diff step.Diff
-	// Unknown says why it cannot be told yet: an input that another node makes first, a cluster that does not answer. The node
-	// will be decided when its turn comes.
+	// Unknown says why it cannot be told yet: an input that another node makes first, a cluster that does not answer, a check that was
+	// stopped. The node will be decided when its turn comes.
 	Unknown string
 }

@@ -90,9 +90,29 @@ func check(t spec.Target, f *host.Facts, o host.Ownership) []Problem {
 	r := &report{t: t, f: f, owner: o}
 	for _, s := range subjects() {
 		r.check = s.name
-		s.find(r)
+		if s.query == nil || !r.stopped(s.query(t)) {
+			s.find(r)
+		}
 	}
 	return r.problems
+}
+
+// stopped reports whether the host was too slow to answer q: then nothing is said of what q was for.
+func (r *report) stopped(q host.Query) bool {
+	for _, c := range q.Commands {
+		after := r.f.Commands[c.ID].Stopped
+		if after == 0 {
+			continue
+		}
+		tell := r.error
+		if r.ours() {
+			tell = r.warn
+		}
+		tell(fmt.Sprintf("it cannot be told: %q did not end within %s and was stopped", host.Word(strings.Join(c.Argv, " "), 120), after),
+			"see what the host is busy with or what hangs there, and try again")
+		return true
+	}
+	return false
 }
 
 // size is bytes for a person, in the binary units that hosts' own tools print.

@@ -216,6 +216,10 @@ func scenarios() []scenario {
 		{name: "no NTP in a container", spoil: func(_ *spec.Target, f *host.Facts) {
 			f.System.TimeSync, f.System.Container = "", "docker"
 		}},
+		{name: "a host that is too slow to say", spoil: func(_ *spec.Target, f *host.Facts) {
+			slow := host.Result{ExitCode: 124, Stopped: 10 * time.Second}
+			f.Commands["preflight/processes"], f.Commands["preflight/modprobe/br_netfilter"], f.Modules["br_netfilter"] = slow, slow, false
+		}},
 		{name: "another Kubernetes", spoil: func(_ *spec.Target, f *host.Facts) {
 			f.Paths["/etc/kubernetes"] = host.Path{Exists: true, Mode: fs.ModeDir, Entries: 4}
 			f.Paths["/var/lib/etcd"] = host.Path{Exists: true, Mode: fs.ModeDir, Entries: 1}

@@ -104,6 +104,8 @@ func In(facts *host.Facts) (View, error) {
 		v.At = time.Unix(0, nanoseconds).Add(-facts.ClockSkew).UTC()
 	}
 	switch {
+	case result.Stopped > 0:
+		return v, fmt.Errorf("etcd was asked for its members, and the host did not say what it answers within %s", result.Stopped)
 	case result.ExitCode != 0:
 		why := host.Word(string(result.Stderr), longestURL)
 		if why == "" {

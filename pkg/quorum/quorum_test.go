@@ -34,6 +34,15 @@ func answered(code int, stdout, stderr string) *host.Facts {
 	}}
 }
 
+// stopped is that it was stopped at its deadline.
+func stopped(f *host.Facts) *host.Facts {
+	for id, r := range f.Commands {
+		r.Stopped = 10 * time.Second
+		f.Commands[id] = r
+	}
+	return f
+}
+
 func say(members, alarms string) string {
 	return fmt.Sprintf("asked %d\nmembers %s\nalarms %s\n", now.Add(time.Hour).UnixNano(), members, alarms)
 }
@@ -66,6 +75,7 @@ func TestNotIn(t *testing.T) {
 		"not asked":       {&host.Facts{}, "not asked"},
 		"no answer":       {answered(1, "asked 1\n", "nothing listens\nat \x1b[31m10.1.0.1:2379"), "nothing listens at [31m10.1.0.1:2379"},
 		"killed":          {answered(137, "", ""), "exit code 137"},
+		"stopped":         {stopped(answered(0, say(list, none), "")), "within 10s"},
 		"empty":           {answered(0, "", ""), "not understood"},
 		"no members":      {answered(0, say(none, none), ""), "it is empty"},
 		"cut off":         {answered(0, say(list[:100], none), ""), "not understood"},

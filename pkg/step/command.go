@@ -20,7 +20,8 @@ type Done struct {
 	// Units are active.
 	Units []string `json:"units,omitempty"`
 	// Check is a command that only looks, as host.CommandQuery is: it exits with 0. What it prints otherwise is shown as the
-	// reason, so it must not print secrets.
+	// reason, so it must not print secrets. One that exits with CannotTell, or does not end in time, says neither that it holds nor
+	// that it does not: see Undecided.
 	Check []string `json:"check,omitempty"`
 	// Journaled: a run of ours finished this node on this host.
 	Journaled bool `json:"journaled,omitempty"`
@@ -34,43 +35,49 @@ func (d Done) query() host.Query {
 		q.Paths = append(q.Paths, host.PathQuery{Path: p})
 	}
 	if len(d.Check) > 0 {
-		q.Commands = []host.CommandQuery{{ID: d.checkID(), Argv: d.Check}}
+		q.Commands = []host.CommandQuery{d.check()}
 	}
 	return q
 }
 
-func (d Done) checkID() string { return "check " + strings.Join(d.Check, " ") }
+func (d Done) check() host.CommandQuery {
+	return host.CommandQuery{ID: "check " + strings.Join(d.Check, " "), Argv: d.Check}
+}
 
-// missing returns "" when d holds, else why it does not.
-func (d Done) missing(v View) string {
+// missing returns "" when d holds, else why it does not. The error, *Undecided, says that this depends on a check that has no answer.
+func (d Done) missing(v View) (string, error) {
 	if len(d.Paths)+len(d.Units)+len(d.Check) == 0 && !d.Journaled && !d.SameInput {
-		return "always"
+		return "always", nil
 	}
 	for _, p := range d.Paths {
 		if !v.Facts.Paths[p].Exists {
-			return p + " is absent"
+			return p + " is absent", nil
 		}
 	}
 	for _, u := range d.Units {
 		if v.Facts.Units[u].Active != "active" {
-			return u + " is " + orNone(v.Facts.Units[u].Active)
+			return u + " is " + orNone(v.Facts.Units[u].Active), nil
 		}
 	}
+	var unknown error
 	if len(d.Check) > 0 {
-		r, asked := v.Facts.Commands[d.checkID()]
-		if !asked || r.ExitCode != 0 {
-			said, _, _ := strings.Cut(strings.TrimSpace(string(r.Stdout)), "\n")
-			return cmp.Or(strings.TrimSpace(said), "not so yet")
+		var r host.Result
+		switch r, unknown = answerTo(v, d.check()); {
+		case unknown != nil:
+		case r.ExitCode == CannotTell:
+			unknown = &Undecided{Check: shortOf(d.Check), Said: said(r)}
+		case r.ExitCode != 0:
+			return cmp.Or(said(r), "not so yet"), nil
 		}
 	}
 	entry, journaled := v.Facts.Journal[v.Node]
 	if (d.Journaled || d.SameInput) && !journaled {
-		return "not done yet"
+		return "not done yet", nil
 	}
 	if d.SameInput && entry.Digest != v.Digest {
-		return "done with another input"
+		return "done with another input", nil
 	}
-	return ""
+	return "", unknown
 }
 
 // Command runs an argument vector on the host, unless Done holds.
@@ -95,10 +102,11 @@ func (c Command) Observe() host.Query { return c.Done.query() }
 
 // Precheck differs when Done does not hold.
 func (c Command) Precheck(v View) (Diff, error) {
-	if m := c.Done.missing(v); m != "" {
-		return Diff{{"command " + c.Title, m, "run"}}, nil
+	m, err := c.Done.missing(v)
+	if m == "" {
+		return nil, err
 	}
-	return nil, nil
+	return Diff{{"command " + c.Title, m, "run"}}, nil
 }
 
 // Effect runs the command.

@@ -59,6 +59,9 @@ func (i Import) list() string {
 // Precheck names the images that are missing or others.
 func (i Import) Precheck(v View) (Diff, error) {
 	var d Diff
+	if _, err := answerTo(v, i.Observe().Commands[0]); err != nil {
+		return nil, err // what a list that was cut short has not is not missing
+	}
 	have := i.have(v.Facts)
 	for _, m := range i.missing(have) {
 		d = append(d, Delta{"image " + m.Ref, orNone(short(have[m.Ref])), short(m.Digest)})

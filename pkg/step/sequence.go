@@ -68,9 +68,9 @@ func (s Sequence) Observe() host.Query {
 // Precheck is what differs in any part.
 func (s Sequence) Precheck(v View) (Diff, error) {
 	if s.Done != nil {
-		m := s.Done.missing(v)
+		m, err := s.Done.missing(v)
 		if m == "" {
-			return nil, nil
+			return nil, err
 		}
 		return Diff{{s.About.Name, m, "done"}}, nil
 	}

@@ -239,12 +239,16 @@ func (SwapOff) Observe() host.Query {
 }
 
 // Precheck differs when a swap device is active, or would be after the next boot.
-func (SwapOff) Precheck(v View) (Diff, error) {
+func (s SwapOff) Precheck(v View) (Diff, error) {
 	var d Diff
 	if on := v.Facts.System.Swap; len(on) > 0 {
 		d = append(d, Delta{host.SwapOff{}.Key(), strings.Join(on, ", "), "off"})
 	}
-	if lines := strings.Fields(string(v.Facts.Commands[fstabSwap].Stdout)); len(lines) > 0 {
+	fstab, err := answerTo(v, s.Observe().Commands[0])
+	if err != nil {
+		return nil, err
+	}
+	if lines := strings.Fields(string(fstab.Stdout)); len(lines) > 0 {
 		d = append(d, Delta{host.SwapOff{}.Key(), "on after the next boot: " + strings.Join(lines, ", "), "off"})
 	}
 	return d, nil

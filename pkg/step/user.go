@@ -37,6 +37,11 @@ func (u User) has(v View, kind string) bool {
 // Precheck differs when the account or its group does not exist.
 func (u User) Precheck(v View) (Diff, error) {
 	var d Diff
+	for _, q := range u.Observe().Commands {
+		if _, err := answerTo(v, q); err != nil {
+			return nil, err
+		}
+	}
 	for _, kind := range []string{"group", "user"} {
 		if !u.has(v, kind) {
 			d = append(d, Delta{u.key(kind), "absent", "a system account"})

@@ -81,7 +81,7 @@ const (
 	PreflightPassedCondition = "PreflightPassed"
 
 	// HostConvergedCondition is whether the host is what it must be. While it is False, its message names the host, the
-	// task, the step, the cause and the remedy.
+	// task, the step, the cause and the remedy; so it does while it is Unknown because a look has failed.
 	HostConvergedCondition = "HostConverged"
 
 	// NodeJoinedCondition is whether the host's Node is registered and ready.
@@ -157,6 +157,10 @@ const (
 	InvalidReason = "Invalid"
 	// DriftedReason means that a converged host was found changed; the message says what differs.
 	DriftedReason = "Drifted"
+	// LookFailedReason means that the host was looked at, and that of some steps it cannot be told whether they are so: a check did
+	// not end in time, or says that it cannot tell. Nothing is changed for that, and the host is looked at again. As a reason of
+	// DisruptionAllowed it means that it is not known for that what a change would disrupt.
+	LookFailedReason = "LookFailed"
 	// WaitingForClusterReason means that something of the cluster that the host needs is not there yet.
 	WaitingForClusterReason = "WaitingForCluster"
 )

@@ -77,6 +77,11 @@ func (c *connection) Observe(ctx context.Context, q host.Query) (*host.Facts, er
 	if err := c.exchange(ctx); err != nil {
 		return nil, err
 	}
+	for _, command := range q.Commands {
+		if command.Timeout < 0 {
+			return nil, c.machine.error(host.KindInvalid, "the timeout of "+command.ID+" is negative")
+		}
+	}
 	return c.machine.observe(q), nil
 }
 
@@ -171,7 +176,7 @@ func (m *Machine) run(c host.Command) host.Result {
 func (m *Machine) observe(q host.Query) *host.Facts {
 	commands := map[string]host.Result{}
 	for _, c := range q.Commands {
-		commands[c.ID] = m.run(host.Command{Title: c.ID, Argv: c.Argv})
+		commands[c.ID] = m.run(host.Command{Title: c.ID, Argv: c.Argv, Timeout: c.Limit()})
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

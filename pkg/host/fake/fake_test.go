@@ -5,6 +5,8 @@ package fake_test
 
 import (
 	"io/fs"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
@@ -17,16 +19,35 @@ func TestConformance(t *testing.T) {
 		m := fake.New("memory")
 		m.Put("/srv/test/.", "", 0)
 		m.Remove("/srv/test/.")
+		m.OnCommand = shell
 		m.SetSysctl("net.ipv4.ip_forward", "0")
 		return hosttest.Fixture{
 			Dial:  func(*testing.T) host.Host { return m.Connect() },
 			CutAt: m.CutAt,
 			Dir:   "/srv/test", Owner: "ops", Group: "ops", Sysctl: "net.ipv4.ip_forward",
-			Put:    func(_ *testing.T, path, content string, mode fs.FileMode) { m.Put(path, content, mode) },
-			Remove: func(_ *testing.T, path string) { m.Remove(path) },
+			Commands: true,
+			Put:      func(_ *testing.T, path, content string, mode fs.FileMode) { m.Put(path, content, mode) },
+			Remove:   func(_ *testing.T, path string) { m.Remove(path) },
 			Start: func(_ *testing.T, unit string) {
 				m.SetUnit(unit, host.UnitState{Load: "loaded", Active: "active", File: "disabled"})
 			},
 		}
 	})
+}
+
+// shell plays the commands of the suite.
+func shell(_ *fake.Machine, c host.Command) host.Result {
+	script := strings.Join(c.Argv, " ")
+	switch {
+	case strings.HasPrefix(script, "sh -c exit "):
+		code, _ := strconv.Atoi(strings.TrimPrefix(script, "sh -c exit "))
+		return host.Result{ExitCode: code}
+	case strings.Contains(script, "kill -KILL"):
+		return host.Result{ExitCode: 137}
+	case strings.HasPrefix(script, "timeout "):
+		return host.Result{ExitCode: 124}
+	case strings.Contains(script, "exec sleep"):
+		return host.Result{ExitCode: 124, Stdout: []byte("begun\n"), Stopped: c.Timeout}
+	}
+	return host.Result{}
 }

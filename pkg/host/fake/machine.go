@@ -23,7 +23,8 @@ type Machine struct {
 	System host.System
 	// Available are the packages that can be installed, with their versions; others cannot.
 	Available map[string]string
-	// OnCommand answers Commands and command queries; nil lets each succeed without output.
+	// OnCommand answers Commands and command queries; nil lets each succeed without output. A query has its deadline as its
+	// Timeout, and says with Result.Stopped that it was not over by then.
 	OnCommand func(m *Machine, c host.Command) host.Result
 	// OnChange, if not nil, is asked before each change is made; its error is the change's, as a *host.Error if it is one.
 	OnChange func(node string, c host.Change) error

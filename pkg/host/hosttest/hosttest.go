@@ -49,6 +49,8 @@ type Fixture struct {
 	FilesOnly bool
 	// Parallel says that the fixtures of two tests have nothing to do with each other.
 	Parallel bool
+	// Commands says that commands run, or that what they do is played.
+	Commands bool
 	// Machine says that commands run: a real kernel, process list and file systems.
 	Machine bool
 }
@@ -65,6 +67,9 @@ func Run(t *testing.T, fixture func(t *testing.T) Fixture) {
 	t.Run("Lock", func(t *testing.T) { testLock(t, fixture(t)) })
 	t.Run("Stage", func(t *testing.T) { testStage(t, fixture) })
 	t.Run("Refusals", func(t *testing.T) { testRefusals(t, fixture(t)) })
+	if fixture(t).Commands {
+		t.Run("Queries", func(t *testing.T) { testQueries(newRig(t, fixture(t))) })
+	}
 	if fixture(t).Machine {
 		t.Run("Machine", func(t *testing.T) { testMachine(t, fixture) })
 	}

@@ -18,6 +18,7 @@ import (
 // Shell fills in what of a Fixture can be done by commands on the host h: Put, Remove and Start. h is used beside the
 // connections under test.
 func Shell(f Fixture, h host.Host) Fixture {
+	f.Commands = true
 	f.Put = func(t *testing.T, path, content string, mode fs.FileMode) {
 		t.Helper()
 		bits := fmt.Sprintf("%04o", mode.Perm())

@@ -112,8 +112,8 @@ type Unknown struct {
 func UnknownMembers(s Settings, facts *host.Facts) (unknown []Unknown, seen bool) {
 	for _, q := range Members(s).Observe().Commands {
 		answer, asked := facts.Commands[q.ID]
-		if !asked {
-			return nil, false
+		if !asked || answer.Stopped > 0 {
+			return nil, false // of a list that was cut short, nobody knows what is missing
 		}
 		seen = answer.ExitCode == 0
 		for line := range strings.Lines(string(answer.Stdout)) {

@@ -2,11 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # Whether there are members of hosts that leave or are gone, or learners that could vote. Members that no host has are told of, each
-# in a line "unknown ID NAME PEER-URL" after the reason, if there is one. Only looks.
+# in a line "unknown ID NAME PEER-URL" after the reason, if there is one. Only looks. An etcd that runs and does not tell its members
+# is no reason to change them: then it cannot be told (75, step.CannotTell). One that does not run here is for member.sh to start first.
 
-listens && members=$(list "$own" 2>/dev/null) || {
-	echo "the members are not known: etcd does not answer here"
+command -v etcdctl >/dev/null && listens || {
+	echo "etcd does not run here"
 	exit 1
+}
+members=$(list "$own" 2>&1) || {
+	echo "etcd runs here and does not tell its members: ${members:-it does not answer}"
+	exit 75
 }
 index=$(status "$own" | field RaftIndex) why='' unknown=''
 while read -r id state label at client learner; do

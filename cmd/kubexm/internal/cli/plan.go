@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/direct"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
 )
 
@@ -78,10 +79,19 @@ func (a *app) showPlan(ctx context.Context, s *source, all bool) (*declared, *pl
 		return nil, nil, err
 	}
 	report, err := tools.Engine().Check(ctx, p)
-	if err != nil {
-		return nil, nil, err
+	return d, p, a.showFound(p, report, err)
+}
+
+// showFound shows what a look has found. Where of some steps it cannot be told whether they are so, all else is shown, and the look has
+// failed nevertheless: a plan is to say what will be changed.
+func (a *app) showFound(p *plan.Plan, report engine.Report, err error) error {
+	if err != nil && !engine.Undecided(err) {
+		return err
 	}
-	return d, p, p.Render(a.Out, report.Checks)
+	if failed := p.Render(a.Out, report.Checks); failed != nil {
+		return failed
+	}
+	return err
 }
 
 // keep keeps what "apply" needs beside the plan: the cluster's key pairs, and how its hosts are reached.

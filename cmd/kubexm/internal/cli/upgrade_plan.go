@@ -74,13 +74,10 @@ func (a *app) showChanges(ctx context.Context, u *upgrade) error {
 		return err
 	}
 	report, err := tools.Engine().Check(ctx, p)
-	if err != nil {
-		return err
-	}
 	if _, err := fmt.Fprintln(a.Out); err != nil {
 		return err
 	}
-	return p.Render(a.Out, report.Checks)
+	return a.showFound(p, report, err)
 }
 
 // nodeProblems are Nodes that an upgrade must not begin with.

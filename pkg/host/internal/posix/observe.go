@@ -163,7 +163,7 @@ func (o *observation) render(s *script, stateDir string) {
 		s.call("o_ports")
 	}
 	for i, c := range o.query.Commands {
-		s.call("o_command", append([]string{strconv.Itoa(i), strconv.Itoa(host.MaxContent)}, c.Argv...)...)
+		s.call("o_command", append([]string{strconv.Itoa(i), strconv.Itoa(host.MaxContent), hundredths(c.Limit())}, c.Argv...)...)
 	}
 }
 

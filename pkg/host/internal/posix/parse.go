@@ -102,11 +102,13 @@ func (a *answer) add(f frame) bool {
 	case "ports":
 		a.facts.Ports = parsePorts(f.body, a.o.query.Ports)
 	case "stdout":
-		a.command(f.arg(1), func(r *host.Result) { r.Stdout = limit(f.body, host.MaxContent) })
+		a.command(f.arg(1), func(r *host.Result, _ host.CommandQuery) { r.Stdout = limit(f.body, host.MaxContent) })
 	case "stderr":
-		a.command(f.arg(1), func(r *host.Result) { r.Stderr = limit(f.body, host.MaxContent) })
+		a.command(f.arg(1), func(r *host.Result, _ host.CommandQuery) { r.Stderr = limit(f.body, host.MaxContent) })
 	case "exit":
-		a.command(f.arg(1), func(r *host.Result) { r.ExitCode = int(parseInt(f.arg(2))) })
+		a.command(f.arg(1), func(r *host.Result, _ host.CommandQuery) { r.ExitCode = int(parseInt(f.arg(2))) })
+	case "stopped":
+		a.command(f.arg(1), func(r *host.Result, asked host.CommandQuery) { r.Stopped = asked.Limit() })
 	case "stderrend":
 	default:
 		return false
@@ -121,18 +123,18 @@ func (a *answer) path(name string, set func(*host.Path)) {
 	}
 }
 
-func (a *answer) command(number string, set func(*host.Result)) {
+func (a *answer) command(number string, set func(r *host.Result, asked host.CommandQuery)) {
 	i := int(parseInt(number))
 	if i < 0 || i >= len(a.o.query.Commands) {
 		return
 	}
+	asked := a.o.query.Commands[i]
 	if a.facts.Commands == nil {
 		a.facts.Commands = map[string]host.Result{}
 	}
-	id := a.o.query.Commands[i].ID
-	r := a.facts.Commands[id]
-	set(&r)
-	a.facts.Commands[id] = r
+	r := a.facts.Commands[asked.ID]
+	set(&r, asked)
+	a.facts.Commands[asked.ID] = r
 }
 
 // paths reads lines of o_paths and fills in what was asked and is not there.

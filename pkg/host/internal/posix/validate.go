@@ -117,6 +117,9 @@ func checkQuery(q host.Query) error {
 		if len(c.Argv) == 0 {
 			return fmt.Errorf("commands[%d] (%s): no argv", i, c.ID)
 		}
+		if c.Timeout < 0 {
+			return fmt.Errorf("commands[%d] (%s): a timeout of %s", i, c.ID, c.Timeout)
+		}
 		if err := checkArgv(c.Argv); err != nil {
 			return fmt.Errorf("commands[%d] (%s): %w", i, c.ID, err)
 		}

@@ -121,15 +121,28 @@ o_ports() {
 	ss -Htlnp 2>/dev/null
 }
 
-# A command that only looks: $1 its number, $2 the most bytes of its output, then its words.
+# A command that only looks: $1 its number, $2 the most bytes of its output, $3 its time in hundredths of a second, then its
+# words. That we have stopped it is said apart: timeout(1) ends with 124 then, and with 137 when it had to insist, but so may the
+# command, or who kills it.
 o_command() {
-	number=$1 max=$2
-	shift 2
+	number=$1 max=$2 limit=$3
+	shift 3
 	k_body stdout "$number"
 	printf '\n@%s + stderr %s\n' "$N" "$number" >&2
 	exec 4>&1
-	status=$({ { PATH=$USERPATH timeout -k 1 10 "$@" </dev/null 3>&- 4>&-; echo $? >&3; } | head -c "$max" >&4; } 3>&1)
+	k_uptime
+	since=$now
+	ended=$({ {
+		PATH=$USERPATH timeout -k 1 "$((limit / 100)).$((limit % 100 / 10))" "$@" </dev/null 3>&- 4>&-
+		status=$?
+		k_uptime
+		echo "$status $((now - since))" >&3
+	} | head -c "$max" >&4; } 3>&1)
 	exec 4>&-
+	status=${ended% *}
 	k_say exit "$number" "$status"
+	case $status in
+	124 | 137) [ "${ended#* }" -lt "$limit" ] || k_say stopped "$number" ;;
+	esac
 	printf '\n@%s - stderrend\n' "$N" >&2
 }

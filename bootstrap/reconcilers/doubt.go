@@ -1,0 +1,84 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/hostrun"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
+)
+
+// inDoubt reports whether a look at a host has failed because it cannot be told of some steps whether they are so, such as on a host
+// that is very slow. Nothing is run for that. A look that has found something changed all the same has found drift; what a run would
+// disrupt, however, is known only when all is.
+func inDoubt(job *hostrun.State[outcome]) bool {
+	switch out := &job.Result; job.What {
+	case looking:
+		return engine.Undecided(out.err) && out.onHost().Changed == 0
+	case weighing:
+		return engine.Undecided(out.err)
+	}
+	return false
+}
+
+// takesDoubt says what cannot be told, and has the host looked at again after a while that grows.
+func (r *Config) takesDoubt(ctx context.Context, s *scope) (bool, ctrl.Result, error) {
+	m, out := r.recall(s.config.UID), &s.job.Result
+	isNew := m.doubt(s.job.What, out, s.job.Ended)
+	r.remember(s.config.UID, m)
+	showWay(s.config, out)
+	message := fmt.Sprintf("%s\nNothing was changed for that. The host is looked at again in %s.", textOf(out.err), backoff(m.unsure).Round(time.Second))
+	if s.job.What == weighing {
+		setFalse(s.config, bootstrapv1.DisruptionAllowedCondition, bootstrapv1.LookFailedReason,
+			"it is not known what would be disrupted: "+message)
+	} else {
+		set(s.config, bootstrapv1.HostConvergedCondition, metav1.ConditionUnknown, bootstrapv1.LookFailedReason, message)
+	}
+	if isNew && m.unsure == 1 { // more of the same is in the condition
+		r.Events.Eventf(s.config, nil, corev1.EventTypeWarning, bootstrapv1.LookFailedReason, s.job.What, "%s", short(message))
+	}
+	s.ended = true
+	result := ctrl.Result{RequeueAfter: time.Millisecond}
+	if contact := contactOf(out); contact != nil {
+		return false, result, r.met(ctx, s, contact)
+	}
+	return false, result, nil
+}
+
+// doubt notes, once, that a look could not tell whether the host is so, or what a run would disrupt. What was known of a host that is
+// as planned stays known.
+func (m *memory) doubt(what string, out *outcome, ended time.Time) (isNew bool) {
+	if what == weighing {
+		isNew = m.learn(out, ended) // it waits like one that has failed
+		m.weight, m.unsure = nil, m.failures
+		return isNew
+	}
+	if out.system != nil {
+		m.system = out.system
+	}
+	if m.ended.Equal(ended) {
+		return false
+	}
+	m.ended, m.unsure = ended, m.unsure+1
+	return true
+}
+
+// unweighed reports whether a run waits because it could not be told what it would disrupt.
+func (m *memory) unweighed() bool { return m.unsure > 0 && !m.converged }
+
+// looksAfter is how long after a look, or a run, a host is looked at.
+func (m *memory) looksAfter(every time.Duration) time.Duration {
+	if m.unsure > 0 {
+		return min(backoff(m.unsure), every)
+	}
+	return every
+}
