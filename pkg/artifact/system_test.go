@@ -120,8 +120,12 @@ func TestSystemPackages(t *testing.T) {
 // An index that somebody else has written does not lead to other files than the manifest's.
 func TestSystemIndexContradicts(t *testing.T) {
 	for name, change := range map[string]func(string) string{
-		"another sum":  func(s string) string { return strings.ReplaceAll(s, blobOf([]byte("package liblua")).SHA256, strings.Repeat("0", 64)) },
-		"another file": func(s string) string { return s + "Package: evil\nVersion: 1\nFilename: ../evil.deb\nSize: 1\nSHA256: 00\n" },
+		"another sum": func(s string) string {
+			return strings.ReplaceAll(s, blobOf([]byte("package liblua")).SHA256, strings.Repeat("0", 64))
+		},
+		"another file": func(s string) string {
+			return s + "Package: evil\nVersion: 1\nFilename: ../evil.deb\nSize: 1\nSHA256: 00\n"
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := mustCreate(t, systemOptions(t, packagesOf(t, change)))
@@ -157,15 +161,17 @@ func TestPackageItems(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, change := range map[string]func(*Item){
-		"another directory":      func(i *Item) { i.Path = "os/debian/13/amd64/haproxy_2.6-1+b1_amd64.deb" },
-		"out of the bundle":      func(i *Item) { i.System = "debian/.." },
-		"out by the arch":        func(i *Item) { i.Arch = "../../.." },
-		"a file with a mark":     func(i *Item) { i.Path = "os/debian/12/amd64/haproxy_1%3a2.deb" },
-		"no package file":        func(i *Item) { i.Path = "os/debian/12/amd64/Packages" },
-		"another component":      func(i *Item) { i.Component = "ubuntu" },
-		"an option as a name":    func(i *Item) { i.Name = "-o" },
-		"an image's digest":      func(i *Item) { i.Digest = "sha256:" + i.SHA256 },
-		"a program in os":        func(i *Item) { i.Kind, i.Component, i.System, i.Version, i.Path = KindBinary, "os", "", "v1", "os/v1/amd64/haproxy" },
+		"another directory":   func(i *Item) { i.Path = "os/debian/13/amd64/haproxy_2.6-1+b1_amd64.deb" },
+		"out of the bundle":   func(i *Item) { i.System = "debian/.." },
+		"out by the arch":     func(i *Item) { i.Arch = "../../.." },
+		"a file with a mark":  func(i *Item) { i.Path = "os/debian/12/amd64/haproxy_1%3a2.deb" },
+		"no package file":     func(i *Item) { i.Path = "os/debian/12/amd64/Packages" },
+		"another component":   func(i *Item) { i.Component = "ubuntu" },
+		"an option as a name": func(i *Item) { i.Name = "-o" },
+		"an image's digest":   func(i *Item) { i.Digest = "sha256:" + i.SHA256 },
+		"a program in os": func(i *Item) {
+			i.Kind, i.Component, i.System, i.Version, i.Path = KindBinary, "os", "", "v1", "os/v1/amd64/haproxy"
+		},
 		"an index of other name": func(i *Item) { i.Kind, i.Name, i.Version = KindIndex, "Sources", "12" },
 	} {
 		i := good
