@@ -8,6 +8,8 @@ BUNDLE ?= build/bundle
 KUBERNETES_VERSION ?= v1.36.3
 KUBERNETES_PREVIOUS ?= v1.35.4
 BUNDLE_PREVIOUS ?= build/bundle-$(KUBERNETES_PREVIOUS)
+# BUNDLE_OFFLINE has packages of test hosts' operating system too.
+BUNDLE_OFFLINE ?= build/bundle-offline
 # RUN selects tests of e2e and e2e-ha, and specs of e2e-upstream, by a regular expression; empty is all.
 RUN ?=
 # How long each fuzz target is fuzzed by make fuzz, and by make test.
@@ -72,6 +74,10 @@ artifacts: deps bin/kubexm ## Build or reuse Kubernetes and all else that a clus
 artifacts-previous: deps bin/kubexm ## Build or reuse the same for the minor version before, to upgrade from
 	bin/kubexm bundle create --kubernetes-version $(KUBERNETES_PREVIOUS) --output $(BUNDLE_PREVIOUS)
 
+.PHONY: artifacts-offline
+artifacts-offline: deps bin/kubexm ## Build or reuse the same with packages of the hosts' operating system, for hosts that reach no mirror
+	bin/kubexm bundle create --kubernetes-version $(KUBERNETES_VERSION) --os debian/12 --output $(BUNDLE_OFFLINE)
+
 .PHONY: FORCE
 FORCE:
 
@@ -98,7 +104,7 @@ test-envtest: $(GOTESTSUM) artifacts ## Reconcilers, webhooks and the embedded p
 	$(GOTESTSUM) --format pkgname-and-test-fails -- -tags envtest -p 2 -timeout 20m $$(hack/tagged.sh envtest)
 
 .PHONY: test-hosts
-test-hosts: $(GOTESTSUM) artifacts ## Steps and the SSH host on real hosts (containers with systemd and sshd)
+test-hosts: $(GOTESTSUM) artifacts artifacts-offline ## Steps and the SSH host on real hosts (containers with systemd and sshd)
 	$(GOTESTSUM) --format pkgname-and-test-fails -- -tags hosts -p 2 -timeout 30m $$(hack/tagged.sh hosts)
 
 .PHONY: e2e
@@ -106,7 +112,7 @@ e2e: $(GOTESTSUM) artifacts ## A real cluster by objects: create, scale 1 → 3 
 	$(GOTESTSUM) --format standard-verbose -- -tags e2e -timeout 40m -count=1 -run '$(RUN)' ./test/e2e/...
 
 .PHONY: e2e-ha
-e2e-ha: $(GOTESTSUM) artifacts ## Highly available clusters of several kinds; hosts fail under a write load (RUN=TestFailover for one)
+e2e-ha: $(GOTESTSUM) artifacts artifacts-offline ## Highly available clusters of several kinds; hosts fail under a write load (RUN=TestFailover for one)
 	$(GOTESTSUM) --format standard-verbose -- -tags ha -p 1 -timeout 90m -count=1 -run '$(RUN)' $$(hack/tagged.sh ha)
 
 .PHONY: clusterctl

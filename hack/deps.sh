@@ -2,7 +2,7 @@
 # Installs the distribution packages that building artifacts and making test hosts need, where they are missing. Debian and
 # its relatives only: elsewhere it says what to install.
 set -euo pipefail
-packages=(gcc libc6-dev pkg-config libseccomp-dev mmdebstrap openssh-client)
+packages=(gcc libc6-dev pkg-config libseccomp-dev mmdebstrap apt-utils openssh-client)
 missing=()
 for p in "${packages[@]}"; do
 	dpkg-query -W -f '${Status}' "$p" 2>/dev/null | grep -q 'ok installed' || missing+=("$p")

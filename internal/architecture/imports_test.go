@@ -39,7 +39,7 @@ var rules = []rule{
 	{"pkg/certificate/...", []string{"pkg/host"}},
 	{"pkg/quorum/...", []string{"pkg/host"}},
 	{"pkg/preflight/...", []string{"pkg/host", "pkg/spec", "pkg/artifact"}},
-	{"pkg/step/...", []string{"pkg/host", "pkg/artifact", "pkg/pki", "pkg/graph", "pkg/spec", "pkg/secret"}},
+	{"pkg/step/...", []string{"pkg/host", "pkg/artifact", "pkg/artifact/deb", "pkg/pki", "pkg/graph", "pkg/spec", "pkg/secret"}},
 	{"pkg/plan/...", []string{"pkg/step", "pkg/graph", "pkg/host", "pkg/secret", "pkg/artifact"}},
 	{"pkg/kube/...", []string{"pkg/step", "pkg/secret", "pkg/spec"}},
 	{"pkg/engine/...", []string{"pkg/plan", "pkg/step", "pkg/graph", "pkg/host", "pkg/event", "pkg/secret"}},

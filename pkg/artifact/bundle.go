@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact/oci"
 )
@@ -25,6 +26,8 @@ type Bundle struct {
 	manifest Manifest
 	digest   string
 	archive  string // the sum of the archive that it was unpacked from, or ""
+	// systems are packages by systemKey, read once.
+	systems sync.Map
 }
 
 // openDir opens an unpacked bundle that one of the signers has signed.
@@ -228,7 +231,7 @@ func (b *Bundle) Chart(name string) (File, error) {
 	return File{}, fmt.Errorf("bundle %s: %w", b.dir, &UnknownNameError{What: "chart", Name: name, Known: known})
 }
 
-// File is a binary or chart by its path in the bundle ("kubernetes/v1.36.3/amd64/kubelet").
+// File is a binary, chart or package by its path in the bundle ("kubernetes/v1.36.3/amd64/kubelet").
 func (b *Bundle) File(path string) (File, error) {
 	var known []string
 	for _, i := range b.manifest.Items {

@@ -33,6 +33,10 @@ const (
 	KindImage Kind = "image"
 	// KindChart is a Helm chart.
 	KindChart Kind = "chart"
+	// KindPackage is a package of an operating system.
+	KindPackage Kind = "package"
+	// KindIndex is a file by which packages are an apt repository.
+	KindIndex Kind = "index"
 
 	kindPart Kind = "part" // goes into images only
 	kindBase Kind = "base" // what images are built on
@@ -44,6 +48,7 @@ type Catalogue struct {
 	images     []imageEntry
 	releases   []Release
 	zones      map[string][]fetch.Mirror
+	systems    []system
 }
 
 // Release is a Kubernetes version and the versions of all that goes with it.
@@ -121,11 +126,12 @@ func ParseCatalogue(data []byte) (*Catalogue, error) {
 		Images     []imageEntry              `json:"images,omitempty"`
 		Releases   []Release                 `json:"releases,omitempty"`
 		Zones      map[string][]fetch.Mirror `json:"zones,omitempty"`
+		Systems    []system                  `json:"systems,omitempty"`
 	}
 	if err := yaml.UnmarshalStrict(data, &file); err != nil {
 		return nil, fmt.Errorf("catalogue: %w", err)
 	}
-	c := &Catalogue{components: map[string]component{}, images: file.Images, releases: file.Releases, zones: file.Zones}
+	c := &Catalogue{components: map[string]component{}, images: file.Images, releases: file.Releases, zones: file.Zones, systems: file.Systems}
 	for _, comp := range file.Components {
 		if _, twice := c.components[comp.Name]; twice {
 			return nil, fmt.Errorf("catalogue: component %s is there twice", comp.Name)
@@ -193,6 +199,11 @@ func (c *Catalogue) validate() error {
 			if _, err := c.recipe(name, v.Version, "amd64"); err != nil {
 				return err
 			}
+		}
+	}
+	for _, s := range c.systems {
+		if _, err := s.recipe("amd64", nil); err != nil {
+			return err
 		}
 	}
 	for _, r := range c.releases {

@@ -33,6 +33,9 @@ type CreateOptions struct {
 	Store *Store
 	// Catalogue is the default one if it is nil.
 	Catalogue *Catalogue
+	// Systems are operating systems (debian/12) whose packages, those that hosts may need, the bundle is to have; and Packages are more
+	// of each of them.
+	Systems, Packages []string
 	// Prefer is FromSource if it is empty.
 	Prefer Preference
 	// Zone names mirrors of the catalogue for downloads; "" is none.
@@ -100,6 +103,14 @@ type production struct {
 
 type componentKey struct{ name, arch string }
 
+// keyOfOrder tells releases of an operating system from each other, of which a bundle may have several.
+func keyOfOrder(o order) componentKey {
+	if o.Recipe.Kind == KindPackage {
+		return componentKey{o.Recipe.Component + "/" + o.Recipe.Version, o.Recipe.Arch}
+	}
+	return componentKey{o.Recipe.Component, o.Recipe.Arch}
+}
+
 type imageKey struct{ name, arch string }
 
 type made struct {
@@ -145,6 +156,11 @@ func newProduction(ctx context.Context, opts CreateOptions) (*production, error)
 	if p.orders, err = orders(ctx, catalogue, release, p.archs, opts.Prefer); err != nil {
 		return nil, err
 	}
+	systems, err := p.systemOrders(catalogue)
+	if err != nil {
+		return nil, err
+	}
+	p.orders = append(p.orders, systems...)
 	p.maker.progress.total = len(p.orders) + len(p.images)*len(p.archs)
 	return p, nil
 }
@@ -209,7 +225,7 @@ func (p *production) makeComponents(ctx context.Context) error {
 		return err
 	}
 	for n, o := range p.orders {
-		p.components[componentKey{o.Recipe.Component, o.Recipe.Arch}] = made{o, records[n]}
+		p.components[keyOfOrder(o)] = made{o, records[n]}
 	}
 	return nil
 }
@@ -244,6 +260,14 @@ func (p *production) manifest() (Manifest, error) {
 	maps.Copy(m.Components, p.release.Components)
 	for _, o := range p.orders {
 		r := o.Recipe
+		if r.Kind == KindPackage {
+			items, err := p.systemItems(o)
+			if err != nil {
+				return Manifest{}, err
+			}
+			m.Items = append(m.Items, items...)
+			continue
+		}
 		for _, f := range p.components[componentKey{r.Component, r.Arch}].Files {
 			i := Item{Kind: r.Kind, Component: r.Component, Version: r.Version, Arch: r.Arch, Name: f.Name, Blob: f.Blob, Source: o.source()}
 			switch r.Kind {

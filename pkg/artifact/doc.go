@@ -29,4 +29,5 @@
 //	images/                                 one OCI image layout with all images
 //	helm/<chart>-<version>.tgz
 //	<component>/<version>/<arch>/<program>
+//	os/<id>/<version>/<arch>/               packages of an operating system, as an apt repository (*.deb, Packages, Release)
 package artifact

@@ -43,6 +43,8 @@ type Item struct {
 	Version   string `json:"version"`
 	// Arch is empty for what is the same everywhere.
 	Arch string `json:"arch,omitempty"`
+	// System is the operating system of a package (debian/12), whose component is the system's ID.
+	System string `json:"system,omitempty"`
 	// Name is the name of the program, image (kube-apiserver) or chart.
 	Name string `json:"name"`
 	// Path is relative to the bundle, with slashes. An image's path is that of its manifest.
@@ -83,6 +85,8 @@ func (i Item) place() string {
 		return path.Join(i.Component, i.Version, i.Arch, i.Name)
 	case KindChart:
 		return path.Join(chartsDir, i.Name+"-"+i.Version+".tgz")
+	case KindPackage, KindIndex:
+		return path.Join(systemsDir, i.System, i.Arch, path.Base(i.Path))
 	default:
 		return blobRel(i.SHA256)
 	}
@@ -176,7 +180,14 @@ func (m Manifest) validate() error {
 
 func (i Item) validate() error {
 	names := []string{i.Component, i.Version, i.Name}
-	if i.Kind != KindChart {
+	switch i.Kind {
+	case KindChart:
+	case KindPackage, KindIndex:
+		names = nil
+		if err := i.validatePackage(); err != nil {
+			return err
+		}
+	default:
 		names = append(names, i.Arch)
 	}
 	for _, name := range names {
@@ -185,7 +196,7 @@ func (i Item) validate() error {
 		}
 	}
 	switch i.Kind {
-	case KindBinary, KindChart:
+	case KindBinary, KindChart, KindPackage, KindIndex:
 		if i.Ref != "" || i.Digest != "" || len(i.Blobs) > 0 {
 			return fmt.Errorf("ref, digest and blobs are for images, not for kind %s", i.Kind)
 		}
@@ -194,13 +205,13 @@ func (i Item) validate() error {
 			return errors.New("ref, digest, platform or blobs of the image are missing or contradict sha256 and arch")
 		}
 	default:
-		return fmt.Errorf("kind %q is none of binary, image, chart", i.Kind)
+		return fmt.Errorf("kind %q is none of binary, image, chart, package, index", i.Kind)
 	}
 	if i.Path != i.place() {
 		return fmt.Errorf("path is %q, must be %q", i.Path, i.place())
 	}
 	// No item can take the place of the bundle's own files.
-	if top, _, _ := strings.Cut(i.Path, "/"); i.Kind == KindBinary && slices.Contains([]string{imagesDir, chartsDir, ManifestName, SignatureName, SBOMName}, top) {
+	if top, _, _ := strings.Cut(i.Path, "/"); i.Kind == KindBinary && slices.Contains([]string{imagesDir, chartsDir, systemsDir, ManifestName, SignatureName, SBOMName}, top) {
 		return fmt.Errorf("component must not be %s", top)
 	}
 	return nil

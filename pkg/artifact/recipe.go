@@ -48,6 +48,8 @@ type Build struct {
 	C      *build.C      `json:"c,omitempty"`
 	Chart  *build.Chart  `json:"chart,omitempty"`
 	Debian *build.Debian `json:"debian,omitempty"`
+	// Packages is never a component's: see system.
+	Packages *build.Packages `json:"packages,omitempty"`
 }
 
 func (b *Build) validate() error {
@@ -69,14 +71,20 @@ func (b *Build) validate() error {
 		ways++
 		err = errors.Join(err, b.Debian.Validate())
 	}
+	if b.Packages != nil {
+		ways++
+		err = errors.Join(err, b.Packages.Validate())
+	}
 	if ways != 1 {
-		return fmt.Errorf("build: exactly one of go, c, chart, debian must be set, not %d", ways)
+		return fmt.Errorf("build: exactly one of go, c, chart, debian, packages must be set, not %d", ways)
 	}
 	return err
 }
 
 // native says that the build works for this machine's own architecture only.
-func (b *Build) native() bool { return b.C != nil || b.Debian != nil || (b.Go != nil && b.Go.Cgo) }
+func (b *Build) native() bool {
+	return b.C != nil || b.Debian != nil || b.Packages != nil || (b.Go != nil && b.Go.Cgo)
+}
 
 // imageRecipe is an image of one release, with nothing left to fill in.
 type imageRecipe struct {

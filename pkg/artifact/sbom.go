@@ -87,6 +87,10 @@ func purlOf(i Item) string {
 	if i.Kind == KindImage {
 		return "pkg:oci/" + i.Name + "@" + url.QueryEscape(i.Digest) + "?arch=" + i.Arch
 	}
+	if i.Kind == KindPackage {
+		return "pkg:deb/" + i.Component + "/" + i.Name + "@" + url.QueryEscape(i.Version) + "?arch=" + i.Arch +
+			"&distro=" + strings.ReplaceAll(i.System, "/", "-")
+	}
 	if module, found := strings.CutPrefix(i.Source, "go:"); found {
 		module, _, _ = strings.Cut(module, " ")
 		return "pkg:golang/" + module

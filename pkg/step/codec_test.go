@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact/deb"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/graph"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 )
@@ -32,7 +33,9 @@ func all() []step.Step {
 		step.Module{Name: "overlay"},
 		step.SwapOff{},
 		step.User{Name: "etcd"},
-		step.Package{Names: []string{"a", "b=1"}},
+		step.Package{Names: []string{"a", "b=1"}, From: step.PackageFiles{
+			{Package: deb.Package{Name: "a", Version: "1:2", Depends: "c (>= 1)", Provides: "d"}, File: artifact},
+		}},
 		step.Claim{Paths: []string{"/a"}, Cleanup: []step.Cleanup{{Title: "t", Argv: []string{"a"}}}},
 		step.Command{
 			Title: "t", Argv: []string{"a"}, Env: []string{"A=b"}, Stdin: text, Undo: []string{"u"}, Timeout: step.Duration(time.Minute),

@@ -267,6 +267,9 @@ func (s SwapOff) Rollback(ctx context.Context, rt *Runtime) error { return rollb
 type Package struct {
 	// Names of packages, or name=version where it must be that version.
 	Names []string `json:"names"`
+	// From are package files of the bundle: those of Names that it has, and what they depend on. The host's own package manager gets
+	// what is missing of these from us, and asks its mirrors for the rest of Names only.
+	From PackageFiles `json:"from,omitempty"`
 }
 
 // Meta names the kind.
@@ -278,6 +281,11 @@ func (p Package) Observe() host.Query {
 	for _, n := range p.Names {
 		name, _ := versioned(n)
 		q.Packages = append(q.Packages, name)
+	}
+	for _, f := range p.From {
+		if !slices.Contains(q.Packages, f.Name) {
+			q.Packages = append(q.Packages, f.Name)
+		}
 	}
 	return q
 }
@@ -320,7 +328,24 @@ func (p Package) missing(v View) []string {
 
 // Effect installs the missing packages.
 func (p Package) Effect(v View) (Effect, error) {
-	return changes(host.Package{Names: p.missing(v)}), nil
+	given, others := p.From.split(p.missing(v))
+	var e Effect
+	if len(given) > 0 {
+		files, err := p.From.needed(given, v.Facts.Packages)
+		if err != nil {
+			return Effect{}, err
+		}
+		c := host.Package{Names: given}
+		for _, f := range files {
+			c.Blobs = append(c.Blobs, f.File.Digest)
+			e.Blobs = append(e.Blobs, f.File)
+		}
+		e.Changes = append(e.Changes, c)
+	}
+	if len(others) > 0 {
+		e.Changes = append(e.Changes, host.Package{Names: others})
+	}
+	return e, nil
 }
 
 // Run installs the missing packages.

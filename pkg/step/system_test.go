@@ -4,9 +4,14 @@
 package step_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact/deb"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 )
@@ -166,5 +171,63 @@ func TestPackage(t *testing.T) {
 	})
 	if got := p.Observe().Packages; len(got) != 3 || got[1] != "conntrack" || got[2] != "libc6" {
 		t.Errorf("asks for %q, which the package manager lists by name alone", got)
+	}
+}
+
+// TestPackageFromBundle sends what is missing of what the bundle has, and nothing else.
+func TestPackageFromBundle(t *testing.T) {
+	file := func(name, version, depends string) step.PackageFile {
+		return step.PackageFile{
+			Package: deb.Package{Name: name, Version: version, Depends: depends},
+			File:    step.Artifact{Path: "os/debian/12/amd64/" + name + ".deb", Digest: sha(name), Size: 1},
+		}
+	}
+	files := step.PackageFiles{
+		file("haproxy", "1:2.6", "libc6 (>= 2.34), liblua"), file("liblua", "5.3", ""), file("curl", "7", "libcurl4 (= 7)"), file("libcurl4", "7", ""),
+		file("other", "1", ""),
+	}
+	names := []string{"haproxy", "curl", "jq", "other=2"}
+	p := step.Package{Names: names, From: files.For(names...)}
+	if got := strings.Join(p.Observe().Packages, " "); got != "haproxy curl jq other liblua libcurl4" {
+		t.Errorf("asks for %s", got)
+	}
+	for name, tt := range map[string]struct {
+		installed map[string]string
+		changes   []host.Change
+	}{
+		"nothing is there": {nil, []host.Change{
+			host.Package{Names: []string{"haproxy", "curl"}, Blobs: []string{sha("haproxy"), sha("liblua"), sha("curl"), sha("libcurl4")}},
+			host.Package{Names: []string{"jq", "other=2"}},
+		}},
+		"some of it is": {map[string]string{"haproxy": "1:2.4", "libcurl4": "6", "jq": "1", "other": "2"}, []host.Change{
+			host.Package{Names: []string{"curl"}, Blobs: []string{sha("curl"), sha("libcurl4")}},
+		}},
+		"all but what no bundle has": {map[string]string{"haproxy": "1", "curl": "7", "other": "2"}, []host.Change{
+			host.Package{Names: []string{"jq"}},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			facts := host.Facts{Packages: tt.installed}
+			e, err := p.Effect(step.View{Facts: &facts})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.changes, e.Changes); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			var staged, wanted []string
+			for _, a := range e.Blobs {
+				staged = append(staged, a.Digest)
+			}
+			for _, c := range tt.changes {
+				wanted = append(wanted, c.(host.Package).Blobs...)
+			}
+			if !slices.Equal(staged, wanted) {
+				t.Errorf("%q is sent, want %q", staged, wanted)
+			}
+		})
+	}
+	if got := files.For("jq"); got != nil {
+		t.Errorf("For what it does not have it gives %v", got)
 	}
 }

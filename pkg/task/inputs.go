@@ -35,6 +35,8 @@ type Inputs struct {
 	chart                             step.Artifact
 	refs                              artifact.Images
 	files                             []step.Step
+	// packageFiles are the bundle's packages for the host's operating system.
+	packageFiles step.PackageFiles
 }
 
 // NewInputs looks up what a host of this role needs in the bundle. Its errors name what is missing.
@@ -60,6 +62,10 @@ func NewInputs(t spec.Target, sys host.System, b *artifact.Bundle) (Inputs, erro
 		}
 	}
 	if err := in.lookUpPrograms(b); err != nil {
+		return in, err
+	}
+	var err error
+	if in.packageFiles, err = step.PackageFilesOf(b, Relevant(sys).System, sys.Arch); err != nil {
 		return in, err
 	}
 	if t.Host.Role.IsNode() {
@@ -196,6 +202,8 @@ func (in *Inputs) lookUpImages(b *artifact.Bundle) error {
 // Facts are those of a host that a plan for it depends on.
 type Facts struct {
 	Arch, Container string
+	// System is the operating system: ID/VERSION_ID.
+	System string
 	// Interface is that of the default route.
 	Interface     string
 	CgroupVersion int32
@@ -210,7 +218,7 @@ type Facts struct {
 // Relevant picks them.
 func Relevant(s host.System) Facts {
 	return Facts{
-		Arch: s.Arch, Container: s.Container, CgroupVersion: s.CgroupVersion, Interface: s.DefaultInterface,
+		Arch: s.Arch, Container: s.Container, System: s.OSID + "/" + s.OSVersion, CgroupVersion: s.CgroupVersion, Interface: s.DefaultInterface,
 		IPv6:          s.DefaultIPv6,
 		Forwards:      strings.Join(forwards(s), " ") + "/" + strings.Join(s.Nameservers, " "),
 		MayTuneLimits: !slices.Contains(s.MissingCapabilities, "sys_resource"), TrackedConnections: trackedConnections(s),

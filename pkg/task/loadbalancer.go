@@ -17,7 +17,7 @@ import (
 // Proxy runs the proxy of a load balancer host.
 func Proxy(in Inputs) plan.Task {
 	p, s := in.proxy(), in.balanced("")
-	steps := []step.Step{p.Packages()}
+	steps := []step.Step{p.Packages(in.packageFiles.For(p.PackageNames()...))}
 	if p.Takes(s) {
 		steps = append(steps, p.Config(s))
 	}
@@ -48,7 +48,7 @@ func VirtualAddress(in Inputs) plan.Task {
 		}
 	}
 	return plan.Task{Name: "keepalived", Steps: []step.Step{
-		keepalived.Packages(),
+		keepalived.Packages(in.packageFiles.For(keepalived.PackageNames()...)),
 		keepalived.Config(keepalived.Settings{
 			Name: host.Name, Interface: cmp.Or(e.Keepalived.Interface, in.System.DefaultInterface), Address: host.NodeAddress(),
 			VIP: e.Address, RouterID: e.Keepalived.VirtualRouterID, Peers: peers,

@@ -46,7 +46,7 @@ func System(in Inputs) plan.Task {
 		steps = append(steps, system.Firewall())
 	}
 	if debs := append(in.packages(), s.Packages.Debs...); len(debs) > 0 {
-		steps = append(steps, system.Packages(debs))
+		steps = append(steps, system.Packages(debs, in.packageFiles.For(debs...)))
 	}
 	modules, lasting, momentary := s.Modules, s.Sysctls, []spec.Sysctl(nil)
 	if in.isNode() {

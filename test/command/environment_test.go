@@ -34,22 +34,29 @@ type environment struct {
 // start makes hosts.
 func start(t *testing.T, name string, count int) *environment {
 	t.Helper()
+	return startHosts(t, hosts.Options{Name: name, Count: count}, fleet.BundleDir(t, "KUBEXM_BUNDLE", "bundle"))
+}
+
+// startHosts makes hosts of a kind, for clusters of what is in a bundle.
+func startHosts(t *testing.T, o hosts.Options, bundle string) *environment {
+	t.Helper()
 	e := &environment{t: t}
-	e.Name, e.Dir = name, t.TempDir()
+	e.Name, e.Dir = o.Name, t.TempDir()
 	var err error
 	if e.Program, err = filepath.Abs(cmp.Or(os.Getenv("KUBEXM"), filepath.Join("..", "..", "bin", "kubexm"))); err != nil {
 		t.Fatal(err)
 	}
-	e.bundle, err = artifact.Open(t.Context(), fleet.BundleDir(t, "KUBEXM_BUNDLE", "bundle"), nil)
+	e.bundle, err = artifact.Open(t.Context(), bundle, nil)
 	if err != nil {
-		t.Fatalf("%v (make artifacts builds it)", err)
+		t.Fatalf("%v (make artifacts artifacts-offline builds it)", err)
 	}
 	e.Bundle = e.bundle.Dir()
 	e.KnownHosts = filepath.Join(e.Dir, "hosts", "known_hosts")
-	if err := hosts.Remove(t.Context(), name); err != nil { // what an earlier run that was killed has left
+	if err := hosts.Remove(t.Context(), o.Name); err != nil { // what an earlier run that was killed has left
 		t.Fatal(err)
 	}
-	pool, err := hosts.Start(t.Context(), hosts.Options{Name: name, Count: count, Dir: filepath.Join(e.Dir, "hosts"), Log: t.Logf})
+	o.Dir, o.Log = filepath.Join(e.Dir, "hosts"), t.Logf
+	pool, err := hosts.Start(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}

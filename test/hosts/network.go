@@ -57,6 +57,9 @@ func tryNetwork(ctx context.Context, o Options, subnet netip.Prefix) error {
 		"--subnet", subnet.String(),
 		"--label", poolLabel + "=" + o.Name,
 		"--label", fmt.Sprintf("%s=%d", countLabel, o.Count)}
+	if o.Offline {
+		args = append(args, "--internal")
+	}
 	if o.DualStack {
 		args = append(args, "--ipv6", "--subnet", subnet6(subnet).String())
 	}

@@ -47,6 +47,9 @@ type Options struct {
 	// DualStack gives the network an IPv6 subnet too, and each host an address and a
 	// default route in it; see Pool.Subnet6.
 	DualStack bool
+	// Offline leaves the hosts nothing to reach but the machine and each other. They have a default route, as Kubernetes wants it
+	// (a packet to a Service needs one before it is sent elsewhere), but nothing comes through there; a restart loses it.
+	Offline bool
 	// Dir, when given, receives the pool's files (see Pool.Write). A key that lies
 	// there is used again.
 	Dir string
@@ -140,6 +143,12 @@ func start(ctx context.Context, options Options, image string) (*Pool, error) {
 		}
 		if err := host.WaitReady(ctx); err != nil {
 			return err
+		}
+		if options.Offline {
+			// Docker lets nothing pass from a network that is internal to others; whether it gives it a default route depends on its version.
+			if _, err := host.Exec(ctx, "ip", "route", "replace", "default", "via", subnet.Masked().Addr().Next().String()); err != nil {
+				return err
+			}
 		}
 		if options.SudoPassword != "" {
 			if err := host.setPassword(ctx, SudoPW, options.SudoPassword); err != nil {

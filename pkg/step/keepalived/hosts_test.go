@@ -204,7 +204,7 @@ func (b *balancers) plan(servers []*hosts.Host) *plan.Plan {
 	for _, h := range b.pool.Hosts {
 		peers := []string{b.beside(h).Address}
 		p.Host(h.Name, plan.Module{Name: "m", Tasks: []plan.Task{{Name: "t", Steps: []step.Step{
-			loadbalancer.HAProxy.Packages(), loadbalancer.Nginx.Packages(), keepalived.Packages(),
+			loadbalancer.HAProxy.Packages(nil), loadbalancer.Nginx.Packages(nil), keepalived.Packages(nil),
 			loadbalancer.HAProxy.Config(loadbalancer.Settings{Port: haproxyPort, Backends: members, BackendPort: backendPort}),
 			loadbalancer.Nginx.Config(loadbalancer.Settings{Port: nginxPort, Backends: members, BackendPort: backendPort}),
 			keepalived.Config(keepalived.Settings{

@@ -64,14 +64,17 @@ func Priority(address string, peers []string) int {
 	return first - before
 }
 
-// Packages installs keepalived. It does not start before it has its configuration.
-func Packages() step.Step {
+// PackageNames are the distribution's packages that Packages installs.
+func PackageNames() []string { return []string{"keepalived"} }
+
+// Packages installs keepalived, from the given files if these have it. It does not start before it has its configuration.
+func Packages(from step.PackageFiles) step.Step {
 	return step.New(step.Meta{
 		Name: "keepalived/packages", Description: "install keepalived", Timeout: step.Duration(10 * time.Minute),
 		Retry: step.Retry{Attempts: 2, Delay: step.Duration(10 * time.Second)},
 	},
 		step.File{Path: dropIn, Mode: 0o644, Content: step.Literal(dropInFile)},
-		step.Package{Names: []string{"keepalived"}},
+		step.Package{Names: PackageNames(), From: from},
 	)
 }
 

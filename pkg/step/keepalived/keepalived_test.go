@@ -20,7 +20,7 @@ var settings = keepalived.Settings{
 
 func TestFiles(t *testing.T) {
 	steptest.Golden(t, "", keepalived.Config(settings))
-	steptest.Golden(t, "", keepalived.Packages())
+	steptest.Golden(t, "", keepalived.Packages(nil))
 }
 
 // A host alone has nobody to talk to: an empty list of peers is an error in keepalived's configuration.

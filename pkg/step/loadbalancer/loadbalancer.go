@@ -67,15 +67,19 @@ func (p Program) Check() string {
 	return fmt.Sprintf("/usr/bin/curl --fail --silent --output /dev/null --max-time 1 http://127.0.0.1:%d/healthz", p.healthPort)
 }
 
-// Packages installs the program, and curl for Check. It does not start before it has its configuration.
-func (p Program) Packages() step.Step {
+// PackageNames are the distribution's packages that Packages installs.
+func (p Program) PackageNames() []string { return append(slices.Clone(p.packages), "curl") }
+
+// Packages installs the program, and curl for Check, from the given files as far as these have them. It does not start before it has
+// its configuration.
+func (p Program) Packages(from step.PackageFiles) step.Step {
 	return step.New(step.Meta{
 		Name: p.name + "/packages", Description: "install " + p.name, Timeout: step.Duration(10 * time.Minute),
 		Retry: step.Retry{Attempts: 2, Delay: step.Duration(10 * time.Second)},
 	},
 		step.File{Path: "/etc/systemd/system/" + p.service() + ".d/kubexm.conf", Mode: 0o644, Content: step.Literal(p.dropIn)},
 		step.Claim{Paths: p.leftovers},
-		step.Package{Names: append(slices.Clone(p.packages), "curl")},
+		step.Package{Names: p.PackageNames(), From: from},
 	)
 }
 

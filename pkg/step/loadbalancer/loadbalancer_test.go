@@ -42,7 +42,7 @@ func TestFiles(t *testing.T) {
 	for name, p := range programs {
 		t.Run(name, func(t *testing.T) {
 			steptest.Golden(t, name, p.Config(settings))
-			steptest.Golden(t, name, p.Packages())
+			steptest.Golden(t, name, p.Packages(nil))
 			steptest.Golden(t, name, step.New(step.Meta{}, steptest.Files(p.Pod(local(), "example.com/"+name+":1"))[1]))
 			var pod corev1.Pod
 			if err := yaml.UnmarshalStrict([]byte(manifest(p, local()).Content.String()), &pod); err != nil {

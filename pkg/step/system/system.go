@@ -69,12 +69,12 @@ func Hostname(name string) step.Step {
 		step.Sysctl{Name: "kernel.hostname", Value: name})
 }
 
-// Packages installs distribution packages from the host's repositories.
-func Packages(names []string) step.Step {
+// Packages installs distribution packages: from the given files those that these have, others from the host's repositories.
+func Packages(names []string, from step.PackageFiles) step.Step {
 	return step.New(step.Meta{
 		Name: "system/packages", Description: "install packages", Timeout: step.Duration(10 * time.Minute),
 		Retry: step.Retry{Attempts: 2, Delay: step.Duration(10 * time.Second)},
-	}, step.Package{Names: names})
+	}, step.Package{Names: names, From: from})
 }
 
 // Files writes a user's own files.

@@ -28,10 +28,14 @@ func (a *app) bundleCreate() *cobra.Command {
 the Go checksum database, or downloaded and verified by their publisher's digest. What was made once is kept in a store
 (KUBEXM_CACHE, or kubexm in the user's cache directory) and not made again.
 
+With --os, the bundle has packages of the hosts' operating system too, in os/ID/VERSION/ARCH: those that steps install, those of
+--os-package, and all that they depend on beyond the smallest Debian. Hosts then ask no mirror for them.
+
 A key that has a passphrase, or is in an agent or a token, signs afterwards what is a directory:
 ssh-keygen -Y sign -n kubexm-bundle -f KEY DIRECTORY/manifest.json`,
-		Example: "  kubexm bundle create\n  kubexm bundle create --kubernetes-version v1.36.3 --output bundle-v1.36.3.tar.zst --arch amd64,arm64",
-		Args:    cobra.NoArgs,
+		Example: "  kubexm bundle create\n  kubexm bundle create --kubernetes-version v1.36.3 --output bundle-v1.36.3.tar.zst --arch amd64,arm64" +
+			"\n  kubexm bundle create --os debian/12 --os-package nfs-common",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Prefer = artifact.Preference(prefer)
 			var err error
@@ -45,6 +49,8 @@ ssh-keygen -Y sign -n kubexm-bundle -f KEY DIRECTORY/manifest.json`,
 	flags.StringVar(&o.KubernetesVersion, "kubernetes-version", "", "version of Kubernetes (default the newest that there are artifacts for)")
 	flags.StringVarP(&o.Out, "output", "o", "", "directory, or file that ends in .tar, .tar.gz or .tar.zst (default .kubexm/bundles/VERSION)")
 	flags.StringSliceVar(&o.Architectures, "arch", nil, "architectures: amd64, arm64 (default this machine's)")
+	flags.StringSliceVar(&o.Systems, "os", nil, "operating systems whose packages are wanted, for hosts that reach no mirror (debian/12)")
+	flags.StringSliceVar(&o.Packages, "os-package", nil, "more packages, with those that they depend on, of each --os")
 	flags.StringVar(&prefer, "prefer", string(artifact.FromSource), "where programs come from when there is a choice: "+string(artifact.FromSource)+" or "+string(artifact.FromUpstream))
 	flags.StringVar(&o.Zone, "zone", "", "mirrors to download from, by their name in the catalogue (cn)")
 	flags.StringVar(&key, "sign", "", "private SSH key (file, without a passphrase) to sign the bundle with")
@@ -75,7 +81,8 @@ func (a *app) createBundle(ctx context.Context, o artifact.CreateOptions) error 
 	b, err := artifact.Create(ctx, o)
 	stop()
 	var unknown *artifact.UnknownVersionError
-	if errors.As(err, &unknown) {
+	var name *artifact.UnknownNameError
+	if errors.As(err, &unknown) || errors.As(err, &name) {
 		return usageError{err}
 	}
 	if err != nil {

@@ -124,7 +124,7 @@ func (s *actScript) packages(i int, c host.Package) {
 	names := slices.Sorted(slices.Values(c.Names))
 	target := strings.Join(names, " ")
 	s.begin(i, "packages", target)
-	s.call("c_package", append([]string{field(target), "", strings.Join(c.Blobs, " ")}, names...)...)
+	s.call("c_package", append([]string{field(target), strings.Join(c.Blobs, " ")}, names...)...)
 }
 
 func (s *actScript) command(i int, c host.Command) {

@@ -4,6 +4,7 @@
 package posix
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -90,8 +91,25 @@ func (r *actReader) failure(f frame) error {
 	case r.killed && e.Kind == host.KindCommand:
 		e.Message = "was killed (SIGKILL) from outside"
 		e.Remedy = "if the kernel did it for want of memory (see dmesg on the host), give the host more"
+	case e.Kind == host.KindCommand && key == host.Package{}.Key():
+		e.Remedy = packageRemedy(output)
 	}
 	return e
+}
+
+// packageRemedy says what to do when packages cannot be installed, by what apt says in the C locale; "" where it says something else.
+func packageRemedy(output string) string {
+	has := func(words ...string) bool {
+		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(output, w) })
+	}
+	switch {
+	case has("Unable to locate package", "Unable to fetch", "Failed to fetch", "has no installation candidate"):
+		return "no package source that the host reaches gives it, nor does the bundle: let the host reach a mirror of its distribution, or make " +
+			"the bundle with it (kubexm bundle create --os ID/VERSION_ID --os-package NAME, by ID and VERSION_ID of the host's /etc/os-release)"
+	case has("unmet dependencies"):
+		return "packages that the host has do not fit those that are to come: bring the host up to date, or make the bundle anew"
+	}
+	return ""
 }
 
 // maxName is how much of a name or a line that a host has sent is shown in a message, in bytes.

@@ -21,13 +21,21 @@ c_tool() {
 
 c_apt() { c_tool apt-get -q -y -o DPkg::Lock::Timeout=120 -o Dpkg::Options::=--force-confdef -o Dpkg::Options::=--force-confold "$@"; }
 
+# apt without any source of packages, and without what it remembers of the host's: it has the files that it is given and nothing else.
+# The host's own sources, lists and caches stay as they are.
+c_apt_alone() {
+	c_try mkdir -p "$T/lists/partial"
+	c_apt -o Dir::Etc::SourceList=/dev/null -o Dir::Etc::SourceParts=/dev/null -o Dir::State::Lists="$T/lists" \
+		-o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache= -o APT::Sandbox::User=root "$@"
+}
+
 # Install $names, or the package files in $files.
 c_install() {
 	if command -v apt-get >/dev/null 2>&1; then
 		# An installation that was cut must be finished before another can begin.
 		[ -z "$(dpkg --audit 2>/dev/null)" ] || c_tool dpkg --configure -a --force-confdef --force-confold
 		if [ -n "$files" ]; then
-			c_apt --no-install-recommends --allow-downgrades install $files
+			c_apt_alone --no-install-recommends --allow-downgrades install $files
 			return
 		fi
 		c_apt --no-install-recommends install $names && return 0
@@ -44,11 +52,24 @@ c_install() {
 	fi
 }
 
-# Packages: the field of the names, the suffix of package files, the digests of staged ones in one word, then the names.
+# Of the packages added by undo entry $W, those that were not asked for by name go when nobody needs them any more, as if apt had
+# found them by itself.
+c_unasked() {
+	command -v apt-mark >/dev/null 2>&1 || return 0
+	for name; do
+		name=${name%%=*}
+		printf '%s\n' "${name%%:*}"
+	done | sort -u | comm -13 - "$S/undo/$W.added" >"$T/unasked"
+	[ ! -s "$T/unasked" ] || c_tool apt-mark -q -q auto $(cat "$T/unasked")
+}
+
+# Packages: the field of the names, the digests of staged package files in one word, then the names.
 c_package() {
-	target=$1 suffix=$2 digests=$3
-	shift 3
+	target=$1 digests=$2
+	shift 2
 	names=$*
+	suffix=rpm
+	command -v apt-get >/dev/null 2>&1 && suffix=deb
 	c_installed >"$T/before" || c_fail 1
 	missing=
 	for name; do
@@ -69,8 +90,9 @@ c_package() {
 	for digest in $digests; do
 		staged=$S/staging/${digest#sha256:}
 		[ -f "$staged" ] || { echo "package file $digest is not staged" >&2; c_fail 1; }
-		c_try ln -f -- "$staged" "$staged.$suffix"
-		files="$files $staged.$suffix"
+		# A package manager goes by the name.
+		c_try ln -sf -- "$staged" "$T/${digest#sha256:}.$suffix"
+		files="$files $T/${digest#sha256:}.$suffix"
 	done
 	c_install
 	status=$?
@@ -78,7 +100,8 @@ c_package() {
 	# What came with it, even when it failed half-way.
 	c_installed | comm -13 "$S/undo/$W" - >"$S/undo/$W.added"
 	[ "$status" -eq 0 ] || c_fail "$status"
+	[ -z "$files" ] || c_unasked "$@" || c_fail $?
 	for digest in $digests; do
-		rm -f "$S/staging/${digest#sha256:}" "$S/staging/${digest#sha256:}.$suffix"
+		rm -f "$S/staging/${digest#sha256:}"
 	done
 }
