@@ -99,6 +99,9 @@ func testUndo(t *testing.T, fixture func(t *testing.T) Fixture) {
 		r.giveBack()
 	})
 
+	if !fixture(t).FilesOnly {
+		t.Run("UnitOfTwoRuns", func(t *testing.T) { undoUnitOfTwoRuns(newRig(t, fixture(t))) })
+	}
 	t.Run("ScopeSinceARun", func(t *testing.T) {
 		r := newRig(t, fixture(t))
 		h := r.dial()
@@ -162,4 +165,27 @@ func testUndo(t *testing.T, fixture func(t *testing.T) Fixture) {
 			t.Errorf("hosts is %q", got)
 		}
 	})
+}
+
+// undoUnitOfTwoRuns: a unit came with the first run and was restarted by a second one, which was interrupted, so that both have an entry
+// of it. It goes with its file, and is not started again for having run in between.
+func undoUnitOfTwoRuns(r *rig) {
+	h := r.dial()
+	before := r.observe(h, unitQuery(r))
+	s := r.begin(h, newRun())
+	r.do(s, host.Act{Node: "n", Changes: []host.Change{
+		host.File{Path: unitFile, Mode: 0o644, Content: secret.New(unitText)}, host.Unit{Name: unitName, Enabled: "enabled", Active: "started"},
+	}})
+	r.end(s)
+	s = r.begin(h, newRun())
+	r.do(s, host.Act{Node: "n", Changes: []host.Change{host.Unit{Name: unitName, Enabled: "enabled", Active: "restarted"}}})
+	if err := s.End(r.ctx, true); err != nil {
+		r.t.Fatal(explain(err))
+	}
+	s = r.begin(h, newRun())
+	r.undo(s, host.Scope{})
+	r.end(s)
+	if d := diff(stateOf(before), stateOf(r.observe(h, unitQuery(r)))); d != "" {
+		r.t.Errorf("not as before (-before +after):\n%s", d)
+	}
 }

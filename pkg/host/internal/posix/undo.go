@@ -28,8 +28,13 @@ func (s *session) Undo(ctx context.Context, scope host.Scope, report func(host.U
 	sc := &script{}
 	s.head(sc)
 	s.actor(sc, host.Act{Node: "undo", Task: scope.Task})
-	for _, e := range chosen {
-		sc.call("u_entry", undoCall(e, all)...)
+	for i, e := range chosen {
+		call := undoCall(e, all)
+		if e.kind == "unit" && len(call) == 6 && slices.ContainsFunc(chosen[i+1:], func(o entry) bool { return o.kind == "unit" && o.target == e.target }) {
+			// What it was before any of them counts. By what it was in between, a unit would be started again whose file is gone.
+			call[5] = unitIsLeft
+		}
+		sc.call("u_entry", call...)
 	}
 	taken := s.journaled(scope, chosen)
 	for _, node := range taken {
@@ -54,6 +59,9 @@ func (s *session) Undo(ctx context.Context, scope host.Scope, report func(host.U
 	return s.giveBack(ctx)
 }
 
+// unitIsLeft, as what a unit was made to do, has the undo of an entry not start it again.
+const unitIsLeft = "-"
+
 // undoCall is the call that undoes e: number, kind, target and what the function of the kind wants besides.
 func undoCall(e entry, all bool) []string {
 	call := []string{strconv.Itoa(e.seq), e.kind, e.target}
@@ -70,7 +78,7 @@ func undoCall(e entry, all bool) []string {
 	case "unit":
 		for _, d := range e.data {
 			if d == "" {
-				d = "-"
+				d = unitIsLeft
 			}
 			call = append(call, d)
 		}
