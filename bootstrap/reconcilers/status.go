@@ -191,6 +191,7 @@ func showRun(c *bootstrapv1.KubexmConfig, job *hostrun.State[outcome], m *memory
 	}
 
 	if out.hostConverged() {
+		c.Status.Drift = nil
 		setTrue(c, bootstrapv1.HostConvergedCondition, bootstrapv1.HostConvergedReason, "")
 	} else {
 		setFalse(c, bootstrapv1.HostConvergedCondition, reason, textOf(out.err)+next)
@@ -222,6 +223,7 @@ func showLook(c *bootstrapv1.KubexmConfig, job *hostrun.State[outcome], drift sp
 	case out.err != nil && !engine.Undecided(out.err):
 		return false, nil // the run that follows says why
 	case out.report.Converged():
+		c.Status.Drift = nil
 		setTrue(c, bootstrapv1.HostConvergedCondition, bootstrapv1.HostConvergedReason, "")
 		if c.Spec.HostRef.Name == "" {
 			setTrue(c, bootstrapv1.NodeJoinedCondition, bootstrapv1.NodeJoinedReason, "")
@@ -231,6 +233,7 @@ func showLook(c *bootstrapv1.KubexmConfig, job *hostrun.State[outcome], drift sp
 	if counts := out.onHost(); counts.Total > 0 && counts.Skipped == counts.Total {
 		return showCluster(c, out), nil
 	}
+	c.Status.Drift = driftOf(out.plan, out.report.Checks)
 	message := differences(out.plan, out.report.Checks)
 	if drift == spec.DriftReport {
 		message += fmt.Sprintf("\nThis is reported, and not repaired (driftPolicy). To have it repaired: "+
@@ -243,6 +246,7 @@ func showLook(c *bootstrapv1.KubexmConfig, job *hostrun.State[outcome], drift sp
 // showCluster says what a look came to that found the host as planned, and the cluster not, and reports whether that is known: an
 // API that does not answer says nothing of the host, nor of its Node.
 func showCluster(c *bootstrapv1.KubexmConfig, out *outcome) (same bool) {
+	c.Status.Drift = nil
 	setTrue(c, bootstrapv1.HostConvergedCondition, bootstrapv1.HostConvergedReason, "")
 	if !slices.ContainsFunc(out.report.Checks, func(check plan.Check) bool { return check.Unknown == "" }) {
 		return true

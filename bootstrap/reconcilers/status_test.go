@@ -6,10 +6,12 @@ package reconcilers
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
@@ -194,8 +196,11 @@ func TestHostsAreNotReachedInMemory(t *testing.T) {
 func TestShowLook(t *testing.T) {
 	p := testPlan(t)
 	drifted := outcome{system: &host.System{}, plan: p, report: engine.Report{
-		Hosts:  []engine.HostReport{{Host: "w1", Counts: engine.Counts{Total: 1, Changed: 1}}},
-		Checks: []plan.Check{{Node: "w1/os/files/file", Diff: step.Diff{{Subject: "file /etc/a", From: "1234", To: "5678"}}}},
+		Hosts: []engine.HostReport{{Host: "w1", Counts: engine.Counts{Total: 1, Changed: 1}}},
+		Checks: []plan.Check{{
+			Node: "w1/os/files/file", Diff: step.Diff{{Subject: "file /etc/a", From: "1234", To: "5678"}},
+			Lines: map[string]string{"file /etc/a": "@@ -1 +1 @@\n-a\n+b"},
+		}},
 	}}
 	c := &bootstrapv1.KubexmConfig{}
 	same, err := showLook(c, &hostrun.State[outcome]{What: looking, Result: drifted}, spec.DriftRepair)
@@ -205,6 +210,10 @@ func TestShowLook(t *testing.T) {
 	want := "1 of 1 steps differ:\nw1/os/files/file: file /etc/a: found 1234, expected 5678"
 	if got := conditions.Get(c, bootstrapv1.HostConvergedCondition); got.Reason != bootstrapv1.DriftedReason || got.Message != want {
 		t.Errorf("%s %q, want Drifted %q", got.Reason, got.Message, want)
+	}
+	shown := []bootstrapv1.DriftStatus{{Step: "os/files/file", Resource: "file /etc/a", Found: "1234", Expected: "5678", Diff: "@@ -1 +1 @@\n-a\n+b"}}
+	if diff := cmp.Diff(shown, c.Status.Drift); diff != "" {
+		t.Errorf("drift (-want +got):\n%s", diff)
 	}
 	// Where it is only reported, it says how to have it repaired.
 	if same, err := showLook(c, &hostrun.State[outcome]{What: looking, Result: drifted}, spec.DriftReport); err != nil || same {
@@ -219,6 +228,32 @@ func TestShowLook(t *testing.T) {
 	showProgress(c, &hostrun.State[outcome]{What: converging, Started: time.Now(), Progress: hostrun.Progress{Total: 1}})
 	if got := conditions.Get(c, bootstrapv1.HostConvergedCondition); got.Message != want {
 		t.Errorf("during the repair: %q", got.Message)
+	}
+	if len(c.Status.Drift) != 1 {
+		t.Errorf("during the repair: %v", c.Status.Drift)
+	}
+	repaired := outcome{system: &host.System{}, plan: p, report: engine.Report{Hosts: []engine.HostReport{{Host: "w1", Counts: engine.Counts{Total: 1, Changed: 1}}}}}
+	if err := showRun(c, &hostrun.State[outcome]{What: converging, Result: repaired}, &memory{}); err != nil || c.Status.Drift != nil {
+		t.Errorf("after the repair: %v (%v)", c.Status.Drift, err)
+	}
+}
+
+// TestDriftIsBounded: what a host has changed, and how it calls things, fits into an object.
+func TestDriftIsBounded(t *testing.T) {
+	check := plan.Check{Node: "w1/os/files/file", Lines: map[string]string{}}
+	for i := range 100 {
+		subject := fmt.Sprintf("file /%d/%s", i, strings.Repeat("é", 1000))
+		check.Diff = append(check.Diff, step.Delta{Subject: subject, From: strings.Repeat("a\n", 1000), To: "\x1b[2Jb"})
+		check.Lines[subject] = strings.Repeat("+ä\n", 10000)
+	}
+	all := driftOf(testPlan(t), []plan.Check{check, {Node: "controller/m/t/s", Diff: step.Diff{{Subject: "x"}}}})
+	if len(all) != 16 {
+		t.Fatalf("%d differences are shown", len(all))
+	}
+	for _, d := range all {
+		if len(d.Resource) > 512 || len(d.Found) > 512 || len(d.Diff) > 4096 || d.Expected != "[2Jb" {
+			t.Errorf("%d %d %d %q", len(d.Resource), len(d.Found), len(d.Diff), d.Expected)
+		}
 	}
 }
 

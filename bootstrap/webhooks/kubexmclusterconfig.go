@@ -5,10 +5,13 @@ package webhooks
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/internal/admission"
@@ -58,6 +61,10 @@ func ValidateClusterConfig(c *bootstrapv1.KubexmClusterConfig) field.ErrorList {
 		errs = append(errs, field.Invalid(endpoint.Child("port"), port, "use the port of the API server, 1 to 65535"))
 	}
 	shared := c.Spec.Cluster.DeepCopy()
+	if !writtenByControlPlane(c) { // or the Cluster says what the endpoint is, and hosts say what is wrong with that
+		with := c.Spec.Shared(&clusterv1.Cluster{})
+		shared = &with
+	}
 	shared.Default()
 	errs = append(errs, shared.Validate(path.Child("cluster"))...)
 	return append(errs, validateMembers(c.Spec.Members, path.Child("members"))...)
@@ -92,7 +99,20 @@ func validateMembers(members []bootstrapv1.ClusterMember, path *field.Path) fiel
 	return errs
 }
 
-// ValidateClusterConfigUpdate refuses the changes that the hosts of a running cluster cannot follow.
+// ValidateClusterConfigUpdate refuses the changes that a running cluster cannot follow. Whether a KubexmControlPlane's cluster runs
+// already is known of that alone, and its webhook has seen the change before it is written here.
 func ValidateClusterConfigUpdate(old, updated *bootstrapv1.KubexmClusterConfig) field.ErrorList {
-	return spec.ValidateUpdate(&old.Spec.Cluster, &updated.Spec.Cluster, field.NewPath("spec", "cluster"))
+	path := field.NewPath("spec", "cluster")
+	errs := spec.ValidateUpdate(&old.Spec.Cluster, &updated.Spec.Cluster, path)
+	if !writtenByControlPlane(updated) {
+		errs = append(errs, spec.ValidateSharedUpdate(&old.Spec.Cluster, &updated.Spec.Cluster, path)...)
+	}
+	return errs
+}
+
+// writtenByControlPlane reports whether a KubexmControlPlane writes the object, and no user.
+func writtenByControlPlane(c *bootstrapv1.KubexmClusterConfig) bool {
+	return slices.ContainsFunc(c.ManagedFields, func(f metav1.ManagedFieldsEntry) bool {
+		return f.Manager == bootstrapv1.ClusterConfigOwner && f.Operation == metav1.ManagedFieldsOperationApply
+	})
 }

@@ -49,6 +49,26 @@ func ValidateConfig(c *bootstrapv1.KubexmConfig) field.ErrorList {
 			errs = append(errs, field.Forbidden(at, "hosts of etcd and of load balancers are chosen in a KubexmControlPlane (spec.cluster.etcd.hosts, "+
 				"spec.cluster.controlPlaneEndpoint.hosts), which makes their KubexmConfigs"))
 		}
+		errs = append(errs, validateNoNode(&c.Spec.Node, path)...)
+	}
+	return errs
+}
+
+// validateNoNode refuses what is of no use on a host that does not become a Node.
+func validateNoNode(n *spec.Node, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, one := range []struct {
+		at  *field.Path
+		set bool
+	}{
+		{path.Child("kubelet"), n.Kubelet.MaxPods != 0 || n.Kubelet.PodPidsLimit != 0 || len(n.Kubelet.ExtraArgs) > 0},
+		{path.Child("nodeLabels"), len(n.NodeLabels) > 0},
+		{path.Child("nodeTaints"), len(n.NodeTaints) > 0},
+		{path.Child("system", "swap"), n.System.Swap != ""},
+	} {
+		if one.set {
+			errs = append(errs, field.Forbidden(one.at, "hosts of etcd and of load balancers become no Nodes, and have no kubelet: remove it"))
+		}
 	}
 	return errs
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -115,5 +116,46 @@ func TestHostsThatAreNoNodes(t *testing.T) {
 	}
 	if errs := ValidateConfigUpdate(old, old); len(errs) > 0 {
 		t.Errorf("the same: %v", errs)
+	}
+}
+
+// TestNoNodes: what is for Nodes is refused of hosts that become none.
+func TestNoNodes(t *testing.T) {
+	c := &bootstrapv1.KubexmConfig{
+		ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{Kind: "KubexmControlPlane", Name: "prod", Controller: ptr.To(true)}}},
+		Spec: bootstrapv1.KubexmConfigSpec{
+			HostRef: bootstrapv1.HostReference{Name: "e1", Role: spec.RoleEtcd},
+			Node: spec.Node{
+				Kubelet: spec.Kubelet{MaxPods: 7}, NodeLabels: map[string]string{"a": "b"}, NodeTaints: []corev1.Taint{{Key: "a", Effect: corev1.TaintEffectNoSchedule}},
+				System: spec.System{Swap: spec.PolicyOff, Firewall: spec.PolicyOff}, PostCommands: []string{"true"},
+			},
+		},
+	}
+	var refused []string
+	for _, err := range ValidateConfig(c) {
+		refused = append(refused, err.Field)
+	}
+	if got, want := strings.Join(refused, " "), "spec.kubelet spec.nodeLabels spec.nodeTaints spec.system.swap"; got != want {
+		t.Errorf("refused %s, want %s", got, want)
+	}
+}
+
+// TestSharedUpdate: what is taken off a list of all hosts stays on them. Where a KubexmControlPlane writes the object, it has been asked.
+func TestSharedUpdate(t *testing.T) {
+	old := &bootstrapv1.KubexmClusterConfig{}
+	old.Spec.Cluster.Hooks = []spec.Hook{{Name: "a", Task: "system", When: spec.HookAfter, Commands: []string{"true"}}}
+	old.Spec.Cluster.System.Sysctls = []spec.Sysctl{{Name: "vm.swappiness", Value: "1"}}
+	updated := &bootstrapv1.KubexmClusterConfig{}
+	updated.Spec.Cluster.System.Swap = spec.PolicyKeep
+	var refused []string
+	for _, err := range ValidateClusterConfigUpdate(old, updated) {
+		refused = append(refused, err.Field)
+	}
+	if got, want := strings.Join(refused, " "), "spec.cluster.system.swap spec.cluster.system.sysctls[0] spec.cluster.hooks[0]"; got != want {
+		t.Errorf("refused %s, want %s", got, want)
+	}
+	updated.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: bootstrapv1.ClusterConfigOwner, Operation: metav1.ManagedFieldsOperationApply}}
+	if errs := ValidateClusterConfigUpdate(old, updated); len(errs) > 0 {
+		t.Errorf("refused what the control plane has written: %v", errs)
 	}
 }

@@ -25,7 +25,7 @@ import (
 )
 
 // clusterConfigOwner is the field manager of all that a KubexmClusterConfig says.
-const clusterConfigOwner = "kubexmcontrolplane"
+const clusterConfigOwner = bootstrapv1.ClusterConfigOwner
 
 // fetchClusterConfig reads the Cluster's KubexmClusterConfig from the API server: what is decided of members goes on from it.
 func (r *ControlPlane) fetchClusterConfig(ctx context.Context, s *scope) error {

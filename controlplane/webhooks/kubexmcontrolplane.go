@@ -73,7 +73,7 @@ func ValidateControlPlaneUpdate(old, updated *controlplanev1.KubexmControlPlane)
 			errs = append(errs, validateReplaceable(old, updated, path)...)
 		}
 		errs = append(errs, spec.ValidateNodeUpdate(&old.Spec.Node, &updated.Spec.Node, path.Child("node"))...)
-		errs = append(errs, spec.ValidateSystemUpdate(&old.Spec.Cluster.System, &updated.Spec.Cluster.System, path.Child("cluster", "system"))...)
+		errs = append(errs, spec.ValidateSharedUpdate(&old.Spec.Cluster, &updated.Spec.Cluster, path.Child("cluster"))...)
 	}
 	return append(errs, spec.ValidateUpdate(&old.Spec.Cluster, &updated.Spec.Cluster, path.Child("cluster"))...)
 }

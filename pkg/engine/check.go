@@ -6,6 +6,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -30,6 +31,7 @@ func (e *Engine) Check(ctx context.Context, p *plan.Plan) (Report, error) {
 	w.tell(started)
 	c := &check{
 		worker: w, plan: p, machines: make(map[string]*machine), found: make(map[string]finding),
+		lines:  make(map[string]map[string]string),
 		report: Report{Run: w.id, Intent: p.Intent, Cluster: p.Cluster},
 	}
 	failures := c.hosts(ctx)
@@ -49,7 +51,8 @@ type check struct {
 	*worker
 	plan     *plan.Plan
 	machines map[string]*machine
-	found    map[string]finding // by node; hosts that did not answer have none
+	found    map[string]finding           // by node; hosts that did not answer have none
+	lines    map[string]map[string]string // by node and subject
 	report   Report
 }
 
@@ -70,8 +73,13 @@ func (c *check) hosts(ctx context.Context) []Failure {
 	failures := c.each(ctx, c.plan.Hosts, func(ctx context.Context, name string) outcome {
 		m := c.machines[name]
 		out := m.contact(ctx, m.query(0, len(m.nodes)), atOnce())
+		var lines map[string]map[string]string
+		if out.err == nil {
+			lines = m.explain(ctx)
+		}
 		m.leave(ctx, true)
 		mu.Lock()
+		maps.Copy(c.lines, lines)
 		durations[name] = out.duration
 		mu.Unlock()
 		if out.err != nil {
@@ -243,6 +251,12 @@ func (c *check) conclude() {
 			counts.Failed++
 		} else {
 			counts.Changed++
+		}
+		for subject, lines := range c.lines[n.ID] {
+			if found.Lines == nil {
+				found.Lines = make(map[string]string)
+			}
+			found.Lines[subject] = c.redact.text(lines)
 		}
 		if f.err != nil {
 			found.Unknown = c.redact.text(message(f.err))

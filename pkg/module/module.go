@@ -58,6 +58,9 @@ func EtcdCare(in task.Inputs) plan.Module {
 	if in.Target.Host.Role == spec.RoleEtcd || in.Target.Cluster.Etcd.IsStacked() {
 		m.Tasks = []plan.Task{task.EtcdCare(in)}
 	}
+	if in.Target.Host.Role == spec.RoleEtcd {
+		m.Tasks = append(m.Tasks, task.UserAfter(in))
+	}
 	return m
 }
 

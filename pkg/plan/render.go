@@ -7,6 +7,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -75,6 +76,21 @@ func (p *Plan) renderPlace(w io.Writer, name string, found map[string]Check, sum
 		fmt.Fprintln(t, strings.TrimRight(l, "\t"))
 	}
 	_ = t.Flush() // writes to a bufio.Writer, whose Flush tells
+	p.renderContent(w, name, found)
+}
+
+// renderContent writes in which lines content differs, as far as that is known.
+func (p *Plan) renderContent(w io.Writer, name string, found map[string]Check) {
+	for _, i := range p.graph.Order() {
+		n := p.graph.Node(i).Value
+		if n.Host != name {
+			continue
+		}
+		lines := found[n.ID].Lines
+		for _, subject := range slices.Sorted(maps.Keys(lines)) {
+			fmt.Fprintf(w, "  %s:\n    %s\n", subject, strings.ReplaceAll(lines[subject], "\n", "\n    "))
+		}
+	}
 }
 
 // diffLines are the lines of one node: mark, step, subject, from → to, what it disrupts.

@@ -4,6 +4,8 @@
 package spec
 
 import (
+	"fmt"
+
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 )
@@ -28,7 +30,7 @@ const (
 //
 // +kubebuilder:validation:MinProperties=1
 type Audit struct {
-	// level is how much of each request is recorded. If unset, Metadata. None turns the log off.
+	// level is how much of each request is recorded. If unset, Metadata. None turns the log off. With a policy it is left out.
 	// +optional
 	Level AuditLevel `json:"level,omitempty"`
 
@@ -78,6 +80,8 @@ func (a *Audit) validate(path *field.Path) field.ErrorList {
 	at := path.Child("policy")
 	if !a.IsOn() {
 		errs = append(errs, field.Forbidden(at, "the level None turns the audit log off: remove the policy, or set another level"))
+	} else if a.Level != AuditMetadata {
+		errs = append(errs, field.Forbidden(path.Child("level"), fmt.Sprintf("%s says what is recorded: remove one of both", at)))
 	}
 	var policy struct {
 		APIVersion string           `json:"apiVersion"`

@@ -215,6 +215,10 @@ func (e *ControlPlaneEndpoint) validate(path *field.Path) field.ErrorList {
 func (e *ControlPlaneEndpoint) validateDomainResolution(path *field.Path) field.ErrorList {
 	at := path.Child("domainResolution")
 	errs := oneOf(at, e.DomainResolution, DomainHostsFile, DomainExternalDNS)
+	if e.DomainResolution == DomainHostsFile && e.External == LoadBalancerExternal && e.Domain != "" && e.Address == "" {
+		errs = append(errs, field.Required(path.Child("address"), fmt.Sprintf(
+			"hosts find the load balancer's address for %s in their /etc/hosts: give it, or set %s to %s", e.Domain, at, DomainExternalDNS)))
+	}
 	if e.DomainResolution != DomainExternalDNS {
 		return errs
 	}

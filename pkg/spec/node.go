@@ -59,7 +59,8 @@ type Node struct {
 	// +kubebuilder:validation:items:MaxLength=10240
 	PreCommands []string `json:"preCommands,omitempty"`
 
-	// postCommands are shell lines that root runs in this order, once, after the host has become a Node.
+	// postCommands are shell lines that root runs in this order, once, after the host has become a Node, or, where it becomes none,
+	// does what it is for.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1

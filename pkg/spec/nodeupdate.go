@@ -21,6 +21,17 @@ func ValidateNodeUpdate(old, updated *Node, path *field.Path) field.ErrorList {
 	})...)
 }
 
+// ValidateSharedUpdate is ValidateNodeUpdate for what hosts share.
+func ValidateSharedUpdate(old, updated *Cluster, path *field.Path) field.ErrorList {
+	was, is := old.System, updated.System
+	was.setDefaults()
+	is.setDefaults()
+	errs := ValidateSystemUpdate(&was, &is, path.Child("system"))
+	return append(errs, stays([]list{
+		{path.Child("hooks"), names(old.Hooks, func(h Hook) string { return h.Name }), names(updated.Hooks, func(h Hook) string { return h.Name })},
+	})...)
+}
+
 // ValidateSystemUpdate is ValidateNodeUpdate for system settings, be they a host's own or those that hosts share.
 func ValidateSystemUpdate(was, is *System, system *field.Path) field.ErrorList {
 	var errs field.ErrorList
@@ -28,7 +39,8 @@ func ValidateSystemUpdate(was, is *System, system *field.Path) field.ErrorList {
 		name    string
 		was, is Policy
 	}{{"swap", was.Swap, is.Swap}, {"firewall", was.Firewall, is.Firewall}} {
-		if policy.was == PolicyOff && policy.is != PolicyOff {
+		// What a host leaves out is its cluster's, which may be Off.
+		if policy.was == PolicyOff && policy.is != PolicyOff || policy.was == "" && policy.is == PolicyKeep {
 			errs = append(errs, field.Forbidden(system.Child(policy.name), "what was turned off stays off until the host is reset: set it back, or replace the Machine"))
 		}
 	}

@@ -61,6 +61,9 @@ type KubexmClusterConfigSpec struct {
 	Members []ClusterMember `json:"members,omitempty"`
 }
 
+// ClusterConfigOwner is the field manager by which a KubexmControlPlane writes all of a KubexmClusterConfig.
+const ClusterConfigOwner = "kubexmcontrolplane"
+
 // AuthorityFingerprint identifies a key pair of the cluster, or its encryption key.
 type AuthorityFingerprint struct {
 	// name of the pair: ca, etcd, proxy or sa, as in the names of Cluster API's Secrets; or encryption.

@@ -166,6 +166,14 @@ type KubexmConfigStatus struct {
 	// +optional
 	Etcd EtcdStatus `json:"etcd,omitempty,omitzero"`
 
+	// drift is what the last look at the host found to differ from its plan, as long as it does: of more than fit here, the first. The
+	// condition HostConverged sums it up.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	Drift []DriftStatus `json:"drift,omitempty"`
+
 	// lastRun is the run that is going on, or the last one.
 	// +optional
 	LastRun RunStatus `json:"lastRun,omitempty,omitzero"`
@@ -340,6 +348,40 @@ type EtcdAlarmStatus struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	Type string `json:"type,omitempty"`
+}
+
+// DriftStatus is one thing on the host that differs from its plan.
+type DriftStatus struct {
+	// step is the step that would repair it, with its module and task, such as os/system/system/sysctls.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	Step string `json:"step,omitempty"`
+
+	// resource is what differs, such as file /etc/containerd/config.toml or unit kubelet.service.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	Resource string `json:"resource,omitempty"`
+
+	// found is what is there, in a few words: a value, a state, the digest of content.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	Found string `json:"found,omitempty"`
+
+	// expected is what should be there.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	Expected string `json:"expected,omitempty"`
+
+	// diff are the first lines in which content differs, as a unified diff from what is there to what should be. It is set only
+	// for content that everybody on the host may read, and that no Secret has a part of.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=4096
+	Diff string `json:"diff,omitempty"`
 }
 
 // ConvergedStatus counts steps.

@@ -104,10 +104,6 @@ func (c *Cluster) validateEndpoint(path *field.Path) field.ErrorList {
 		return field.ErrorList{field.Required(path.Child("internal"), fmt.Sprintf(
 			"a control plane of %d hosts is reached by a load balancer: set it to %s, %s or %s, or set %s", len(controlPlanes),
 			spec.LoadBalancerHAProxy, spec.LoadBalancerNginx, spec.LoadBalancerKubeVIP, path.Child("external")))}
-	case e.External == spec.LoadBalancerExternal && e.Address == "" && e.DomainResolution == spec.DomainHostsFile && e.Domain != "":
-		return field.ErrorList{field.Required(at, fmt.Sprintf(
-			"hosts find the load balancer's address for %s in their /etc/hosts: give it, or set %s to %s",
-			e.Domain, path.Child("domainResolution"), spec.DomainExternalDNS))}
 	case e.Address == "" || e.External == spec.LoadBalancerExternal:
 		return nil
 	case e.HasLoadBalancerHosts() || e.Internal == spec.LoadBalancerKubeVIP:

@@ -61,6 +61,7 @@ func Config(s Settings) step.Step {
 			Path: path.Join(hosts, r.name, "hosts.toml"), Mode: 0o644, Content: step.Literal(r.toml),
 		})
 	}
+	parts = append(parts, offList(s.Registries))
 	return step.New(step.Meta{Name: "containerd/config", Description: "configure containerd", Disrupts: "restarts containerd"}, parts...)
 }
 
@@ -115,6 +116,21 @@ state = "/run/containerd"
 `, s.DataDir, s.PauseImage, hosts, s.RestrictOOMScore, template, s.SystemdCgroup)
 }
 
+//go:embed off-list.sh
+var offListScript string
+
+// offList takes back the hosts files of registries that were declared once, and are not any more. Those of others stay.
+func offList(r spec.Registries) step.Step {
+	script := func(verb string) []string {
+		argv := []string{"/bin/sh", "-ec", offListScript, "sh", verb, hosts}
+		for _, one := range registries(r) {
+			argv = append(argv, one.name)
+		}
+		return argv
+	}
+	return step.Command{Title: "take back registries", Argv: script("remove"), Done: step.Done{Check: script("check")}}
+}
+
 type registry struct{ name, toml string }
 
 // registries renders one hosts.toml per registry that has mirrors, or is not verified. It does not name the registry itself
@@ -140,6 +156,9 @@ func hostsFile(r spec.Registries, m spec.Mirror) string {
 		fmt.Fprintf(&b, "# Images of %s are asked of these, then of the registry itself.\n", m.Registry)
 	}
 	if slices.Contains(r.Insecure, m.Registry) {
+		if b.Len() == 0 {
+			fmt.Fprintf(&b, "# The certificate of %s is not verified.\n", m.Registry)
+		}
 		b.WriteString("skip_verify = true\n")
 	}
 	for _, e := range m.Endpoints {

@@ -6,11 +6,14 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/direct"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/inspect"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
 )
 
 // description is a cluster with all that can be seen of it.
@@ -19,14 +22,36 @@ type description struct {
 	Kubeconfig      string         `json:"kubeconfig"`
 	Nodes           []inspect.Node `json:"nodes"`
 	Hosts           []inspect.Host `json:"hosts"`
+	// Drift is set where the config file is given: what differs from what that declares. DriftMessage is why it is not known.
+	Drift        []difference `json:"drift,omitempty"`
+	DriftMessage string       `json:"driftMessage,omitempty"`
+	// rendered is Drift as "kubexm plan" shows it.
+	rendered string
+}
+
+// difference is one thing on a host, or in the cluster, that is not as declared. Host is empty for what the cluster's API has.
+type difference struct {
+	Host     string `json:"host,omitempty"`
+	Step     string `json:"step"`
+	Resource string `json:"resource,omitempty"`
+	Found    string `json:"found,omitempty"`
+	Expected string `json:"expected,omitempty"`
+	// Diff are the first lines in which content differs, where everybody on the host may read it.
+	Diff string `json:"diff,omitempty"`
+	// Message is why it cannot be told yet whether it differs.
+	Message string `json:"message,omitempty"`
 }
 
 func (a *app) describeCluster() *cobra.Command {
 	f, s := newFormat(), &source{}
 	cmd := &cobra.Command{
 		Use:   "cluster NAME | -f config.yaml",
-		Short: "Show a cluster with its Nodes and hosts, as they are now",
-		Args:  cobra.MaximumNArgs(1),
+		Short: "Show a cluster with its Nodes and hosts, as they are now, and what has drifted",
+		Long: `Looks at a cluster's API and at all of its hosts, and changes nothing.
+
+With the config file the hosts are compared with what that declares, and what differs is shown as "kubexm plan" shows it: what is there
+and what should be there, and, of files that everybody on the host may read, in which lines.`,
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, err := clusterName(args, s.file)
 			if err != nil {
@@ -42,7 +67,7 @@ func (a *app) describeCluster() *cobra.Command {
 			return a.showDescription(d, f)
 		},
 	}
-	cmd.Flags().StringVarP(&s.file, "file", "f", "", "the config file, for hosts that need a password")
+	cmd.Flags().StringVarP(&s.file, "file", "f", "", "the config file: what differs from it is shown, and hosts that need a password are reached")
 	s.addKeyFlags(cmd)
 	f.addFlag(cmd)
 	cmd.ValidArgsFunction = a.completeClusters
@@ -65,7 +90,70 @@ func (a *app) describe(ctx context.Context, s *source, name string) (*descriptio
 	if nodes, err := inspect.Nodes(ctx, dir); err == nil {
 		d.Nodes = nodes
 	}
+	if s.file == "" {
+		return d, nil
+	}
+	if err := a.drift(ctx, s, d); err != nil {
+		if ctx.Err() != nil {
+			return nil, err
+		}
+		d.DriftMessage = err.Error() // all else is worth being shown
+	}
 	return d, nil
+}
+
+// drift compares the hosts, and the cluster, with what the config file declares.
+func (a *app) drift(ctx context.Context, s *source, into *description) error {
+	d, err := a.declare(ctx, s)
+	if err != nil {
+		return err
+	}
+	if d.Name != into.Name {
+		return usage("%s declares the cluster %s, not %s", s.file, d.Name, into.Name)
+	}
+	trust, err := d.trust(false)
+	if err != nil {
+		return err
+	}
+	report, err := direct.Tools{Hosts: d.hosts, Owners: d.owners(), Bundle: d.bundle, Trust: trust}.Compare(ctx, d.targets, d.systems)
+	if err != nil {
+		return err
+	}
+	p, err := direct.Plan(d.targets, d.systems, d.bundle)
+	if err != nil {
+		return err
+	}
+	return into.drifted(p, report.Checks)
+}
+
+// drifted takes in what differs from a plan.
+func (d *description) drifted(p *plan.Plan, checks []plan.Check) error {
+	for _, c := range checks {
+		i, known := p.Graph().Index(c.Node)
+		if !known {
+			continue
+		}
+		n := p.Graph().Node(i).Value
+		one := difference{Host: n.Host, Step: n.Module + "/" + n.Task + "/" + n.Name, Message: c.Unknown}
+		if c.Unknown != "" {
+			d.Drift = append(d.Drift, one)
+			continue
+		}
+		said := map[string]bool{}
+		for _, delta := range c.Diff {
+			one.Resource, one.Found, one.Expected, one.Diff = delta.Subject, delta.From, delta.To, ""
+			if !said[delta.Subject] {
+				said[delta.Subject], one.Diff = true, c.Lines[delta.Subject]
+			}
+			d.Drift = append(d.Drift, one)
+		}
+	}
+	var text strings.Builder
+	if err := p.Render(&text, checks); err != nil {
+		return err
+	}
+	d.rendered = text.String()
+	return nil
 }
 
 func (a *app) showDescription(d *description, f *format) error {
@@ -83,9 +171,17 @@ func (a *app) showDescription(d *description, f *format) error {
 	if err := list(a.Out, f, d.Hosts, hostTable()); err != nil {
 		return err
 	}
-	if len(d.Nodes) == 0 {
-		return nil
+	if len(d.Nodes) > 0 {
+		fmt.Fprintln(a.Out, "\nNodes:")
+		if err := list(a.Out, f, d.Nodes, nodeTable(time.Now())); err != nil {
+			return err
+		}
 	}
-	fmt.Fprintln(a.Out, "\nNodes:")
-	return list(a.Out, f, d.Nodes, nodeTable(time.Now()))
+	switch {
+	case d.DriftMessage != "":
+		fmt.Fprintf(a.Out, "\nDrift: not known: %s\n", d.DriftMessage)
+	case d.rendered != "":
+		fmt.Fprintf(a.Out, "\nDrift:\n%s", d.rendered)
+	}
+	return nil
 }
