@@ -13,7 +13,8 @@ import (
 // Problem is what the first of these conditions says that is False, "" if none is. A host on its way to what it must be has none.
 func (c *KubexmConfig) Problem(kinds ...string) string {
 	for _, kind := range kinds {
-		if said := meta.FindStatusCondition(c.Status.Conditions, kind); said != nil && said.Status == metav1.ConditionFalse && said.Reason != ConvergingReason {
+		said := meta.FindStatusCondition(c.Status.Conditions, kind)
+		if said != nil && said.Status == metav1.ConditionFalse && said.Reason != ConvergingReason {
 			return strings.TrimSuffix(said.Reason+": "+said.Message, ": ")
 		}
 	}
