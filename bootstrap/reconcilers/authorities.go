@@ -4,37 +4,32 @@
 package reconcilers
 
 import (
-	"context"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	capisecret "sigs.k8s.io/cluster-api/util/secret"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
 )
 
-// untrusted is why no host may be made with the key pairs in the Secrets: one of them is not the pair that the KubexmClusterConfig
-// names. It is "" if all are, or it names none yet. What to do is said by the control plane's condition CertificatesAvailable.
-func (r *Config) untrusted(ctx context.Context, s *scope, purposes ...capisecret.Purpose) (string, error) {
-	for _, p := range purposes {
-		want := s.clusterConfig.Spec.FingerprintOf(string(p))
-		if want == "" {
-			continue
-		}
-		found := &corev1.Secret{}
-		key := client.ObjectKey{Namespace: s.cluster.Namespace, Name: capisecret.Name(s.cluster.Name, p)}
-		if err := r.Reader.Get(ctx, key, found); err != nil {
-			return "", fmt.Errorf("get the Secret %s: %w", key.Name, err)
-		}
-		if has, err := fingerprint(p, found); err != nil {
-			return fmt.Sprintf("the Secret %s has no key pair that can be read (%v): restore it", key.Name, err), nil
-		} else if has != want {
-			return fmt.Sprintf("the Secret %s holds another key pair (%s) than the cluster was made with (%s): restore it", key.Name, has, want), nil
-		}
+// untrusted is why no host may be made with the key pair in a Secret of the Cluster: it is not the one that the KubexmClusterConfig
+// names, or it cannot be read. It is "" if the KubexmClusterConfig names none yet, but for the Cluster's own authority, by which hosts
+// know whose they are. What to do is also said by the control plane's condition CertificatesAvailable.
+func untrusted(s *scope, purpose capisecret.Purpose, pair *corev1.Secret) string {
+	want := s.clusterConfig.Spec.FingerprintOf(string(purpose))
+	if want == "" && purpose != capisecret.ClusterCA {
+		return ""
 	}
-	return "", nil
+	has, err := fingerprint(purpose, pair)
+	switch {
+	case err != nil:
+		return fmt.Sprintf("the Secret %s has no key pair that can be read (%v): restore it from a backup, or from a control plane host "+
+			"of the cluster (kubexm certs recover, kubexm certs secrets)", pair.Name, err)
+	case want != "" && has != want:
+		return fmt.Sprintf("the Secret %s holds another key pair (%s) than the cluster was made with (%s): restore it", pair.Name, has, want)
+	}
+	return ""
 }
 
 // fingerprint is that of the key pair, or of the encryption key, in a Secret.

@@ -4,6 +4,7 @@
 package reconcilers
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
@@ -41,12 +43,12 @@ func TestUntrustedEncryptionKey(t *testing.T) {
 			for name, fingerprint := range prints {
 				s.clusterConfig.Spec.Authorities = append(s.clusterConfig.Spec.Authorities, bootstrapv1.AuthorityFingerprint{Name: name, Fingerprint: fingerprint})
 			}
-			r := &Config{Reader: fake.NewClientBuilder().WithObjects(&corev1.Secret{
+			key := &corev1.Secret{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "prod-encryption"}, Data: map[string][]byte{"key": tc.key},
-			}).Build()}
-			waiting, err := r.untrusted(t.Context(), s, pki.EncryptionName)
-			if err != nil || !strings.HasPrefix(waiting, tc.want) || (waiting == "") != (tc.want == "") {
-				t.Errorf("got %q, %v; want %q", waiting, err, tc.want)
+			}
+			r := &Config{Reader: fake.NewClientBuilder().WithObjects(key).Build()}
+			if waiting := untrusted(s, pki.EncryptionName, key); !strings.HasPrefix(waiting, tc.want) || (waiting == "") != (tc.want == "") {
+				t.Errorf("got %q, want %q", waiting, tc.want)
 			}
 			got, err := r.secrets(t.Context(), client.ObjectKeyFromObject(s.cluster))(step.SecretRef{Name: "encryption", Key: "key"})
 			if err == nil && string(got) != string(tc.key) || (err == nil) != (tc.key != nil) {
@@ -79,16 +81,31 @@ func TestUntrusted(t *testing.T) {
 		"nothing is recorded":       {nil, other.Cert, ""},
 		"another pair":              {prints, other.Cert, "the Secret prod-ca holds another key pair"},
 		"an empty Secret":           {prints, nil, "the Secret prod-ca has no key pair that can be read"},
+		"one that cannot be read, and nothing is recorded": {
+			nil, []byte("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"), "the Secret prod-ca has no key pair that can be read",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := testScope()
 			for name, fingerprint := range tc.record {
 				s.clusterConfig.Spec.Authorities = append(s.clusterConfig.Spec.Authorities, bootstrapv1.AuthorityFingerprint{Name: name, Fingerprint: fingerprint})
 			}
+			reads := 0
 			r := &Config{Reader: fake.NewClientBuilder().WithObjects(&corev1.Secret{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "prod-ca"}, Data: map[string][]byte{"tls.crt": tc.cert},
+			}).WithInterceptorFuncs(interceptor.Funcs{
+				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+					reads++
+					return c.Get(ctx, key, into, options...)
+				},
 			}).Build()}
 			waiting, err := r.waitsFor(t.Context(), s)
+			if reads != 1 {
+				t.Errorf("the Secret is read %d times", reads)
+			}
+			if recorded := s.config.Annotations[bootstrapv1.AuthorityAnnotation]; (recorded != "") != (tc.want == "") {
+				t.Errorf("the authority %q is recorded", recorded)
+			}
 			if err != nil || !strings.HasPrefix(waiting, tc.want) || (waiting == "") != (tc.want == "") {
 				t.Errorf("got %q, %v; want %q", waiting, err, tc.want)
 			}

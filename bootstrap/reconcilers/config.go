@@ -358,17 +358,20 @@ func (r *Config) waitsFor(ctx context.Context, s *scope) (string, error) {
 		needed = []capisecret.Purpose{capisecret.ClusterCA, capisecret.EtcdCA}
 	default: // by the cluster's authority, every host knows whose it is
 	}
-	name, err := r.missing(ctx, client.ObjectKeyFromObject(s.cluster), needed...)
-	if name != "" {
-		return fmt.Sprintf("the Secret %s with a certificate authority, or the encryption key, does not exist", name), err
-	}
+	pairs, err := r.pairs(ctx, client.ObjectKeyFromObject(s.cluster), needed...)
 	if err != nil {
 		return "", err
 	}
-	if waiting, err := r.untrusted(ctx, s, needed...); waiting != "" || err != nil {
-		return waiting, err
+	for i, p := range pairs {
+		if p == nil {
+			name := capisecret.Name(s.cluster.Name, needed[i])
+			return fmt.Sprintf("the Secret %s with a certificate authority, or the encryption key, does not exist", name), nil
+		}
+		if waiting := untrusted(s, needed[i], p); waiting != "" {
+			return waiting, nil
+		}
 	}
-	return r.recordAuthority(ctx, s)
+	return recordAuthority(s, pairs[0]), nil
 }
 
 // converges decides what is done with the host, and starts it.

@@ -36,7 +36,11 @@ func (r *Config) takesDoubt(ctx context.Context, s *scope) (bool, ctrl.Result, e
 	isNew := m.doubt(s.job.What, out, s.job.Ended)
 	r.remember(s.config.UID, m)
 	showWay(s.config, out)
-	message := fmt.Sprintf("%s\nNothing was changed for that. The host is looked at again in %s.", textOf(out.err), backoff(m.unsure).Round(time.Second))
+	again := m.looksAfter(r.LookEvery)
+	if s.job.What == weighing {
+		again = backoff(m.failures)
+	}
+	message := fmt.Sprintf("%s\nNothing was changed for that. The host is looked at again in %s.", textOf(out.err), again.Round(time.Second))
 	if s.job.What == weighing {
 		setFalse(s.config, bootstrapv1.DisruptionAllowedCondition, bootstrapv1.LookFailedReason,
 			"it is not known what would be disrupted: "+message)

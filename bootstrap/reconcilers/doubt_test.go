@@ -37,7 +37,8 @@ type slowHost struct {
 
 func newSlowHost(t *testing.T) *slowHost {
 	t.Helper()
-	h := &slowHost{Machine: fake.New("w1"), s: testScope(), r: &Config{Events: events.NewFakeRecorder(10), Clock: clock.RealClock{}}}
+	h := &slowHost{Machine: fake.New("w1"), s: testScope()}
+	h.r = &Config{Events: events.NewFakeRecorder(10), Clock: clock.RealClock{}, LookEvery: 10 * time.Minute}
 	h.s.adapter = &adapter{}
 	h.OnCommand = func(_ *fake.Machine, c host.Command) host.Result {
 		switch {
@@ -55,7 +56,9 @@ func (h *slowHost) job() *job {
 	return &job{
 		input: "a", remembered: &h.System,
 		bundle: func(context.Context) (*artifact.Bundle, error) { return &artifact.Bundle{}, nil },
-		target: spec.Target{ClusterName: "prod", KubernetesVersion: "v1.36.3", Host: spec.Host{Name: "w1", Role: spec.RoleWorker, Address: "10.1.0.2"}},
+		target: spec.Target{
+			ClusterName: "prod", KubernetesVersion: "v1.36.3", Host: spec.Host{Name: "w1", Role: spec.RoleWorker, Address: "10.1.0.2"},
+		},
 		planner: func(pipeline.Node, *artifact.Bundle) (*plan.Plan, error) {
 			b := plan.New("JoinWorker", "prod")
 			b.Host("w1", plan.Module{Name: "etcd", Tasks: []plan.Task{{Name: "t", Steps: []step.Step{
@@ -119,8 +122,9 @@ func TestSlowHostHasNotDrifted(t *testing.T) {
 		h.says(t, bootstrapv1.HostConvergedCondition, metav1.ConditionUnknown, bootstrapv1.LookFailedReason,
 			"host w1", "step etcd/snapshot", `"is-saved"`, "10s", "Remedy: ", "looked at again in "+wait.String())
 		h.says(t, bootstrapv1.HostReachableCondition, metav1.ConditionTrue, bootstrapv1.HostReachableReason)
-		if !m.is("a") || next(m, 0, spec.DriftRepair) != (decision{act: rest, after: wait}) || next(m, wait, spec.DriftRepair) != (decision{act: look}) {
-			t.Errorf("look %d: %+v, then %+v", i, next(m, 0, spec.DriftRepair), next(m, wait, spec.DriftRepair))
+		now, then := next(m, 0, spec.DriftRepair), next(m, wait, spec.DriftRepair)
+		if !m.is("a") || now != (decision{act: rest, after: wait}) || then != (decision{act: look}) {
+			t.Errorf("look %d: %+v, then %+v", i, now, then)
 		}
 	}
 	if h.s.config.Status.LastRun.Outcome != "" {
@@ -166,7 +170,8 @@ func TestSlowHostIsNotWeighed(t *testing.T) {
 	h.says(t, bootstrapv1.DisruptionAllowedCondition, metav1.ConditionFalse, bootstrapv1.LookFailedReason, "is-saved", "again in 5s")
 	h.says(t, bootstrapv1.HostConvergedCondition, metav1.ConditionTrue, bootstrapv1.HostConvergedReason)
 	restricted := restriction{policy: &spec.Disruption{Approval: spec.ApprovalRequired}, installed: true}
-	if got := m.decide("a", "", now, 10*time.Minute, spec.DriftRepair); got != (decision{act: rest, after: 5 * time.Second}) || !m.unweighed() {
+	got := m.decide("a", "", now, 10*time.Minute, spec.DriftRepair)
+	if got != (decision{act: rest, after: 5 * time.Second}) || !m.unweighed() {
 		t.Errorf("at once: %+v", got)
 	}
 	if got, _ := m.admit(restricted, "a", now.Add(5*time.Second), 10*time.Minute); got.act != weighs {

@@ -42,17 +42,17 @@ func (r *Config) ownership(s *scope) func(context.Context, string) (host.Ownersh
 // recordAuthority records on the KubexmConfig which cluster its host is made for, before the host is touched. A deletion may take the
 // Cluster's Secrets first, and the host must be reset all the same. It returns why the host must not be touched: it was made with
 // another authority than the cluster has now.
-func (r *Config) recordAuthority(ctx context.Context, s *scope) (string, error) {
-	now, err := r.authority(ctx, client.ObjectKeyFromObject(s.cluster))
+func recordAuthority(s *scope, ca *corev1.Secret) string {
+	now, err := pki.Fingerprint(ca.Data[capisecret.TLSCrtDataName])
 	if err != nil {
-		return "", err
+		return fmt.Sprintf("the Secret %s with the cluster's certificate authority cannot be read: %v", ca.Name, err)
 	}
 	if was := s.config.Annotations[bootstrapv1.AuthorityAnnotation]; was != "" && was != now {
 		return fmt.Sprintf("the Secret %s holds another certificate authority (%s) than the host was made with (%s): restore it",
-			capisecret.Name(s.cluster.Name, capisecret.ClusterCA), now, was), nil
+			ca.Name, now, was)
 	}
 	metav1.SetMetaDataAnnotation(&s.config.ObjectMeta, bootstrapv1.AuthorityAnnotation, now)
-	return "", nil
+	return ""
 }
 
 // authority is the fingerprint of the cluster's certificate authority.

@@ -94,17 +94,18 @@ func (r *Config) versions(ctx context.Context, namespace string, named []namedSe
 	return versions, nil
 }
 
-// missing is the first of a cluster's own Secrets that does not exist yet, or "".
-func (r *Config) missing(ctx context.Context, cluster client.ObjectKey, purposes ...capisecret.Purpose) (string, error) {
-	for _, p := range purposes {
-		name := capisecret.Name(cluster.Name, p)
-		err := r.Reader.Get(ctx, client.ObjectKey{Namespace: cluster.Namespace, Name: name}, &corev1.Secret{})
-		if apierrors.IsNotFound(err) {
-			return name, nil
-		}
-		if err != nil {
-			return "", fmt.Errorf("get the Secret %s: %w", name, err)
+// pairs are a cluster's own Secrets for these purposes, in their order; nil where there is none yet.
+func (r *Config) pairs(ctx context.Context, cluster client.ObjectKey, purposes ...capisecret.Purpose) ([]*corev1.Secret, error) {
+	all := make([]*corev1.Secret, len(purposes))
+	for i, p := range purposes {
+		s, name := &corev1.Secret{}, capisecret.Name(cluster.Name, p)
+		err := r.Reader.Get(ctx, client.ObjectKey{Namespace: cluster.Namespace, Name: name}, s)
+		switch {
+		case err == nil:
+			all[i] = s
+		case !apierrors.IsNotFound(err):
+			return nil, fmt.Errorf("get the Secret %s: %w", name, err)
 		}
 	}
-	return "", nil
+	return all, nil
 }

@@ -141,7 +141,10 @@ func newPeer(m *clusterv1.Machine, c *bootstrapv1.KubexmConfig, turns *bootstrap
 			p.turn = turn.Since.Time // it is not disrupted for the change any more when it leaves
 		}
 		if ptr.Deref(c.Status.LastRun.Failures, 0) > 0 {
-			p.failed = cmp.Or(problemOf(c), "its last run failed")
+			problem := c.Problem(bootstrapv1.HostReachableCondition, bootstrapv1.PreflightPassedCondition,
+				bootstrapv1.HostConvergedCondition, bootstrapv1.NodeJoinedCondition)
+			const most = 500
+			p.failed = cmp.Or(strings.Join(strings.Fields(host.Text(problem, most)), " "), "its last run failed")
 		}
 	}
 	switch {
@@ -198,18 +201,6 @@ func firstLine(message string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(message), "\n")
 	const most = 200
 	return host.Text(line, most)
-}
-
-// problemOf is what a KubexmConfig says of why its host is not as it must be.
-func problemOf(c *bootstrapv1.KubexmConfig) string {
-	for _, kind := range []string{
-		bootstrapv1.HostReachableCondition, bootstrapv1.PreflightPassedCondition, bootstrapv1.HostConvergedCondition, bootstrapv1.NodeJoinedCondition,
-	} {
-		if said := conditions.Get(c, kind); said != nil && said.Status == metav1.ConditionFalse {
-			return strings.Join(strings.Fields(host.Text(cmp.Or(said.Message, said.Reason), 500)), " ")
-		}
-	}
-	return ""
 }
 
 // pool reads who takes turns with the scope's host. With a cache for a reader it may be a little late, which is enough to wait by, and

@@ -147,7 +147,7 @@ func TestPeer(t *testing.T) {
 		"which nobody can ask for":      {machine(metav1.ConditionUnknown, clusterv1.MachineNodeConnectionDownReason), nil, peer{name: "w1", unwell: "of whose Node it is not known whether it is Ready since 2026-11-23T08:00:00Z (* Node.Ready: why)", unknown: true}},
 		"which nobody has asked for":    {unsaid, nil, peer{name: "w1", unwell: "of whose Node nobody has said yet whether it is Ready", unknown: true}},
 		"one that leaves":               {leaves, config(), peer{name: "w1", well: since.Time}},
-		"one that failed":               {machine(metav1.ConditionTrue, clusterv1.MachineNodeReadyReason), config(failed, said(bootstrapv1.HostConvergedCondition, metav1.ConditionFalse)), peer{name: "w1", turn: since.Time, failed: "why", well: since.Time}},
+		"one that failed":               {machine(metav1.ConditionTrue, clusterv1.MachineNodeReadyReason), config(failed, said(bootstrapv1.HostConvergedCondition, metav1.ConditionFalse)), peer{name: "w1", turn: since.Time, failed: "R: why", well: since.Time}},
 		"a host that is not used yet":   {&clusterv1.Machine{}, config(func(c *bootstrapv1.KubexmConfig) { c.Status.PlanDigest, c.Name = "", "c2" }), peer{name: "c2"}},
 		"whose Node was found Ready":    {&clusterv1.Machine{}, config(said(bootstrapv1.NodeJoinedCondition, metav1.ConditionTrue)), peer{name: "c1", turn: since.Time, well: since.Time}},
 		"whose Node was not":            {&clusterv1.Machine{}, config(said(bootstrapv1.NodeJoinedCondition, metav1.ConditionFalse)), peer{name: "c1", turn: since.Time, unwell: "which is not well since 2026-11-23T08:00:00Z (why)"}},

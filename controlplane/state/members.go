@@ -5,7 +5,6 @@ package state
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -286,14 +285,9 @@ func (c *ControlPlane) HostProblem(m *clusterv1.Machine) string {
 	return ProblemOf(config)
 }
 
-// ProblemOf is what is wrong with a KubexmConfig's host; see HostProblem.
+// ProblemOf is what is wrong with a KubexmConfig's host; see HostProblem. What becomes of its Node is told by the Machine.
 func ProblemOf(config *bootstrapv1.KubexmConfig) string {
-	for _, kind := range []string{bootstrapv1.HostReachableCondition, bootstrapv1.HostConvergedCondition} {
-		if now := conditions.Get(config, kind); now != nil && now.Status == metav1.ConditionFalse && now.Reason != bootstrapv1.ConvergingReason {
-			return fmt.Sprintf("%s: %s", now.Reason, now.Message)
-		}
-	}
-	return ""
+	return config.Problem(bootstrapv1.HostReachableCondition, bootstrapv1.HostConvergedCondition)
 }
 
 // awaitsHooks reports whether a Machine's deletion waits for nothing but pre-terminate hooks: its Node is drained by then.

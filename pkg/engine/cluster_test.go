@@ -85,8 +85,6 @@ func (c *cluster) fails() error {
 	return err
 }
 
-func (c *cluster) WorkloadReady(context.Context, string, string, string) error { return nil }
-
 func (c *cluster) Differs(_ context.Context, manifest []byte) ([]string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -41,9 +41,9 @@ func (onController) Precheck(View) (Diff, error) { return nil, ErrUnknown }
 // after it.
 type Await struct {
 	onController
-	// For is "api", "node", "version", "network" or "workload".
+	// For is "api", "node", "version" or "network".
 	For string `json:"for"`
-	// Name of the Node, Node/version of its kubelet, namespace/name/Node of the network's DaemonSet, or kind/namespace/name of the workload.
+	// Name of the Node, Node/version of its kubelet, or namespace/name/Node of the network's DaemonSet.
 	Name string `json:"name,omitempty"`
 	// Output is made when the condition holds; its value is empty. May be "".
 	Output string `json:"output,omitempty"`
@@ -73,10 +73,6 @@ func (a Await) Probe(ctx context.Context, rt *Runtime) (Diff, error) {
 		ns, rest, _ := strings.Cut(a.Name, "/")
 		name, node, _ := strings.Cut(rest, "/")
 		err = rt.Cluster.NetworkReady(ctx, ns, name, node)
-	case "workload":
-		kind, rest, _ := strings.Cut(a.Name, "/")
-		ns, name, _ := strings.Cut(rest, "/")
-		err = rt.Cluster.WorkloadReady(ctx, kind, ns, name)
 	default:
 		return nil, fmt.Errorf("nothing is known of awaiting %q", a.For)
 	}

@@ -76,10 +76,6 @@ func (c *cluster) SetNodeMetadata(_ context.Context, name string, labels map[str
 	return c.ready("node " + name)
 }
 
-func (c *cluster) WorkloadReady(_ context.Context, kind, namespace, name string) error {
-	return c.ready("workload " + kind + "/" + namespace + "/" + name)
-}
-
 func (c *cluster) Differs(_ context.Context, manifest []byte) ([]string, error) {
 	if slices.Contains(c.objects, string(manifest)) {
 		return nil, nil
@@ -128,7 +124,6 @@ func TestAwait(t *testing.T) {
 		{step.Await{For: "api", Output: "done"}, "api"},
 		{step.Await{For: "node", Name: "n1", Output: "done"}, "node n1"},
 		{step.Await{For: "network", Name: "kube-flannel/kube-flannel-ds/n1", Output: "done"}, "network kube-flannel/kube-flannel-ds/n1"},
-		{step.Await{For: "workload", Name: "Deployment/kube-system/coredns", Output: "done"}, "workload Deployment/kube-system/coredns"},
 	} {
 		t.Run(tt.what, func(t *testing.T) {
 			c, made := &cluster{missing: map[string]string{tt.what: "it is starting"}}, map[string]string{}

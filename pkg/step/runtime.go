@@ -81,8 +81,6 @@ type Cluster interface {
 	// ReleaseNode ends that: Pods of these DaemonSets in kube-system that are older than the maintenance are made anew, then the
 	// Node is uncordoned, unless it was cordoned before. The error is *NotYet while such a Pod is not Ready.
 	ReleaseNode(ctx context.Context, name string, daemonSets []string) error
-	// WorkloadReady returns nil when the Deployment or DaemonSet has all replicas updated and available.
-	WorkloadReady(ctx context.Context, kind, namespace, name string) error
 	// NodeMetadataDiffers says how the Node's labels and taints differ from those that are declared; SetNodeMetadata makes them so, and
 	// removes those that were declared before. Others' are left alone.
 	NodeMetadataDiffers(ctx context.Context, name string, labels map[string]string, taints []corev1.Taint) (Diff, error)

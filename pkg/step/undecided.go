@@ -72,7 +72,9 @@ func said(r host.Result) string {
 func shortOf(argv []string) string {
 	const longestWord, most = 60, 120
 	if len(argv) > 0 && argv[0] == "/usr/bin/env" {
-		for argv = argv[1:]; len(argv) > 1 && strings.Contains(argv[0], "="); argv = argv[1:] {
+		argv = argv[1:]
+		for len(argv) > 1 && strings.Contains(argv[0], "=") {
+			argv = argv[1:]
 		}
 	}
 	var words []string

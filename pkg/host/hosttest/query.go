@@ -41,7 +41,9 @@ func testQueries(r *rig) {
 				r.t.Errorf("%s: what %s is said to have been stopped after %s, and to have said %q", where, c.ID, got.Stopped, got.Stdout)
 			}
 		}
-		for id, want := range map[string]int{"well": 0, "ends with 124": 124, "ends by its own deadline": 124, "ends with 137": 137, "is killed": 137} {
+		for id, want := range map[string]int{
+			"well": 0, "ends with 124": 124, "ends by its own deadline": 124, "ends with 137": 137, "is killed": 137,
+		} {
 			if got := f.Commands[id].ExitCode; got != want {
 				r.t.Errorf("%s: what %s has the exit code %d, want %d", where, id, got, want)
 			}
