@@ -6,6 +6,7 @@
 package command
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -31,8 +32,9 @@ func TestOffline(t *testing.T) {
 			e.ends(0, e.CreateArgs())
 			e.reachNothing()
 			e.ends(0, []string{"get", "nodes"}, master.Name, worker.Name, "Ready")
-			if out := e.sh(balancer, "systemctl is-active keepalived haproxy; dpkg-query -W -f '${db:Status-Status}\n' keepalived haproxy"); out != "active\nactive\ninstalled\ninstalled\n" {
-				t.Errorf("the load balancer's services and packages are\n%s", out)
+			state := strings.Fields(e.sh(balancer, "systemctl is-active keepalived haproxy; dpkg-query -W -f '${db:Status-Status} ' keepalived haproxy"))
+			if want := []string{"active", "active", "installed", "installed"}; !slices.Equal(state, want) {
+				t.Errorf("the load balancer's services and packages are %q, want %q", state, want)
 			}
 			e.ends(0, e.CreateArgs(), "0 changes")
 
