@@ -100,7 +100,8 @@ func (i Item) validatePackage() error {
 		return fmt.Errorf("component must be %s", path.Dir(i.System))
 	case i.Kind == KindIndex && (base != i.Name || !slices.Contains(indexNames, i.Name) || i.Version != path.Base(i.System)):
 		return fmt.Errorf("an index is one of %s, and of its system's version", strings.Join(indexNames, ", "))
-	case i.Kind == KindPackage && !(packageName.MatchString(i.Name) && packageVersion.MatchString(i.Version) && packageFileName.MatchString(base)):
+	case i.Kind == KindPackage &&
+		(!packageName.MatchString(i.Name) || !packageVersion.MatchString(i.Version) || !packageFileName.MatchString(base)):
 		return fmt.Errorf("name %q, version %q or file %q is not a package's", i.Name, i.Version, base)
 	}
 	return nil
@@ -184,7 +185,8 @@ func (b *Bundle) SystemPackages(system, arch string) ([]SystemPackage, error) {
 	}
 	key := systemKey{system, arch}
 	if known, ok := b.systems.Load(key); ok {
-		return known.([]SystemPackage), nil //nolint:forcetypeassert // nothing else is stored
+		packages, _ := known.([]SystemPackage) // nothing else is stored
+		return packages, nil
 	}
 	packages, err := b.readIndex(items)
 	if err != nil {

@@ -35,7 +35,8 @@ func packagesOf(t *testing.T, change func(index string) string) map[string]strin
 		content := "package " + p.name
 		b := blobOf([]byte(content))
 		files[p.file] = content
-		index += fmt.Sprintf("Package: %s\nVersion: %s\nDepends: %s\nFilename: ./%s\nSize: %d\nSHA256: %s\n\n", p.name, p.version, p.depends, p.file, b.Size, b.SHA256)
+		index += fmt.Sprintf("Package: %s\nVersion: %s\nDepends: %s\nFilename: ./%s\nSize: %d\nSHA256: %s\n\n",
+			p.name, p.version, p.depends, p.file, b.Size, b.SHA256)
 	}
 	files[build.Index] = change(index)
 	return files

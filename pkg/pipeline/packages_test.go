@@ -42,7 +42,8 @@ func offlineBundle(t *testing.T) *artifact.Bundle {
 	for _, name := range catalogue.SystemPackages("debian/12") {
 		for _, p := range []struct{ name, depends string }{{name, "libc6, lib" + name + " (>= 1)"}, {"lib" + name, ""}} {
 			b, file := blob([]byte(p.name)), p.name+"_1_amd64.deb"
-			fmt.Fprintf(&index, "Package: %s\nVersion: 1\nDepends: %s\nFilename: ./%s\nSize: %d\nSHA256: %s\n\n", p.name, p.depends, file, b.Size, b.SHA256)
+			fmt.Fprintf(&index, "Package: %s\nVersion: 1\nDepends: %s\nFilename: ./%s\nSize: %d\nSHA256: %s\n\n",
+				p.name, p.depends, file, b.Size, b.SHA256)
 			add(artifact.KindPackage, p.name, "1", file, b)
 		}
 	}

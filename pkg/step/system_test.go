@@ -183,8 +183,8 @@ func TestPackageFromBundle(t *testing.T) {
 		}
 	}
 	files := step.PackageFiles{
-		file("haproxy", "1:2.6", "libc6 (>= 2.34), liblua"), file("liblua", "5.3", ""), file("curl", "7", "libcurl4 (= 7)"), file("libcurl4", "7", ""),
-		file("other", "1", ""),
+		file("haproxy", "1:2.6", "libc6 (>= 2.34), liblua"), file("liblua", "5.3", ""), file("curl", "7", "libcurl4 (= 7)"),
+		file("libcurl4", "7", ""), file("other", "1", ""),
 	}
 	names := []string{"haproxy", "curl", "jq", "other=2"}
 	p := step.Package{Names: names, From: files.For(names...)}

@@ -6,6 +6,7 @@
 package command
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,7 +22,8 @@ func TestOffline(t *testing.T) {
 		"kubeadm": "type: kubeadm",
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := startHosts(t, hosts.Options{Name: "offline-" + name, Count: 3, Offline: true}, fleet.BundleDir(t, "KUBEXM_BUNDLE_OFFLINE", "bundle-offline"))
+			pool := hosts.Options{Name: "offline-" + name, Count: 3, Offline: true}
+			e := startHosts(t, pool, fleet.BundleDir(t, "KUBEXM_BUNDLE_OFFLINE", "bundle-offline"))
 			master, worker, balancer := e.Hosts[0], e.Hosts[1], e.Hosts[2]
 			e.reachNothing()
 			e.write("  roleGroups: {master: [$1], worker: [$2], loadbalancer: [$3]}\n" +
@@ -31,8 +33,10 @@ func TestOffline(t *testing.T) {
 			e.ends(0, e.CreateArgs())
 			e.reachNothing()
 			e.ends(0, []string{"get", "nodes"}, master.Name, worker.Name, "Ready")
-			if out := e.sh(balancer, "systemctl is-active keepalived haproxy; dpkg-query -W -f '${db:Status-Status}\n' keepalived haproxy"); out != "active\nactive\ninstalled\ninstalled\n" {
-				t.Errorf("the load balancer's services and packages are\n%s", out)
+			state := strings.Fields(e.sh(balancer, "systemctl is-active keepalived haproxy\n"+
+				"dpkg-query -W -f '${db:Status-Status} ' keepalived haproxy"))
+			if want := []string{"active", "active", "installed", "installed"}; !slices.Equal(state, want) {
+				t.Errorf("the load balancer's services and packages are %q, want %q", state, want)
 			}
 			e.ends(0, e.CreateArgs(), "0 changes")
 

@@ -26,7 +26,8 @@ func TestIndex(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(tree, "DEBIAN", "control"), []byte(control), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command("dpkg-deb", "--root-owner-group", "--build", tree, filepath.Join(dir, "kubexm-test_2-3_all.deb")).CombinedOutput(); err != nil {
+	file := filepath.Join(dir, "kubexm-test_2-3_all.deb")
+	if out, err := exec.Command("dpkg-deb", "--root-owner-group", "--build", tree, file).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	if err := index(t.Context(), "bookworm", dir); err != nil {

@@ -35,7 +35,8 @@ import (
 func TestPackagesOffline(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
 	defer cancel()
-	bundle, err := artifact.Open(ctx, cmp.Or(os.Getenv("KUBEXM_BUNDLE_OFFLINE"), filepath.Join("..", "..", "..", "build", "bundle-offline")), nil)
+	dir := cmp.Or(os.Getenv("KUBEXM_BUNDLE_OFFLINE"), filepath.Join("..", "..", "..", "build", "bundle-offline"))
+	bundle, err := artifact.Open(ctx, dir, nil)
 	if err != nil {
 		t.Fatalf("%v (make artifacts-offline builds it)", err)
 	}
@@ -123,7 +124,8 @@ func (o offline) installs(names []string, steps ...step.Step) {
 		o.Errorf("packages are in disorder:\n%s", out)
 	}
 	// What came along is not what somebody wanted.
-	if got, want := o.list("apt-mark showmanual"), slices.Sorted(slices.Values(slices.Concat(manual, names))); !slices.Equal(got, slices.Compact(want)) {
+	want := slices.Compact(slices.Sorted(slices.Values(slices.Concat(manual, names))))
+	if got := o.list("apt-mark showmanual"); !slices.Equal(got, want) {
 		o.Errorf("asked for are now %q, want %q", got, want)
 	}
 	if now := o.sh(aptsOwn); now != apt {
