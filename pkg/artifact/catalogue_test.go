@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/mod/semver"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -61,7 +62,7 @@ func TestCatalogueImages(t *testing.T) {
 
 func TestCatalogueVersions(t *testing.T) {
 	c := defaultCatalogue(t)
-	if got, want := c.Versions("etcd"), []string{"v3.6.14"}; !slices.Equal(got, want) {
+	if got, want := c.Versions("etcd"), []string{"v3.6.14", "v3.6.8"}; !slices.Equal(got, want) {
 		t.Errorf("Versions(etcd) = %v, want %v", got, want)
 	}
 	if !c.Has(Kubernetes, "v1.36.3") || c.Has(Kubernetes, "v1.36.99") || c.Has("nothing", "v1") {
@@ -84,6 +85,28 @@ func TestCatalogueVersions(t *testing.T) {
 	}
 	if _, err := c.Recipe("etcd", "v3.6.14", "riscv64"); err == nil || !strings.Contains(err.Error(), "amd64, arm64") {
 		t.Errorf("Recipe for an unknown architecture: %v", err)
+	}
+}
+
+// TestCatalogueUpgrades wants the upgrade between the two releases to be one of etcd, containerd and CoreDNS as well, as an upgrade that
+// changes nothing but Kubernetes shows little.
+func TestCatalogueUpgrades(t *testing.T) {
+	c := defaultCatalogue(t)
+	var releases [2]Release
+	for i, kubernetes := range []string{"v1.35.4", "v1.36.3"} {
+		var err error
+		if releases[i], err = c.Release(kubernetes); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, component := range []string{"etcd", "containerd", "coredns"} {
+		older, newer := releases[0].Version(component), releases[1].Version(component)
+		if semver.Compare(older, newer) >= 0 {
+			t.Errorf("%s: %s, and %s in the next release", component, older, newer)
+		}
+	}
+	if older, newer := slices.Sorted(maps.Keys(releases[0].Components)), slices.Sorted(maps.Keys(releases[1].Components)); !slices.Equal(older, newer) {
+		t.Errorf("one release has the components %v, the next one %v", older, newer)
 	}
 }
 
