@@ -51,6 +51,9 @@ import (
 //	members                  the members are declared, and shown with their phases, and who may go
 //	observe <machine>        the Machine's host was brought to the members as they are declared
 //	deaf [<machine>]         the etcd of one Machine does not say how it is when it is asked; of none, if none is named
+//	full [<machine> …]       no snapshot of etcd can be saved on the hosts of these Machines; on all, if none is named
+//	slow                     snapshots take their time, until saved is said
+//	saved                    those that were asked for are saved
 //	stranger [<name>]        etcd lists a member that no host has, or none
 //	next                     what would be done now
 //	act                      does it: the Machine is on its way then
@@ -78,6 +81,9 @@ type play struct {
 	down string
 	// deaf is the Machine whose etcd is asked in vain, and stranger the name of a member that no host has.
 	deaf, stranger string
+	// full are the Machines on whose hosts no snapshot can be saved, and slow is whether those that can be take their time.
+	full []string
+	slow bool
 }
 
 func (p *play) command(d *datadriven.TestData) (string, error) {
@@ -139,13 +145,26 @@ func (p *play) command(d *datadriven.TestData) (string, error) {
 		}
 		p.stranger = name
 		p.answer(p.Own())
+	case "full":
+		p.full = []string{}
+		for _, arg := range d.CmdArgs {
+			p.full = append(p.full, arg.Key)
+		}
+	case "slow":
+		p.slow = true
+	case "saved":
+		p.slow = false
+		for i := range p.Machines {
+			p.saveOn(&p.Machines[i])
+		}
 	case "next":
 		p.look()
-		return p.say(p.decide()), nil
+		said, decision := p.decide()
+		return said + p.say(decision), nil
 	case "act":
 		p.look()
-		decision := p.decide()
-		said := p.say(decision)
+		said, decision := p.decide()
+		said += p.say(decision)
 		p.act(decision)
 		return said + p.show(), nil
 	case "settle":
@@ -164,6 +183,7 @@ func (p *play) begin(d *datadriven.TestData) (string, error) {
 		Object: object(), Cluster: &clusterv1.Cluster{}, Templates: map[string]state.Template{}, Now: born.AddDate(0, 1, 0),
 	}
 	p.made, p.ill, p.down, p.deaf, p.stranger = 0, map[string]string{}, "", "", ""
+	p.full, p.slow = nil, false
 	o := p.Object
 	o.Spec.Replicas, o.Spec.Version = ptr.To[int32](3), "v1.35.4"
 	o.Spec.MachineTemplate.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.x", Kind: "HostTemplate", Name: "t1"}
@@ -383,13 +403,41 @@ func (p *play) mend() (string, bool) {
 	}
 }
 
-// decide is what is done now, once those have answered who are asked before.
-func (p *play) decide() state.Decision {
-	d := p.Decide()
-	if p.answer(d.Ask) {
-		return p.Decide()
+// decide is what is done now, once those have answered who are asked before, and etcd is saved where it is to be.
+func (p *play) decide() (said string, d state.Decision) {
+	if p.RolledOut() {
+		delete(p.Object.Annotations, controlplanev1.EtcdSavedAnnotation)
 	}
-	return d
+	d = p.Decide()
+	if d.Save != nil {
+		said = fmt.Sprintf("save etcd on %s\n", d.Save.Name)
+		p.ConfigOf(d.Save).Ask(bootstrapv1.SaveEtcdAnnotation, p.Now)
+		if !p.slow {
+			p.saveOn(d.Save)
+		}
+		d = p.Decide()
+	}
+	if d.EtcdSaved {
+		metav1.SetMetaDataAnnotation(&p.Object.ObjectMeta, controlplanev1.EtcdSavedAnnotation, p.Object.Spec.Version)
+	}
+	if p.answer(d.Ask) {
+		d = p.Decide()
+	}
+	return said, d
+}
+
+// saveOn is what comes of a snapshot of etcd that was asked for on a Machine's host.
+func (p *play) saveOn(m *clusterv1.Machine) {
+	config := p.ConfigOf(m)
+	if config == nil || config.Asked(bootstrapv1.SaveEtcdAnnotation).IsZero() {
+		return
+	}
+	config.Status.LastEtcdSnapshot = bootstrapv1.EtcdSnapshotStatus{
+		RequestTime: metav1.NewTime(config.Asked(bootstrapv1.SaveEtcdAnnotation)), EndTime: metav1.NewTime(p.Now), Outcome: bootstrapv1.RunSucceeded,
+	}
+	if p.full != nil && (len(p.full) == 0 || slices.Contains(p.full, m.Name)) {
+		config.Status.LastEtcdSnapshot.Outcome, config.Status.LastEtcdSnapshot.Message = bootstrapv1.RunFailed, "there is no space"
+	}
 }
 
 // answer has the etcd on Machines' hosts say how it is, and reports whether anybody was asked.
@@ -541,8 +589,8 @@ func (p *play) run() string {
 			out.WriteString(p.show())
 			continue
 		}
-		d := p.decide()
-		out.WriteString(p.say(d))
+		said, d := p.decide()
+		out.WriteString(said + p.say(d))
 		if !d.Create && d.Delete == nil && d.Follow == nil {
 			return out.String()
 		}
