@@ -16,6 +16,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/hostrun"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pipeline"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
@@ -31,7 +32,7 @@ func (r *Config) savesEtcd(s *scope, j *job) bool {
 		return false
 	}
 	options, target := j.options, j.target
-	options.Also = etcdQuery(&target) // nothing is shown of it but what etcd says
+	options.Also = host.Query{} // nothing else is shown of what it sees
 	return r.Runner.Start(s.key, hostrun.Job[outcome]{
 		What: saving, Urgent: true,
 		Lost: func(err error) outcome { return outcome{err: err, asked: asked} },

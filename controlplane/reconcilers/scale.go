@@ -48,6 +48,9 @@ func (r *ControlPlane) scale(ctx context.Context, s *scope) error {
 	}
 	if s.RolledOut() {
 		delete(s.Object.Annotations, controlplanev1.EtcdSavedAnnotation) // another rollout is another snapshot
+		if s.Object.Annotations[controlplanev1.AcceptedRemovedAPIsAnnotation] == s.Object.Spec.Version {
+			delete(s.Object.Annotations, controlplanev1.AcceptedRemovedAPIsAnnotation) // what it was for is done
+		}
 	}
 	if d := s.Decide(); !d.Create && d.Delete == nil && d.Follow == nil {
 		return r.wait(ctx, s, d)

@@ -99,6 +99,8 @@ type fleet struct {
 	// full is why no snapshot of etcd can be saved, "" if one can; saved are the names of the KubexmConfigs on whose hosts one was.
 	full  string
 	saved []string
+	// inUse are the APIs in use that other versions do not serve, by lines.
+	inUse atomic.Pointer[[]string]
 	// away is whether the cluster's API server does not answer.
 	away atomic.Bool
 	// least and most limit how many Machines are well and exist, once they are watched.
@@ -144,7 +146,7 @@ func (f *fleet) start() {
 	})
 	f.Expect(err).NotTo(HaveOccurred())
 	ctx, cancel := context.WithCancel(context.Background())
-	o := setup.Options{Workload: f.workload}
+	o := setup.Options{Workload: f.workload, RemovedAPIs: f.removedAPIs}
 	if f.clock != nil {
 		o.Clock = f.clock
 	}
@@ -387,6 +389,14 @@ func (f *fleet) bringUp(m *clusterv1.Machine) {
 		m.Status.NodeInfo = &corev1.NodeSystemInfo{KubeletVersion: m.Spec.Version}
 		conditions.Delete(m, clusterv1.MachineInfrastructureReadyCondition)
 	})
+}
+
+func (f *fleet) removedAPIs(context.Context, secret.Value, string) *state.APIs {
+	apis := &state.APIs{}
+	if inUse := f.inUse.Load(); inUse != nil {
+		apis.Removed = *inUse
+	}
+	return apis
 }
 
 // save is what comes of a snapshot of etcd on a host.

@@ -117,6 +117,29 @@ func TestEtcdIsSaved(t *testing.T) {
 	f.Expect(f.saved).To(HaveLen(1))
 }
 
+// TestRemovedAPIsAreInUse: no host is touched for a version that does not serve them, until that is accepted.
+func TestRemovedAPIsAreInUse(t *testing.T) {
+	t.Parallel() // most of it is waiting
+	f := newFleet(t, 3)
+	f.declare(1, controlplanev1.InPlaceStrategy)
+	f.Eventually(f.done(older), patience, interval).Should(Succeed())
+	const api = "flowschemas in flowcontrol.apiserver.k8s.io/v1beta3, which is not served any more from v1.36 on: 2 objects are written by it"
+	f.inUse.Store(&[]string{api})
+	f.patch(`{"spec":{"version":%q}}`, newer)
+	f.Eventually(func() *metav1.Condition {
+		f.turn()
+		return conditions.Get(f.controlPlane(), controlplanev1.PreflightPassedCondition)
+	}, patience, interval).Should(SatisfyAll(
+		HaveField("Status", metav1.ConditionFalse), HaveField("Reason", controlplanev1.RemovedAPIsInUseReason), HaveField("Message", ContainSubstring("* "+api)),
+		HaveField("Message", ContainSubstring(controlplanev1.AcceptedRemovedAPIsAnnotation+"="+newer))))
+	f.Consistently(func() int { f.turn(); return f.asked(newer) }, blink, interval).Should(Equal(0))
+	f.patch(`{"metadata":{"annotations":{%q:%q}}}`, controlplanev1.AcceptedRemovedAPIsAnnotation, newer)
+	f.Eventually(f.done(newer), patience, interval).Should(Succeed())
+	f.Eventually(func() map[string]string { f.turn(); return f.controlPlane().Annotations }, patience, interval).ShouldNot(
+		HaveKey(controlplanev1.AcceptedRemovedAPIsAnnotation))
+	f.Expect(conditions.Get(f.controlPlane(), controlplanev1.PreflightPassedCondition)).To(BeNil())
+}
+
 func TestInPlace(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	f := newFleet(t, 3)

@@ -43,7 +43,7 @@ type Decision struct {
 // another one would be another cluster under the same name.
 //
 // Machines that are missing come first, and those that are too many; then those are replaced that must be; then hosts follow.
-func (c *ControlPlane) Decide() Decision { return c.surely(c.save(c.decide())) }
+func (c *ControlPlane) Decide() Decision { return c.surely(c.save(c.preflight(c.decide()))) }
 
 func (c *ControlPlane) decide() Decision {
 	own, want := c.Own(), c.Replicas()

@@ -51,6 +51,8 @@ import (
 //	members                  the members are declared, and shown with their phases, and who may go
 //	observe <machine>        the Machine's host was brought to the members as they are declared
 //	deaf [<machine>]         the etcd of one Machine does not say how it is when it is asked; of none, if none is named
+//	apis [why=(…)] [used=(…)] which APIs are in use that other versions do not serve, or why that is not known; without either, none
+//	accept <version>         somebody accepts that
 //	full [<machine> …]       no snapshot of etcd can be saved on the hosts of these Machines; on all, if none is named
 //	slow                     snapshots take their time, until saved is said
 //	saved                    those that were asked for are saved
@@ -145,6 +147,10 @@ func (p *play) command(d *datadriven.TestData) (string, error) {
 		}
 		p.stranger = name
 		p.answer(p.Own())
+	case "apis":
+		p.ask(d)
+	case "accept":
+		metav1.SetMetaDataAnnotation(&p.Object.ObjectMeta, controlplanev1.AcceptedRemovedAPIsAnnotation, d.CmdArgs[0].Key)
 	case "full":
 		p.full = []string{}
 		for _, arg := range d.CmdArgs {
@@ -183,7 +189,7 @@ func (p *play) begin(d *datadriven.TestData) (string, error) {
 		Object: object(), Cluster: &clusterv1.Cluster{}, Templates: map[string]state.Template{}, Now: born.AddDate(0, 1, 0),
 	}
 	p.made, p.ill, p.down, p.deaf, p.stranger = 0, map[string]string{}, "", "", ""
-	p.full, p.slow = nil, false
+	p.full, p.slow, p.APIs = nil, false, nil
 	o := p.Object
 	o.Spec.Replicas, o.Spec.Version = ptr.To[int32](3), "v1.35.4"
 	o.Spec.MachineTemplate.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.x", Kind: "HostTemplate", Name: "t1"}
@@ -401,68 +407,6 @@ func (p *play) mend() (string, bool) {
 		p.act(state.Decision{Delete: r.Machine})
 		return fmt.Sprintf("give up %s, retry %d\n", r.Machine.Name, r.Record.RetryCount), true
 	}
-}
-
-// decide is what is done now, once those have answered who are asked before, and etcd is saved where it is to be.
-func (p *play) decide() (said string, d state.Decision) {
-	if p.RolledOut() {
-		delete(p.Object.Annotations, controlplanev1.EtcdSavedAnnotation)
-	}
-	d = p.Decide()
-	if d.Save != nil {
-		said = fmt.Sprintf("save etcd on %s\n", d.Save.Name)
-		p.ConfigOf(d.Save).Ask(bootstrapv1.SaveEtcdAnnotation, p.Now)
-		if !p.slow {
-			p.saveOn(d.Save)
-		}
-		d = p.Decide()
-	}
-	if d.EtcdSaved {
-		metav1.SetMetaDataAnnotation(&p.Object.ObjectMeta, controlplanev1.EtcdSavedAnnotation, p.Object.Spec.Version)
-	}
-	if p.answer(d.Ask) {
-		d = p.Decide()
-	}
-	return said, d
-}
-
-// saveOn is what comes of a snapshot of etcd that was asked for on a Machine's host.
-func (p *play) saveOn(m *clusterv1.Machine) {
-	config := p.ConfigOf(m)
-	if config == nil || config.Asked(bootstrapv1.SaveEtcdAnnotation).IsZero() {
-		return
-	}
-	config.Status.LastEtcdSnapshot = bootstrapv1.EtcdSnapshotStatus{
-		RequestTime: metav1.NewTime(config.Asked(bootstrapv1.SaveEtcdAnnotation)), EndTime: metav1.NewTime(p.Now), Outcome: bootstrapv1.RunSucceeded,
-	}
-	if p.full != nil && (len(p.full) == 0 || slices.Contains(p.full, m.Name)) {
-		config.Status.LastEtcdSnapshot.Outcome, config.Status.LastEtcdSnapshot.Message = bootstrapv1.RunFailed, "there is no space"
-	}
-}
-
-// answer has the etcd on Machines' hosts say how it is, and reports whether anybody was asked.
-func (p *play) answer(machines []clusterv1.Machine) bool {
-	for i := range machines {
-		config := p.ConfigOf(&machines[i])
-		config.Ask(bootstrapv1.AskEtcdAnnotation, p.Now)
-		if machines[i].Name == p.deaf {
-			continue
-		}
-		config.Status.Etcd = bootstrapv1.EtcdStatus{ObservedTime: metav1.NewMicroTime(p.Now)}
-		for _, h := range p.Configs {
-			if h.Status.Host.Address != "" && h.Status.KubernetesVersion != "" {
-				config.Status.Etcd.Members = append(config.Status.Etcd.Members, bootstrapv1.EtcdMemberStatus{
-					ID: "1" + h.Name, Name: h.Status.Host.Name, PeerURL: "https://" + h.Status.Host.Address + ":2380", Type: bootstrapv1.EtcdVoter,
-				})
-			}
-		}
-		if p.stranger != "" {
-			config.Status.Etcd.Members = append(config.Status.Etcd.Members, bootstrapv1.EtcdMemberStatus{
-				ID: "9", Name: p.stranger, PeerURL: "https://10.0.0.9:2380", Type: bootstrapv1.EtcdVoter,
-			})
-		}
-	}
-	return len(machines) > 0
 }
 
 // keep keeps the record of a Machine that is about to be deleted.

@@ -28,6 +28,9 @@ const ApprovedDisruptionAnnotation = "controlplane.cluster.x-k8s.io/approved-dis
 // for it. Who sets it by hand replaces them without one. It is taken off when all Machines have the version.
 const EtcdSavedAnnotation = "controlplane.cluster.x-k8s.io/etcd-saved"
 
+// AcceptedRemovedAPIsAnnotation on a KubexmControlPlane is a version that may be rolled out though APIs are in use that it does not serve.
+const AcceptedRemovedAPIsAnnotation = "controlplane.cluster.x-k8s.io/accepted-removed-apis"
+
 // AuthoritiesAnnotation on a KubexmControlPlane has the fingerprints of the cluster's key pairs, as package pki writes them
 // (ca=sha256:…,etcd=…,proxy=…,sa=…). It is written before they are used. From then on no pair is made, and no host is touched while
 // a Secret is missing or holds another pair. Whoever removes it says that the pairs that are there now are the right ones.
@@ -155,6 +158,10 @@ const (
 const (
 	// EtcdNotSavedReason means that there is no snapshot of etcd yet from before the first Machine is replaced.
 	EtcdNotSavedReason = "EtcdNotSaved"
+	// RemovedAPIsInUseReason means that APIs are in use that the version does not serve; the message says which, and by what.
+	RemovedAPIsInUseReason = "RemovedAPIsInUse"
+	// APIsUnknownReason means that the cluster could not be asked for them.
+	APIsUnknownReason = "APIsUnknown"
 )
 
 // Reasons of Deleting.
