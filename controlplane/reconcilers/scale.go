@@ -81,8 +81,8 @@ func (r *ControlPlane) wait(ctx context.Context, s *scope, d state.Decision) err
 		if err := r.askHost(ctx, s, d.Save, bootstrapv1.SaveEtcdAnnotation); err != nil {
 			return err
 		}
-		r.Events.Eventf(s.Object, d.Save, corev1.EventTypeNormal, "EtcdIsSaved", "Rollout", "a snapshot of etcd is saved on the host of the Machine %s before %s is rolled out",
-			d.Save.Name, s.Object.Spec.Version)
+		r.Events.Eventf(s.Object, d.Save, corev1.EventTypeNormal, "EtcdIsSaved", "Rollout",
+			"a snapshot of etcd is saved on the host of the Machine %s before %s is rolled out", d.Save.Name, s.Object.Spec.Version)
 	}
 	return r.askEtcd(ctx, s, d.Ask)
 }

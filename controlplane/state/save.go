@@ -41,8 +41,8 @@ func (c *ControlPlane) replaces(d Decision) bool {
 
 // Changing reports whether another version is declared than all Machines have, and nothing has begun yet.
 func (c *ControlPlane) Changing() bool {
-	own := c.Own()
-	return c.Initialized() && len(own) > 0 && !slices.ContainsFunc(own, func(m clusterv1.Machine) bool { return m.Spec.Version == c.Object.Spec.Version })
+	own, version := c.Own(), c.Object.Spec.Version
+	return c.Initialized() && len(own) > 0 && !slices.ContainsFunc(own, func(m clusterv1.Machine) bool { return m.Spec.Version == version })
 }
 
 // save has a snapshot of etcd saved before the first Machine is replaced by one with another version, once for each rollout. Hosts that
@@ -69,7 +69,8 @@ func (c *ControlPlane) save(d Decision) Decision {
 			d.EtcdSaved = true
 			return d
 		case !done:
-			return waits(fmt.Sprintf("a snapshot of etcd is being saved on the host of the Machine %s, before the first is replaced for %s", last.Name, version))
+			return waits(fmt.Sprintf("a snapshot of etcd is being saved on the host of the Machine %s, before the first is replaced for %s",
+				last.Name, version))
 		}
 		failed := fmt.Sprintf("no snapshot of etcd could be saved on the host of the Machine %s, and without one no Machine is replaced for %s: %s. "+
 			"It is tried again every minute. To replace them without one: kubectl annotate kubexmcontrolplane -n %s %s %s=%s --overwrite",

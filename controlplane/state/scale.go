@@ -151,7 +151,8 @@ func (c *ControlPlane) nextToLeave(of []clusterv1.Machine) *clusterv1.Machine {
 	}
 	of = slices.Clone(of)
 	slices.SortStableFunc(of, func(a, b clusterv1.Machine) int {
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), last(c.hasSaved(&a), c.hasSaved(&b)), cmp.Compare(count[b.Spec.FailureDomain], count[a.Spec.FailureDomain]))
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), last(c.hasSaved(&a), c.hasSaved(&b)),
+			cmp.Compare(count[b.Spec.FailureDomain], count[a.Spec.FailureDomain]))
 	})
 	return &of[0]
 }

@@ -137,8 +137,8 @@ func (r *removedAPIs) Error() string {
 	for _, api := range r.inUse {
 		lines = append(lines, "  "+api.String())
 	}
-	return fmt.Sprintf("preflight: APIs are in use that %s does not serve, nothing was changed:\n%s\n    Remedy: have who uses them use another version; "+
-		"that somebody has asked is forgotten when the API servers are restarted. To go on all the same, give --accept-removed-apis",
+	return fmt.Sprintf("preflight: APIs are in use that %s does not serve, nothing was changed:\n%s\n    Remedy: have who uses them use "+
+		"another version; that somebody has asked is forgotten when the API servers are restarted. To go on all the same, give --accept-removed-apis",
 		r.version, strings.Join(lines, "\n"))
 }
 
