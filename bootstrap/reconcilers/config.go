@@ -195,6 +195,9 @@ func (r *Config) takesIn(ctx context.Context, s *scope) (bool, ctrl.Result, erro
 		}
 		return true, ctrl.Result{}, nil
 	}
+	if s.job.What == saving {
+		return r.takesSnapshot(s)
+	}
 	m, out := r.recall(s.config.UID), &s.job.Result
 	showCertificates(ctx, s.config, out)
 	showEtcd(s.config, s.job)
@@ -424,7 +427,7 @@ func (r *Config) converges(ctx context.Context, s *scope) (bool, ctrl.Result, er
 	j.remembered, j.preflight = m.system, !conditions.IsTrue(s.config, bootstrapv1.PreflightPassedCondition)
 	switch d.act {
 	case rest:
-		if r.asksEtcd(s, j) {
+		if r.savesEtcd(s, j) || r.asksEtcd(s, j) {
 			return false, ctrl.Result{}, nil
 		}
 		return false, ctrl.Result{RequeueAfter: d.after}, nil

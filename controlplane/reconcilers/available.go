@@ -48,6 +48,7 @@ func (r *ControlPlane) forget(id types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.answered, id)
+	delete(r.asked, id)
 }
 
 // isPatient reports whether the cluster's API does not answer, and not for so long that nothing is known any more.

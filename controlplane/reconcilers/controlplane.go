@@ -35,6 +35,9 @@ import (
 // Workload looks at a cluster through its own API.
 type Workload func(ctx context.Context, kubeconfig secret.Value, c *state.ControlPlane) *state.Workload
 
+// RemovedAPIs finds out which APIs are in use in a cluster that a version of Kubernetes does not serve.
+type RemovedAPIs func(ctx context.Context, kubeconfig secret.Value, version string) *state.APIs
+
 // ControlPlane brings KubexmControlPlanes about. All fields but WatchFilter are required.
 type ControlPlane struct {
 	// Client reads from a cache, but Secrets; Reader reads from the API server.
@@ -44,12 +47,15 @@ type ControlPlane struct {
 	WatchFilter string
 	Events      events.EventRecorder
 	Workload    Workload
+	RemovedAPIs RemovedAPIs
 	// Clock is the one by which Machines age, and that maintenance windows are compared with.
 	Clock clock.PassiveClock
 
 	mu sync.Mutex
 	// answered is when each cluster's API last answered, or was first asked, by the KubexmControlPlane's UID.
 	answered map[types.UID]time.Time
+	// asked is what was last found out of each cluster's APIs, by the KubexmControlPlane's UID.
+	asked map[types.UID]askedAPIs
 }
 
 // scope is one reconcile's snapshot, and what is to be said of it in the end.
@@ -63,6 +69,8 @@ type scope struct {
 	blocked string
 	// wait is what that waits for, if nothing else stands in the way.
 	wait *state.Wait
+	// preflight is what must be mended before another version is rolled out, nil if nothing must.
+	preflight *state.Finding
 	// deleting is what the deletion waits for, and its reason.
 	deleting, deletingReason string
 	// silence is for how long the cluster's API has not answered, 0 if it does.
@@ -215,6 +223,7 @@ func (r *ControlPlane) look(ctx context.Context, s *scope) error {
 	}
 	s.ControlPlane.Workload = r.Workload(ctx, s.kubeconfig, s.ControlPlane)
 	s.silence = r.silence(s.Object.UID, s.ControlPlane.Workload.Err == nil, s.Now)
+	r.askForAPIs(ctx, s)
 	return nil
 }
 

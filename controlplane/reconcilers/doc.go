@@ -7,6 +7,7 @@
 //	controlplane.go  the flow: phases in order
 //	certificates.go  the certificate authorities
 //	kubeconfig.go    the administrator's kubeconfig
+//	apis.go          which APIs are in use that another version does not serve
 //	scale.go         making, replacing and changing Machines, one at a time
 //	remediate.go     replacing unhealthy Machines
 //	sync.go          what reaches Machines in place

@@ -91,6 +91,15 @@ func (s *scope) setDisruptionAllowed() {
 	s.set(controlplanev1.DisruptionAllowedCondition, metav1.ConditionFalse, s.wait.Reason, s.wait.Message)
 }
 
+// setPreflight says what must be mended before another version is rolled out.
+func (s *scope) setPreflight() {
+	if s.preflight == nil {
+		conditions.Delete(s.Object, controlplanev1.PreflightPassedCondition)
+		return
+	}
+	s.set(controlplanev1.PreflightPassedCondition, metav1.ConditionFalse, s.preflight.Reason, s.preflight.Message)
+}
+
 // precedence has changes of the version come first, as Cluster API's tools expect.
 func precedence(line string) int {
 	if strings.HasPrefix(line, "* Version") {

@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/rand"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -19,6 +20,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/desired"
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
@@ -44,16 +46,23 @@ func (r *ControlPlane) scale(ctx context.Context, s *scope) error {
 	if s.Approved() {
 		delete(s.Object.Annotations, controlplanev1.ApprovedDisruptionAnnotation) // what it was for is done
 	}
+	if s.RolledOut() {
+		delete(s.Object.Annotations, controlplanev1.EtcdSavedAnnotation) // another rollout is another snapshot
+		if s.Object.Annotations[controlplanev1.AcceptedRemovedAPIsAnnotation] == s.Object.Spec.Version {
+			delete(s.Object.Annotations, controlplanev1.AcceptedRemovedAPIsAnnotation) // what it was for is done
+		}
+	}
 	if d := s.Decide(); !d.Create && d.Delete == nil && d.Follow == nil {
-		s.blocked, s.wait = d.Blocked, d.Wait
-		return r.askEtcd(ctx, s, d.Ask)
+		return r.wait(ctx, s, d)
 	}
 	// The cache may not show yet the Machine that was made, deleted or changed a moment ago.
 	if s.Machines, err = machinesOf(ctx, r.Reader, s.Cluster); err != nil {
 		return err
 	}
 	d := s.Decide()
-	s.blocked, s.wait = d.Blocked, d.Wait
+	if d.EtcdSaved {
+		metav1.SetMetaDataAnnotation(&s.Object.ObjectMeta, controlplanev1.EtcdSavedAnnotation, s.Object.Spec.Version)
+	}
 	switch {
 	case d.Create:
 		return r.create(ctx, s, template, d)
@@ -61,6 +70,19 @@ func (r *ControlPlane) scale(ctx context.Context, s *scope) error {
 		return r.remove(ctx, s, d.Delete, d.Why)
 	case d.Follow != nil:
 		return r.follow(ctx, s, d.Follow, d.Why)
+	}
+	return r.wait(ctx, s, d)
+}
+
+// wait says why nothing is done, and has hosts asked for what that waits for.
+func (r *ControlPlane) wait(ctx context.Context, s *scope, d state.Decision) error {
+	s.blocked, s.wait, s.preflight = d.Blocked, d.Wait, d.Preflight
+	if d.Save != nil {
+		if err := r.askHost(ctx, s, d.Save, bootstrapv1.SaveEtcdAnnotation); err != nil {
+			return err
+		}
+		r.Events.Eventf(s.Object, d.Save, corev1.EventTypeNormal, "EtcdIsSaved", "Rollout",
+			"a snapshot of etcd is saved on the host of the Machine %s before %s is rolled out", d.Save.Name, s.Object.Spec.Version)
 	}
 	return r.askEtcd(ctx, s, d.Ask)
 }

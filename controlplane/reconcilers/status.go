@@ -51,6 +51,7 @@ func (s *scope) describe() {
 	s.setMachines(own)
 	s.setRollingOut(own)
 	s.setDisruptionAllowed()
+	s.setPreflight()
 	s.setRemediating(own)
 }
 

@@ -96,6 +96,11 @@ type fleet struct {
 	deaf bool
 	// fails is why hosts cannot follow another version, "" if they can.
 	fails string
+	// full is why no snapshot of etcd can be saved, "" if one can; saved are the names of the KubexmConfigs on whose hosts one was.
+	full  string
+	saved []string
+	// inUse are the APIs in use that other versions do not serve, by lines.
+	inUse atomic.Pointer[[]string]
 	// away is whether the cluster's API server does not answer.
 	away atomic.Bool
 	// least and most limit how many Machines are well and exist, once they are watched.
@@ -141,7 +146,7 @@ func (f *fleet) start() {
 	})
 	f.Expect(err).NotTo(HaveOccurred())
 	ctx, cancel := context.WithCancel(context.Background())
-	o := setup.Options{Workload: f.workload}
+	o := setup.Options{Workload: f.workload, RemovedAPIs: f.removedAPIs}
 	if f.clock != nil {
 		o.Clock = f.clock
 	}
@@ -374,6 +379,9 @@ func (f *fleet) bringUp(m *clusterv1.Machine) {
 		if asked := c.Asked(bootstrapv1.AskEtcdAnnotation); c.Status.Etcd.ObservedTime.IsZero() || !f.deaf && asked.After(c.Status.Etcd.ObservedTime.Time) {
 			c.Status.Etcd = f.etcd(c)
 		}
+		if asked := c.Asked(bootstrapv1.SaveEtcdAnnotation); !asked.IsZero() && !asked.Equal(c.Status.LastEtcdSnapshot.RequestTime.Time) {
+			c.Status.LastEtcdSnapshot = f.save(c.Name, asked)
+		}
 		conditions.Set(c, metav1.Condition{Type: bootstrapv1.HostConvergedCondition, Status: metav1.ConditionTrue, Reason: bootstrapv1.HostConvergedReason})
 	})
 	f.change(m, func() {
@@ -381,6 +389,28 @@ func (f *fleet) bringUp(m *clusterv1.Machine) {
 		m.Status.NodeInfo = &corev1.NodeSystemInfo{KubeletVersion: m.Spec.Version}
 		conditions.Delete(m, clusterv1.MachineInfrastructureReadyCondition)
 	})
+}
+
+func (f *fleet) removedAPIs(context.Context, secret.Value, string) *state.APIs {
+	apis := &state.APIs{}
+	if inUse := f.inUse.Load(); inUse != nil {
+		apis.Removed = *inUse
+	}
+	return apis
+}
+
+// save is what comes of a snapshot of etcd on a host.
+func (f *fleet) save(name string, asked time.Time) bootstrapv1.EtcdSnapshotStatus {
+	last := bootstrapv1.EtcdSnapshotStatus{RequestTime: metav1.NewTime(asked), EndTime: metav1.Now(), Outcome: bootstrapv1.RunSucceeded}
+	if f.clock != nil {
+		last.EndTime = metav1.NewTime(f.clock.Now())
+	}
+	if f.full != "" {
+		last.Outcome, last.Message = bootstrapv1.RunFailed, f.full
+		return last
+	}
+	f.saved = append(f.saved, name)
+	return last
 }
 
 // etcd is what etcd says now: hosts have a member from when they have a version until it is to be removed, or for longer if nobody does.

@@ -8,10 +8,12 @@ package setup_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -73,6 +75,69 @@ func TestRollingUpdate(t *testing.T) {
 			f.Expect(f.restarts).To(BeNumerically(">", 3), "the reconciler was to be restarted between acts")
 		})
 	}
+}
+
+// TestEtcdIsSaved once before the first Machine is made for another version; where it cannot be, no Machine is.
+func TestEtcdIsSaved(t *testing.T) {
+	t.Parallel() // most of it is waiting
+	f := newFleet(t, 4)
+	f.stop()
+	f.clock = clocktesting.NewFakePassiveClock(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
+	f.start()
+	f.declare(1, controlplanev1.RollingUpdateStrategy)
+	f.Eventually(f.done(older), patience, interval).Should(Succeed())
+	before := f.names()
+	preflight := func() *metav1.Condition {
+		f.turn()
+		return conditions.Get(f.controlPlane(), controlplanev1.PreflightPassedCondition)
+	}
+	f.Expect(preflight()).To(BeNil())
+
+	f.full = "host host3: etcd gives no snapshot: there is no space"
+	f.patch(`{"spec":{"version":%q}}`, newer)
+	f.Eventually(preflight, patience, interval).Should(SatisfyAll(
+		HaveField("Status", metav1.ConditionFalse), HaveField("Reason", controlplanev1.EtcdNotSavedReason), HaveField("Message", ContainSubstring(f.full)),
+		HaveField("Message", ContainSubstring("kubectl annotate kubexmcontrolplane -n "+f.namespace+" prod "+controlplanev1.EtcdSavedAnnotation+"="+newer))))
+	f.Eventually(func() string { f.turn(); return f.says(controlplanev1.RollingOutCondition) }, patience, interval).Should(
+		ContainSubstring("* Waiting: no snapshot of etcd could be saved"))
+	f.Consistently(func() []string { f.turn(); return f.names() }, blink, interval).Should(Equal(before))
+
+	f.full = ""
+	f.clock.SetTime(f.clock.Now().Add(2 * time.Minute))
+	f.Eventually(f.done(newer), patience, interval).Should(Succeed())
+	f.Expect(f.saved).To(HaveLen(1))
+	f.Expect(preflight()).To(BeNil())
+	f.Eventually(func() map[string]string { f.turn(); return f.controlPlane().Annotations }, patience, interval).ShouldNot(
+		HaveKey(controlplanev1.EtcdSavedAnnotation))
+
+	t.Log("hosts that follow in place save their own")
+	f.patch(`{"spec":{"rollout":{"strategy":{"type":"InPlace"}}}}`)
+	f.patch(`{"spec":{"version":"v1.37.1"}}`)
+	f.Eventually(f.done("v1.37.1"), patience, interval).Should(Succeed())
+	f.Expect(f.saved).To(HaveLen(1))
+}
+
+// TestRemovedAPIsAreInUse: no host is touched for a version that does not serve them, until that is accepted.
+func TestRemovedAPIsAreInUse(t *testing.T) {
+	t.Parallel() // most of it is waiting
+	f := newFleet(t, 3)
+	f.declare(1, controlplanev1.InPlaceStrategy)
+	f.Eventually(f.done(older), patience, interval).Should(Succeed())
+	const api = "flowschemas in flowcontrol.apiserver.k8s.io/v1beta3, which is not served any more from v1.36 on: 2 objects are written by it"
+	f.inUse.Store(&[]string{api})
+	f.patch(`{"spec":{"version":%q}}`, newer)
+	f.Eventually(func() *metav1.Condition {
+		f.turn()
+		return conditions.Get(f.controlPlane(), controlplanev1.PreflightPassedCondition)
+	}, patience, interval).Should(SatisfyAll(
+		HaveField("Status", metav1.ConditionFalse), HaveField("Reason", controlplanev1.RemovedAPIsInUseReason), HaveField("Message", ContainSubstring("* "+api)),
+		HaveField("Message", ContainSubstring(controlplanev1.AcceptedRemovedAPIsAnnotation+"="+newer))))
+	f.Consistently(func() int { f.turn(); return f.asked(newer) }, blink, interval).Should(Equal(0))
+	f.patch(`{"metadata":{"annotations":{%q:%q}}}`, controlplanev1.AcceptedRemovedAPIsAnnotation, newer)
+	f.Eventually(f.done(newer), patience, interval).Should(Succeed())
+	f.Eventually(func() map[string]string { f.turn(); return f.controlPlane().Annotations }, patience, interval).ShouldNot(
+		HaveKey(controlplanev1.AcceptedRemovedAPIsAnnotation))
+	f.Expect(conditions.Get(f.controlPlane(), controlplanev1.PreflightPassedCondition)).To(BeNil())
 }
 
 func TestInPlace(t *testing.T) {

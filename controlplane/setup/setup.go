@@ -25,6 +25,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/webhooks"
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/workload"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/kube"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
 )
 
@@ -36,6 +37,8 @@ type Options struct {
 	Concurrency int
 	// Workload looks at clusters through their own APIs. If nil, by their kubeconfigs.
 	Workload reconcilers.Workload
+	// RemovedAPIs finds out which APIs are in use that a version does not serve. If nil, by their kubeconfigs.
+	RemovedAPIs reconcilers.RemovedAPIs
 	// Clock is the one by which Machines age, and that maintenance windows are compared with; the system's if nil.
 	Clock clock.PassiveClock
 }
@@ -56,6 +59,9 @@ func Reconcilers(_ context.Context, mgr ctrl.Manager, o Options) error {
 	if o.Workload == nil {
 		o.Workload = look
 	}
+	if o.RemovedAPIs == nil {
+		o.RemovedAPIs = removedAPIs
+	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
@@ -67,7 +73,7 @@ func Reconcilers(_ context.Context, mgr ctrl.Manager, o Options) error {
 		WithOptions(controller.Options{MaxConcurrentReconciles: cmp.Or(o.Concurrency, 10)}).
 		Complete(&reconcilers.ControlPlane{
 			Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), WatchFilter: o.WatchFilter,
-			Events: mgr.GetEventRecorder("kubexmcontrolplane"), Workload: o.Workload, Clock: o.Clock,
+			Events: mgr.GetEventRecorder("kubexmcontrolplane"), Workload: o.Workload, RemovedAPIs: o.RemovedAPIs, Clock: o.Clock,
 		}); err != nil {
 		return fmt.Errorf("set up the controller of KubexmControlPlanes: %w", err)
 	}
@@ -81,6 +87,20 @@ func look(ctx context.Context, kubeconfig secret.Value, c *state.ControlPlane) *
 		return &state.Workload{Err: err}
 	}
 	return view.Look(ctx, c)
+}
+
+// removedAPIs connects with the kubeconfig.
+func removedAPIs(ctx context.Context, kubeconfig secret.Value, version string) *state.APIs {
+	cluster, err := kube.FromKubeconfig(kubeconfig)
+	if err != nil {
+		return &state.APIs{Err: err}
+	}
+	found, err := cluster.RemovedAPIs(ctx, version)
+	apis := &state.APIs{Err: err}
+	for _, api := range found {
+		apis.Removed = append(apis.Removed, api.String())
+	}
+	return apis
 }
 
 // ofCluster is a Cluster's KubexmControlPlane.

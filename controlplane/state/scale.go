@@ -32,13 +32,18 @@ type Decision struct {
 	Ask []clusterv1.Machine
 	// Wait is what it waits for, if that is all that stands in the way.
 	Wait *Wait
+	// Preflight is what must be mended before another version is rolled out, nil if nothing must.
+	Preflight *Finding
+	// Save is the Machine on whose host a snapshot of etcd is to be saved first, and EtcdSaved says that there is one.
+	Save      *clusterv1.Machine
+	EtcdSaved bool
 }
 
 // Decide is the next step. A control plane that was initialized has its data on its hosts: when the last of them is gone,
 // another one would be another cluster under the same name.
 //
 // Machines that are missing come first, and those that are too many; then those are replaced that must be; then hosts follow.
-func (c *ControlPlane) Decide() Decision { return c.surely(c.decide()) }
+func (c *ControlPlane) Decide() Decision { return c.surely(c.save(c.preflight(c.decide()))) }
 
 func (c *ControlPlane) decide() Decision {
 	own, want := c.Own(), c.Replicas()
@@ -125,7 +130,8 @@ func (c *ControlPlane) follow(outdated []clusterv1.Machine) Decision {
 }
 
 // nextToLeave is the Machine of these that is deleted first: one that the user has marked, then one that is not well, then one
-// that is not up to date, then one of the failure domain that has most, the oldest first.
+// that is not up to date, then one of the failure domain that has most, the oldest first. Of those alike, the one whose host has the
+// snapshot of etcd from before the rollout is the last.
 func (c *ControlPlane) nextToLeave(of []clusterv1.Machine) *clusterv1.Machine {
 	count := map[string]int{}
 	for _, m := range c.Own() {
@@ -145,9 +151,21 @@ func (c *ControlPlane) nextToLeave(of []clusterv1.Machine) *clusterv1.Machine {
 	}
 	of = slices.Clone(of)
 	slices.SortStableFunc(of, func(a, b clusterv1.Machine) int {
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(count[b.Spec.FailureDomain], count[a.Spec.FailureDomain]))
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), last(c.hasSaved(&a), c.hasSaved(&b)),
+			cmp.Compare(count[b.Spec.FailureDomain], count[a.Spec.FailureDomain]))
 	})
 	return &of[0]
+}
+
+// last orders what is so behind what is not.
+func last(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
 }
 
 func (c *ControlPlane) ailing(m *clusterv1.Machine) bool {

@@ -38,6 +38,8 @@ type ControlPlane struct {
 	Certificates error
 	// Workload is what was seen through the cluster's own API, nil if it was not looked at.
 	Workload *Workload
+	// APIs is what is known of the APIs that are in use, nil if that was not asked.
+	APIs *APIs
 }
 
 // Workload is the cluster as seen through its own API.

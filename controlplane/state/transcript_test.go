@@ -51,6 +51,11 @@ import (
 //	members                  the members are declared, and shown with their phases, and who may go
 //	observe <machine>        the Machine's host was brought to the members as they are declared
 //	deaf [<machine>]         the etcd of one Machine does not say how it is when it is asked; of none, if none is named
+//	apis [why=(…)] [used=(…)] which APIs are in use that other versions do not serve, or why that is not known; without either, none
+//	accept <version>         somebody accepts that
+//	full [<machine> …]       no snapshot of etcd can be saved on the hosts of these Machines; on all, if none is named
+//	slow                     snapshots take their time, until saved is said
+//	saved                    those that were asked for are saved
 //	stranger [<name>]        etcd lists a member that no host has, or none
 //	next                     what would be done now
 //	act                      does it: the Machine is on its way then
@@ -78,6 +83,9 @@ type play struct {
 	down string
 	// deaf is the Machine whose etcd is asked in vain, and stranger the name of a member that no host has.
 	deaf, stranger string
+	// full are the Machines on whose hosts no snapshot can be saved, and slow is whether those that can be take their time.
+	full []string
+	slow bool
 }
 
 func (p *play) command(d *datadriven.TestData) (string, error) {
@@ -139,13 +147,30 @@ func (p *play) command(d *datadriven.TestData) (string, error) {
 		}
 		p.stranger = name
 		p.answer(p.Own())
+	case "apis":
+		p.ask(d)
+	case "accept":
+		metav1.SetMetaDataAnnotation(&p.Object.ObjectMeta, controlplanev1.AcceptedRemovedAPIsAnnotation, d.CmdArgs[0].Key)
+	case "full":
+		p.full = []string{}
+		for _, arg := range d.CmdArgs {
+			p.full = append(p.full, arg.Key)
+		}
+	case "slow":
+		p.slow = true
+	case "saved":
+		p.slow = false
+		for i := range p.Machines {
+			p.saveOn(&p.Machines[i])
+		}
 	case "next":
 		p.look()
-		return p.say(p.decide()), nil
+		said, decision := p.decide()
+		return said + p.say(decision), nil
 	case "act":
 		p.look()
-		decision := p.decide()
-		said := p.say(decision)
+		said, decision := p.decide()
+		said += p.say(decision)
 		p.act(decision)
 		return said + p.show(), nil
 	case "settle":
@@ -164,6 +189,7 @@ func (p *play) begin(d *datadriven.TestData) (string, error) {
 		Object: object(), Cluster: &clusterv1.Cluster{}, Templates: map[string]state.Template{}, Now: born.AddDate(0, 1, 0),
 	}
 	p.made, p.ill, p.down, p.deaf, p.stranger = 0, map[string]string{}, "", "", ""
+	p.full, p.slow, p.APIs = nil, false, nil
 	o := p.Object
 	o.Spec.Replicas, o.Spec.Version = ptr.To[int32](3), "v1.35.4"
 	o.Spec.MachineTemplate.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.x", Kind: "HostTemplate", Name: "t1"}
@@ -383,40 +409,6 @@ func (p *play) mend() (string, bool) {
 	}
 }
 
-// decide is what is done now, once those have answered who are asked before.
-func (p *play) decide() state.Decision {
-	d := p.Decide()
-	if p.answer(d.Ask) {
-		return p.Decide()
-	}
-	return d
-}
-
-// answer has the etcd on Machines' hosts say how it is, and reports whether anybody was asked.
-func (p *play) answer(machines []clusterv1.Machine) bool {
-	for i := range machines {
-		config := p.ConfigOf(&machines[i])
-		config.Ask(bootstrapv1.AskEtcdAnnotation, p.Now)
-		if machines[i].Name == p.deaf {
-			continue
-		}
-		config.Status.Etcd = bootstrapv1.EtcdStatus{ObservedTime: metav1.NewMicroTime(p.Now)}
-		for _, h := range p.Configs {
-			if h.Status.Host.Address != "" && h.Status.KubernetesVersion != "" {
-				config.Status.Etcd.Members = append(config.Status.Etcd.Members, bootstrapv1.EtcdMemberStatus{
-					ID: "1" + h.Name, Name: h.Status.Host.Name, PeerURL: "https://" + h.Status.Host.Address + ":2380", Type: bootstrapv1.EtcdVoter,
-				})
-			}
-		}
-		if p.stranger != "" {
-			config.Status.Etcd.Members = append(config.Status.Etcd.Members, bootstrapv1.EtcdMemberStatus{
-				ID: "9", Name: p.stranger, PeerURL: "https://10.0.0.9:2380", Type: bootstrapv1.EtcdVoter,
-			})
-		}
-	}
-	return len(machines) > 0
-}
-
 // keep keeps the record of a Machine that is about to be deleted.
 func (p *play) keep(r state.Record) error {
 	value, err := r.Annotation()
@@ -541,8 +533,8 @@ func (p *play) run() string {
 			out.WriteString(p.show())
 			continue
 		}
-		d := p.decide()
-		out.WriteString(p.say(d))
+		said, d := p.decide()
+		out.WriteString(said + p.say(d))
 		if !d.Create && d.Delete == nil && d.Follow == nil {
 			return out.String()
 		}

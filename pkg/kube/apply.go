@@ -59,6 +59,7 @@ func (c *Cluster) differs(ctx context.Context, o *unstructured.Unstructured) (bo
 	if err != nil {
 		return false, err
 	}
+	keepNewer(o, live)
 	would, err := at.Apply(ctx, o.GetName(), o, metav1.ApplyOptions{FieldManager: manager, Force: true, DryRun: []string{metav1.DryRunAll}})
 	if apierrors.IsInvalid(err) || apierrors.IsNotFound(err) {
 		// A change that is not allowed in place is a change; whoever applies it hears the server's reason.
@@ -118,6 +119,15 @@ func (c *Cluster) apply(ctx context.Context, o *unstructured.Unstructured, justD
 	}
 	if err != nil {
 		return err
+	}
+	if _, keeps := o.GetAnnotations()[KeepsNewerAnnotation]; keeps {
+		live, err := at.Get(ctx, o.GetName(), metav1.GetOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+		if err == nil {
+			keepNewer(o, live)
+		}
 	}
 	_, err = at.Apply(ctx, o.GetName(), o, metav1.ApplyOptions{FieldManager: manager, Force: true})
 	return err

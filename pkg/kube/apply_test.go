@@ -14,6 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/kube"
 )
 
 const workload = `
@@ -104,6 +106,38 @@ func TestApplyConverges(t *testing.T) {
 	expect("with another selector", moved, all[1], all[2])
 	wantError(t, c.Apply(t.Context(), moved), "applying Deployment "+ns+"/coredns", "field is immutable", c.Server())
 	expect("after half of it", moved, all[1])
+}
+
+// TestApplyKeepsNewer leaves the image of a newer version to those who have it, and nothing else.
+func TestApplyKeepsNewer(t *testing.T) {
+	c, client := api(t)
+	ns := namespace(t, client)
+	manifest := func(version, memory string) []byte {
+		text := strings.NewReplacer("NAMESPACE", ns, "v1.14.2", version, "170Mi", memory,
+			"kind: Deployment\nmetadata: {name: coredns,", "kind: Deployment\nmetadata: {name: coredns, annotations: {"+kube.KeepsNewerAnnotation+`: ""},`).Replace(workload)
+		return []byte(text)
+	}
+	apply := func(when string, manifest []byte, image string, differs ...string) {
+		t.Helper()
+		if got := must[[]string](t)(c.Differs(t.Context(), manifest)); !slices.Equal(got, differs) {
+			t.Errorf("%s: %q differ, want %q", when, got, differs)
+		}
+		if err := c.Apply(t.Context(), manifest); err != nil {
+			t.Fatal(err)
+		}
+		is := must[*appsv1.Deployment](t)(client.AppsV1().Deployments(ns).Get(t.Context(), "coredns", metav1.GetOptions{}))
+		if got := is.Spec.Template.Spec.Containers[0].Image; !strings.HasSuffix(got, ":"+image) {
+			t.Errorf("%s: the image is %s, want %s", when, got, image)
+		}
+	}
+	if err := c.Apply(t.Context(), manifest("v1.14.2", "170Mi")); err != nil {
+		t.Fatal(err)
+	}
+	deployment := "Deployment " + ns + "/coredns"
+	apply("a newer one", manifest("v1.15.0", "170Mi"), "v1.15.0", deployment)
+	apply("an older one", manifest("v1.14.2", "170Mi"), "v1.15.0")
+	apply("another setting of an older one", manifest("v1.14.2", "200Mi"), "v1.15.0", deployment)
+	apply("a newer one still", manifest("v1.16.0", "200Mi"), "v1.16.0", deployment)
 }
 
 func TestApplyInOrder(t *testing.T) {

@@ -177,6 +177,11 @@ func Withdrawal(in task.Inputs) plan.Module {
 	return plan.Module{Name: "kubernetes", Tasks: []plan.Task{task.Withdraw(in)}}
 }
 
+// EtcdSnapshot saves a snapshot of etcd.
+func EtcdSnapshot(in task.Inputs, asked time.Time) plan.Module {
+	return plan.Module{Name: "etcd", Tasks: []plan.Task{task.SaveEtcd(in, asked)}}
+}
+
 // Certificates makes certificates with these names anew, as was asked for.
 func Certificates(in task.Inputs, names []string, asked time.Time, after ...string) plan.Module {
 	return plan.Module{Name: "certificates", Tasks: []plan.Task{task.RenewCertificates(in, names, asked, after...)}}

@@ -7,8 +7,10 @@ import (
 	"bytes"
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -211,6 +213,31 @@ func TestWithdrawAPIServer(t *testing.T) {
 		roundTrip(t, p)
 	}
 	golden(t, "withdraw.golden", text.String())
+}
+
+func TestSaveEtcd(t *testing.T) {
+	var text strings.Builder
+	for _, way := range ways {
+		for _, etcd := range etcds {
+			targets := targetsOf(members(t, way, etcd.set, endpoints[0].set))
+			at := slices.IndexFunc(targets, func(t spec.Target) bool { return t.Host.Role == spec.RoleControlPlane })
+			p, err := pipeline.SaveEtcd(targets[at], asked)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(&text, "===== %s with etcd %s\n", way, etcd.name)
+			if err := p.Text(&text); err != nil {
+				t.Fatal(err)
+			}
+			roundTrip(t, p)
+		}
+	}
+	golden(t, "save-etcd.golden", text.String())
+
+	worker := node("w1", "192.168.0.21", spec.RoleWorker, machine).Target
+	if _, err := pipeline.SaveEtcd(worker, asked); err == nil || !strings.Contains(err.Error(), "host w1: it is no control plane host") {
+		t.Errorf("on a worker: %v", err)
+	}
 }
 
 // The targets of the goldens are ones that a user may have.

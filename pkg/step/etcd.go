@@ -11,7 +11,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -44,7 +46,7 @@ func (e Etcd) Probe(ctx context.Context, rt *Runtime) (Diff, error) {
 	defer client.CloseIdleConnections()
 	var d Diff
 	for _, endpoint := range e.Endpoints {
-		why, err := ask(ctx, client, endpoint)
+		why, err := e.ask(ctx, client, endpoint)
 		if err != nil {
 			return nil, err
 		}
@@ -82,22 +84,19 @@ func (e Etcd) client(values Values) (*http.Client, error) {
 }
 
 // ask returns why an endpoint is not well, "" if it is. The error is for what waiting does not mend.
-func ask(ctx context.Context, client *http.Client, endpoint string) (why string, err error) {
+func (e Etcd) ask(ctx context.Context, client *http.Client, endpoint string) (why string, err error) {
 	var health struct{ Health, Reason string }
 	if err := getJSON(ctx, client, endpoint+"/health", &health); err != nil {
-		if unknown := new(x509.UnknownAuthorityError); errors.As(err, unknown) {
-			return "", fmt.Errorf("etcd %s is not trusted: its certificate is not of the authority in ca.crt", endpoint)
-		}
-		return err.Error(), nil
+		return e.refused(endpoint, err)
 	}
 	if health.Health != "true" {
-		return strings.TrimSpace("not healthy " + health.Reason), nil
+		return unhealthy(health.Reason), nil
 	}
 	var is struct {
 		Server string `json:"etcdserver"`
 	}
 	if err := getJSON(ctx, client, endpoint+"/version", &is); err != nil {
-		return err.Error(), nil
+		return e.refused(endpoint, err)
 	}
 	parsed, err := version.ParseGeneric(is.Server)
 	if err != nil {
@@ -107,6 +106,49 @@ func ask(ctx context.Context, client *http.Client, endpoint string) (why string,
 		return "", fmt.Errorf("etcd %s is %s: Kubernetes needs %s or later; upgrade it first", endpoint, is.Server, oldestEtcd)
 	}
 	return "", nil
+}
+
+// refused says why an endpoint does not answer. What is wrong with certificates is final: other ones are another run.
+func (e Etcd) refused(endpoint string, err error) (why string, final error) {
+	var unknown x509.UnknownAuthorityError
+	var name x509.HostnameError
+	var invalid x509.CertificateInvalidError
+	var remote *net.OpError
+	switch {
+	case errors.As(err, &unknown):
+		return "", fmt.Errorf("etcd %s is not trusted: its certificate is not of an authority in ca.crt of the Secret %s; put the authority there "+
+			"that has signed it", endpoint, e.Secret)
+	case errors.As(err, &name):
+		return "", fmt.Errorf("etcd %s is not trusted: %w; name it in etcd.external.endpoints as its certificate does, or give it another one",
+			endpoint, name)
+	case errors.As(err, &invalid):
+		return "", fmt.Errorf("etcd %s is not trusted: %w; give it another certificate", endpoint, invalid)
+	case errors.As(err, &remote) && remote.Op == "remote error" && e.Secret == "":
+		return "", fmt.Errorf("etcd %s refuses a client without a certificate (%w)", endpoint, remote.Err)
+	case errors.As(err, &remote) && remote.Op == "remote error":
+		return "", fmt.Errorf("etcd %s refuses the certificate in tls.crt of the Secret %s (%w); put one there that is of its clients' authority "+
+			"(--trusted-ca-file), for client authentication, and has not ended", endpoint, e.Secret, remote.Err)
+	}
+	var failed *url.Error
+	if errors.As(err, &failed) {
+		err = failed.Err // the endpoint is named
+	}
+	return fmt.Sprintf("it does not answer as it should: %v; see that it runs there, and that it is reached from where kubexm runs", err), nil
+}
+
+// unhealthy says why a member is not well, by what it says itself.
+func unhealthy(reason string) string {
+	text := strings.TrimSpace("it is not healthy: " + reason)
+	switch {
+	case strings.Contains(reason, "NOSPACE"):
+		text += "; its database has reached its quota, and it refuses writes: compact and defragment it or raise --quota-backend-bytes, " +
+			"then etcdctl alarm disarm"
+	case strings.Contains(reason, "CORRUPT"):
+		text += "; its data is not that of the others: remove the member, and let it join anew"
+	case reason == "":
+		text = "it is not healthy, and does not say why: see its log"
+	}
+	return text
 }
 
 func getJSON(ctx context.Context, client *http.Client, url string, into any) error {

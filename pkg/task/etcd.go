@@ -5,6 +5,7 @@ package task
 
 import (
 	"net"
+	"time"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/graph"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
@@ -88,6 +89,11 @@ func (in Inputs) etcdAccess() etcd.Access {
 	}
 	foreign := e.Type == spec.EtcdExternal
 	return etcd.ClientAccess(in.etcdEndpoints(), !foreign || e.External.IsSecure(), foreign)
+}
+
+// SaveEtcd saves a snapshot of etcd on a control plane host.
+func SaveEtcd(in Inputs, asked time.Time) plan.Task {
+	return plan.Task{Name: "etcd-snapshot", Steps: []step.Step{in.etcdAccess().SaveAsked(asked)}}
 }
 
 // EtcdCare removes the members of hosts that go, and looks after the databases. Where kubeadm runs etcd, its programs and the

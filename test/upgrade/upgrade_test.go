@@ -46,6 +46,7 @@ func TestInPlace(t *testing.T) {
 			shared.Kubernetes.Type, shared.Etcd.Type = way.kind, way.etcd
 			c := start(t, fmt.Sprintf("upgrade-%s-%d", way.kind, os.Getpid()), 2, shared)
 			c.create(older)
+			c.carries(older)
 			load := c.use()
 
 			// A flag that no API server has.
@@ -70,6 +71,7 @@ func TestInPlace(t *testing.T) {
 			t.Logf("the worker has %s after %s", to, time.Since(began).Round(time.Second))
 			c.versions(to, to)
 			c.converged(c.workerPlan(newer), newer)
+			c.carries(newer)
 			load.left(c, c.worker(), before)
 			if way.kind == spec.KubernetesKubeadm {
 				if proxy == c.proxyImage(c.worker()) {
@@ -81,6 +83,35 @@ func TestInPlace(t *testing.T) {
 			load.end(c)
 			c.giveBack()
 		})
+	}
+}
+
+// carries wants the cluster to run what else is in a bundle: containerd, etcd and CoreDNS of its versions.
+func (c *cluster) carries(b *artifact.Bundle) {
+	c.t.Helper()
+	number := func(component string) string { return strings.TrimPrefix(b.Version(component), "v") }
+	for _, h := range c.pool.Hosts[:2] {
+		node, err := c.client.CoreV1().Nodes().Get(c.t.Context(), h.Name, metav1.GetOptions{})
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		if is, want := node.Status.NodeInfo.ContainerRuntimeVersion, number("containerd"); !strings.HasSuffix(strings.Replace(is, "//v", "//", 1), "//"+want) {
+			c.t.Errorf("%s runs %s, want containerd %s", h.Name, is, want)
+		}
+	}
+	h := c.controlPlane()
+	out, err := h.Exec(c.t.Context(), "sh", "-ec", `curl -sf --cacert "$1/ca.pem" --cert "$1/admin-$2.pem" --key "$1/admin-$2-key.pem" "https://$3:2379/version"`,
+		"sh", "/etc/kubexm/etcd/ssl", h.Name, h.Address)
+	if want := fmt.Sprintf("\"etcdserver\":%q", number("etcd")); err != nil || !strings.Contains(out, want) {
+		c.t.Errorf("etcd on %s says %s, want %s: %v", h.Name, out, want, err)
+	}
+	await(c.t, 2*time.Minute, func() error { return c.api.WorkloadReady(c.t.Context(), "Deployment", "kube-system", "coredns") })
+	dns, err := c.client.AppsV1().Deployments("kube-system").Get(c.t.Context(), "coredns", metav1.GetOptions{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if is, want := dns.Spec.Template.Spec.Containers[0].Image, ":"+b.Version("coredns"); !strings.HasSuffix(is, want) {
+		c.t.Errorf("CoreDNS is %s, want %s", is, want)
 	}
 }
 

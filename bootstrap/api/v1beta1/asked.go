@@ -13,8 +13,8 @@ import (
 // ConvergeTimeout is how long converging a host may take to help its unhealthy Machine, where nothing is said of it.
 const ConvergeTimeout = 5 * time.Minute
 
-// Ask asks the host, as of now, for what an annotation is for: ConvergeAnnotation, RebootAnnotation or AskEtcdAnnotation. The annotation, which is to be
-// written, is the record of it as well; it counts seconds.
+// Ask asks the host, as of now, for what an annotation is for: ConvergeAnnotation, RebootAnnotation, AskEtcdAnnotation or
+// SaveEtcdAnnotation. The annotation, which is to be written, is the record of it as well; it counts seconds.
 func (c *KubexmConfig) Ask(annotation string, now time.Time) {
 	metav1.SetMetaDataAnnotation(&c.ObjectMeta, annotation, now.UTC().Format(time.RFC3339))
 }

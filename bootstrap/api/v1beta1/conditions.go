@@ -29,6 +29,10 @@ const ConvergeAnnotation = "bootstrap.cluster.x-k8s.io/converge"
 // time that is its value, such as 2026-11-21T12:00:00Z. What it says is in status.etcd.
 const AskEtcdAnnotation = "bootstrap.cluster.x-k8s.io/ask-etcd"
 
+// SaveEtcdAnnotation on the KubexmConfig of a control plane host has a snapshot of etcd saved on that host, once for each time that is its
+// value, such as 2026-11-21T12:00:00Z. What came of it is in status.lastEtcdSnapshot.
+const SaveEtcdAnnotation = "bootstrap.cluster.x-k8s.io/save-etcd"
+
 // ApprovedDisruptionAnnotation on a KubexmConfig is the digest that its condition DisruptionAllowed shows: what is listed there may be
 // done, and nothing else. It is taken off when that is done.
 const ApprovedDisruptionAnnotation = "bootstrap.cluster.x-k8s.io/approved-disruption"

@@ -181,6 +181,33 @@ type KubexmConfigStatus struct {
 	// lastReboot is the last reboot of the host that was asked for, once it has ended.
 	// +optional
 	LastReboot RebootStatus `json:"lastReboot,omitempty,omitzero"`
+
+	// lastEtcdSnapshot is the last snapshot of etcd that somebody has asked for on the host, once it was tried. Those are not shown
+	// that a host saves by itself before it is brought to another version.
+	// +optional
+	LastEtcdSnapshot EtcdSnapshotStatus `json:"lastEtcdSnapshot,omitempty,omitzero"`
+}
+
+// EtcdSnapshotStatus is a snapshot of etcd that somebody has asked for.
+type EtcdSnapshotStatus struct {
+	// requestTime is the value of the annotation that asked for it.
+	// +required
+	RequestTime metav1.Time `json:"requestTime,omitempty,omitzero"`
+
+	// endTime is when it was saved, or given up.
+	// +required
+	EndTime metav1.Time `json:"endTime,omitempty,omitzero"`
+
+	// outcome is Succeeded if it was saved, and Failed if not. An etcd that others run and that does not give its data away is none
+	// to save.
+	// +required
+	Outcome RunOutcome `json:"outcome,omitempty"`
+
+	// message is why it was not saved.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
 }
 
 // KubexmConfigInitializationStatus is part of the contract with Cluster API.

@@ -24,6 +24,13 @@ const (
 // may be done, and nothing else. It is taken off when that is done.
 const ApprovedDisruptionAnnotation = "controlplane.cluster.x-k8s.io/approved-disruption"
 
+// EtcdSavedAnnotation on a KubexmControlPlane is the version before whose rollout a snapshot of etcd was saved: Machines may be replaced
+// for it. Who sets it by hand replaces them without one. It is taken off when all Machines have the version.
+const EtcdSavedAnnotation = "controlplane.cluster.x-k8s.io/etcd-saved"
+
+// AcceptedRemovedAPIsAnnotation on a KubexmControlPlane is a version that may be rolled out though APIs are in use that it does not serve.
+const AcceptedRemovedAPIsAnnotation = "controlplane.cluster.x-k8s.io/accepted-removed-apis"
+
 // AuthoritiesAnnotation on a KubexmControlPlane has the fingerprints of the cluster's key pairs, as package pki writes them
 // (ca=sha256:…,etcd=…,proxy=…,sa=…), and of its encryption key (encryption=…). It is written before they are used. From then on no pair is made, and no host is touched while
 // a Secret is missing or holds another pair. Whoever removes it says that the pairs that are there now are the right ones.
@@ -71,6 +78,10 @@ const (
 	// DisruptionAllowedCondition is only there, and False, while the replacement of Machines waits, or that other hosts follow the first.
 	// The message lists what would be done. What is done on a host that stays is shown by its KubexmConfig.
 	DisruptionAllowedCondition = "DisruptionAllowed"
+
+	// PreflightPassedCondition is only there, and False, while another version is not rolled out because of what was found before the
+	// first host is touched. The message says what, and what to do.
+	PreflightPassedCondition = "PreflightPassed"
 
 	// DeletingCondition is whether the control plane is being deleted, and what that waits for.
 	DeletingCondition = clusterv1.DeletingCondition
@@ -141,6 +152,16 @@ const (
 	OutsideMaintenanceWindowReason = "OutsideMaintenanceWindow"
 	// CanarySettlingReason means that the first host that has followed has not been well for long enough.
 	CanarySettlingReason = "CanarySettling"
+)
+
+// Reasons of PreflightPassed.
+const (
+	// EtcdNotSavedReason means that there is no snapshot of etcd yet from before the first Machine is replaced.
+	EtcdNotSavedReason = "EtcdNotSaved"
+	// RemovedAPIsInUseReason means that APIs are in use that the version does not serve; the message says which, and by what.
+	RemovedAPIsInUseReason = "RemovedAPIsInUse"
+	// APIsUnknownReason means that the cluster could not be asked for them.
+	APIsUnknownReason = "APIsUnknown"
 )
 
 // Reasons of Deleting.

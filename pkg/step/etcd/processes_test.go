@@ -52,6 +52,7 @@ type process struct {
 	t                      *testing.T
 	dir, programs, address string
 	settings               etcd.Settings
+	ca                     pki.KeyPair
 }
 
 // addresses counts the members of all tests, which run beside each other.
@@ -71,7 +72,7 @@ func processes(t *testing.T, n int, tuning spec.Etcd) []*process {
 		members = append(members, spec.Member{Name: fmt.Sprintf("n%d", i+1), Address: address})
 	}
 	for i, m := range members {
-		p := &process{t: t, dir: t.TempDir(), programs: programs(t), address: m.Address}
+		p := &process{t: t, dir: t.TempDir(), programs: programs(t), address: m.Address, ca: ca}
 		tuning.DataDir = filepath.Join(p.dir, "data")
 		p.settings = etcd.Settings{
 			Name: m.Name, Address: m.Address, Cluster: "prod", Spec: tuning, First: i == 0, Members: members, Form: etcd.Unit,

@@ -79,6 +79,15 @@ func Snapshot(s Settings, programs []step.Artifact) step.Step {
 	}, save)
 }
 
+// SaveAsked saves a snapshot once for each time at which somebody asks for it, whatever else becomes of the host.
+func (a Access) SaveAsked(asked time.Time) step.Step {
+	save := a.Save()
+	save.Argv, save.Done = a.script(snapshot, "asked="+asked.UTC().Format(time.RFC3339)), step.Done{SameInput: true}
+	return step.New(step.Meta{
+		Name: "etcd/snapshot", Description: "save a snapshot of etcd, as was asked for", Timeout: step.Duration(snapshotTimeout + time.Minute),
+	}, save)
+}
+
 func (a Access) script(text string, also ...string) []string {
 	argv := append([]string{
 		"/usr/bin/env", "endpoints=" + words(a.Endpoints), "ca=" + a.CA, "cert=" + a.Certificate, "key=" + a.Key,

@@ -6,6 +6,7 @@
 #   ca cert key   files by which etcd is reached, or nothing
 #   foreign       whether others run etcd, and may keep its data to themselves
 #   dir keep      where snapshots are, and how many of them stay
+#   asked         when somebody has asked for it, if anybody has: another time is another snapshot
 # It may be cut at any line and run again: what is not whole has a name that begins with a dot.
 
 fail() {
@@ -14,9 +15,15 @@ fail() {
 	exit 1
 }
 
-command -v etcdctl >/dev/null || exit 0
+# A host that was never finished has nothing to save, unless somebody counts on it.
+nothing() {
+	[ -z "${asked:-}" ] || fail "no snapshot of etcd can be saved on this host, which lacks $1"
+	exit 0
+}
+
+command -v etcdctl >/dev/null || nothing etcdctl
 if [ -n "$ca" ]; then
-	[ -e "$cert" ] || exit 0
+	[ -e "$cert" ] || nothing "$cert"
 	export ETCDCTL_CACERT="$ca" ETCDCTL_CERT="$cert" ETCDCTL_KEY="$key"
 fi
 umask 077

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
@@ -93,6 +94,21 @@ func TestSnapshot(t *testing.T) {
 	}
 	if said, ok := first.save(save, "cert="+first.path("ssl/none.pem")); !ok {
 		t.Errorf("a host without a certificate was never finished, and has nothing to save: %s", said)
+	}
+}
+
+// TestSnapshotAsked is one that somebody counts on: a host that cannot give it says so.
+func TestSnapshotAsked(t *testing.T) {
+	t.Parallel()
+	p := processes(t, 1, spec.Etcd{})[0]
+	p.must(p.member(), "no voting member answers here")
+	parts := p.settings.Access().SaveAsked(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)).(step.Sequence).Parts
+	save := parts[len(parts)-1].(step.Command)
+	if said, ok := p.save(save, "cert="+p.path("ssl/none.pem")); ok || !strings.Contains(said, "which lacks "+p.path("ssl/none.pem")) {
+		t.Errorf("a host without a certificate: %t, %s", ok, said)
+	}
+	if said, ok := p.save(save); !ok || len(p.snapshots()) != 1 {
+		t.Errorf("there are %q: %s", p.snapshots(), said)
 	}
 }
 

@@ -96,6 +96,7 @@ func exitCode(ctx context.Context, err error) int {
 		usage  usageError
 		wrong  *config.Error
 		bad    *unfit
+		apis   *removedAPIs
 		locked *state.LockedError
 		inUse  *embedded.InUseError
 	)
@@ -108,7 +109,7 @@ func exitCode(ctx context.Context, err error) int {
 		return exitInterrupted
 	case errors.As(err, &usage), errors.As(err, &wrong):
 		return exitUsage
-	case errors.As(err, &bad):
+	case errors.As(err, &bad), errors.As(err, &apis):
 		return exitPreflight
 	case errors.As(err, &locked), errors.As(err, &inUse), host.KindOf(err) == host.KindLocked:
 		return exitLocked

@@ -36,8 +36,10 @@ type upgradeOptions struct {
 	concurrency      int
 	canary           string
 	anyTime          bool
-	yes              bool
-	wait             time.Duration
+	// acceptRemovedAPIs is whether to begin though APIs are in use that the version does not serve.
+	acceptRemovedAPIs bool
+	yes               bool
+	wait              time.Duration
 	// onFailure is what becomes of a host's changes when a step fails, "" for what the config file says.
 	onFailure onFailure
 }
@@ -69,6 +71,7 @@ No minor version may be skipped, and there is no way back.`,
 	flags.IntVar(&o.concurrency, "node-concurrency", 1, "how many workers may be unavailable at once")
 	flags.StringVar(&o.canary, "canary", "", "the worker that goes first in its pool, alone (InPlace)")
 	flags.BoolVar(&o.anyTime, "any-time", false, "begin outside of the maintenance windows of the config file, too")
+	flags.BoolVar(&o.acceptRemovedAPIs, "accept-removed-apis", false, "begin though APIs are in use that the version does not serve")
 	o.onFailure.addFlag(flags)
 	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask")
 	flags.DurationVar(&o.wait, "wait-timeout", 2*time.Hour, "how long it may take; failures are tried again until then")

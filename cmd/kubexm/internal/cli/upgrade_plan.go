@@ -14,6 +14,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/direct"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/inspect"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/objects"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/kube"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/preflight"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
@@ -47,7 +48,9 @@ func (a *app) showUpgrade(ctx context.Context, u *upgrade) error {
 		return &unfit{problems: problems}
 	}
 	if err == nil {
-		a.noteDeprecated(ctx, u)
+		if err := a.checkAPIs(ctx, u); err != nil {
+			return err
+		}
 	}
 	out := a.Err
 	if u.plan {
@@ -103,18 +106,37 @@ func nodeProblems(nodes []inspect.Node, targets []spec.Target, from, to string) 
 	return problems
 }
 
-// noteDeprecated warns of what is asked for and the new version does not serve any more.
-func (a *app) noteDeprecated(ctx context.Context, u *upgrade) {
-	found, err := inspect.DeprecatedAPIs(ctx, u.dir)
+// checkAPIs stops at APIs in use that the new version does not serve, unless they are accepted or nothing is changed: then they are
+// noted. The reconcilers look again before they begin.
+func (a *app) checkAPIs(ctx context.Context, u *upgrade) error {
+	found, err := inspect.RemovedAPIs(ctx, u.dir, u.KubernetesVersion)
 	if err != nil {
 		a.note(fmt.Sprintf("   Warning: it is not known whether APIs are in use that %s does not serve: %v", u.KubernetesVersion, err))
-		return
+		return nil
 	}
-	for _, d := range found {
-		if d.GoneIn(u.KubernetesVersion) {
-			a.note(fmt.Sprintf("   Warning: somebody asks for %s, which is not served any more from v%s on", d, d.RemovedIn))
-		}
+	if len(found) > 0 && !u.plan && !u.begun() && !u.acceptRemovedAPIs {
+		return &removedAPIs{version: u.KubernetesVersion, inUse: found}
 	}
+	for _, api := range found {
+		a.note(fmt.Sprintf("   Warning: in use: %s", api))
+	}
+	return nil
+}
+
+// removedAPIs are in use, and the new version does not serve them.
+type removedAPIs struct {
+	version string
+	inUse   []kube.RemovedAPI
+}
+
+func (r *removedAPIs) Error() string {
+	var lines []string
+	for _, api := range r.inUse {
+		lines = append(lines, "  "+api.String())
+	}
+	return fmt.Sprintf("preflight: APIs are in use that %s does not serve, nothing was changed:\n%s\n    Remedy: have who uses them use "+
+		"another version; that somebody has asked is forgotten when the API servers are restarted. To go on all the same, give --accept-removed-apis",
+		r.version, strings.Join(lines, "\n"))
 }
 
 // turns are the hosts in the order in which they are upgraded. Those that have the version are in it no more.

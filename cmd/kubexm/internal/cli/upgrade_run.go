@@ -90,6 +90,11 @@ func (r *upgrading) controlPlane(ctx context.Context, trust *direct.Trust) error
 		_, is := o.(*controlplanev1.KubexmControlPlane)
 		return !is
 	})
+	if r.acceptRemovedAPIs {
+		for _, o := range all {
+			o.SetAnnotations(map[string]string{controlplanev1.AcceptedRemovedAPIsAnnotation: r.KubernetesVersion})
+		}
+	}
 	if err := follow.Try(ctx, r.plane.Client(), all); err != nil {
 		return usage("the management plane refuses the upgrade; nothing was changed:\n%w", err)
 	}
