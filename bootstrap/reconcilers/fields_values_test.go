@@ -141,6 +141,7 @@ var values = []known{
 	of(`proxy\.masquerade`, spec.MasqueradeOffCluster, spec.MasqueradeAll),
 	of(`excludeCIDRs\[\]`, "172.18.0.0/24"),
 	of(`podSecurity\.(enforce|audit|warn)`, spec.PodSecurityRestricted, spec.PodSecurityBaseline),
+	of(`encryptionAtRest\.provider`, spec.EncryptionSecretbox, spec.EncryptionAESCBC), of(`encryptionAtRest\.resources\[\]`, "serviceaccounts"),
 	of(`featureGates\[\]\.state`, spec.FeatureEnabled, spec.FeatureDisabled),
 	of(`etcd\.type`, spec.EtcdKubeadm, spec.EtcdKubexm),
 	of(`etcd\.metrics`, spec.EtcdMetricsBasic, spec.EtcdMetricsExtensive),
@@ -273,6 +274,7 @@ func richCluster() spec.Cluster {
 			Scheduler:         spec.Scheduler{ExtraArgs: []spec.Arg{{Name: "kube-api-qps", Value: "60"}, {Name: "v", Value: "3"}}},
 			Kubelet:           spec.Kubelet{MaxPods: 50, PodPidsLimit: 2000, ExtraArgs: []spec.Arg{{Name: "image-gc-high-threshold", Value: "80"}, {Name: "v", Value: "3"}}},
 			Proxy:             spec.Proxy{Mode: spec.ProxyNFTables, Masquerade: spec.MasqueradeAll},
+			EncryptionAtRest:  spec.EncryptionAtRest{Provider: spec.EncryptionSecretbox, Resources: []string{"secrets", "configmaps"}},
 			PodSecurity: spec.PodSecurity{
 				Enforce: spec.PodSecurityBaseline, Audit: spec.PodSecurityRestricted, Warn: spec.PodSecurityRestricted,
 				ExemptNamespaces: []string{"monitoring", "logging"},
