@@ -46,7 +46,7 @@ func TestClusterClass(t *testing.T) {
 		expectControlPlane(t, "plain", `
 containerRuntime: {type: containerd}
 etcd: {type: kubexm}
-kubernetes: {type: kubeadm}
+kubernetes: {type: kubeadm, encryptionAtRest: {provider: Secretbox}}
 network: {plugin: flannel, flannel: {backend: vxlan}}
 `)
 		expectWorkers(t, "plain", 2)
@@ -67,7 +67,7 @@ controlPlaneEndpoint:
   external: kubexm-kn
   hosts: {selector: {matchLabels: {role: load-balancer}}}
 etcd: {type: kubexm}
-kubernetes: {type: kubexm}
+kubernetes: {type: kubexm, encryptionAtRest: {provider: Secretbox}}
 network: {plugin: flannel, flannel: {backend: host-gw}}
 `)
 		if got := controlPlane(t, "full").Spec.Rollout.Strategy.Type; got != controlplanev1.RollingUpdateStrategy {

@@ -184,7 +184,7 @@ func TestWhileTheAPIServerIsAway(t *testing.T) {
 	f.Eventually(f.done(older), patience, interval).Should(Succeed())
 	f.watch(3, 4)
 	f.patch(`{"spec":{"version":%q}}`, newer)
-	f.Eventually(f.names, patience, interval).Should(HaveLen(4))
+	f.Eventually(func() []string { f.turn(); return f.names() }, patience, interval).Should(HaveLen(4))
 	f.away.Store(true)
 	f.Eventually(func() string { f.turn(); return f.says(controlplanev1.RollingOutCondition) }, patience, interval).Should(
 		ContainSubstring("* Waiting: the cluster cannot be looked at: " + errAway.Error()))

@@ -27,7 +27,7 @@ const (
 //
 // +kubebuilder:validation:MinProperties=1
 type System struct {
-	// packages are installed from the host's package repositories.
+	// packages are installed from the bundle where it has them, else from the host's package repositories.
 	// +optional
 	Packages Packages `json:"packages,omitempty,omitzero"`
 
