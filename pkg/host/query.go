@@ -53,7 +53,11 @@ const QueryTimeout = 10 * time.Second
 // Limit is the deadline that the command has.
 func (c CommandQuery) Limit() time.Duration {
 	const unit = 100 * time.Millisecond
-	return (cmp.Or(c.Timeout, QueryTimeout) + unit - 1) / unit * unit
+	limit := cmp.Or(c.Timeout, QueryTimeout)
+	if rest := limit % unit; rest > 0 {
+		limit += unit - rest
+	}
+	return limit
 }
 
 // Merge adds what q2 asks to q, each thing once; what either asks of a path is asked. It writes to no slice that q shares

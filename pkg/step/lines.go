@@ -71,20 +71,18 @@ func shown(s Step, v View) []File {
 
 // partsOf are the parts of a kind that Precheck compares.
 func partsOf[T Step](s Step) []T {
-	switch s := s.(type) {
-	case T:
-		return []T{s}
-	case Sequence:
-		if s.Done != nil {
-			return nil
-		}
-		var all []T
-		for _, p := range s.Parts {
-			all = append(all, partsOf[T](p)...)
-		}
-		return all
+	if one, is := s.(T); is {
+		return []T{one}
 	}
-	return nil
+	sequence, is := s.(Sequence)
+	if !is || sequence.Done != nil {
+		return nil
+	}
+	var all []T
+	for _, p := range sequence.Parts {
+		all = append(all, partsOf[T](p)...)
+	}
+	return all
 }
 
 // unified are the first lines in which texts differ, "" where that is not to be shown: what is there may be anybody's.
