@@ -35,6 +35,7 @@ func shared(r *rig, done func(node string)) []host.Act {
 		acts[i].Done = func() { done(acts[i].Node) }
 	}
 	acts[2].Verify = paths("a/one", "two", "a/three")(r)
+	acts[2].Verify.Merge(host.Query{Modules: []string{"no-such-module"}, Packages: []string{"no-such-package"}, Units: []string{"no-such.service"}})
 	return acts
 }
 

@@ -376,6 +376,7 @@ func (s *session) Do(ctx context.Context, acts ...host.Act) (*host.Facts, error)
 		s.act(sc, a, r.now)
 	}
 	o.render(sc, s.host.config.StateDir)
+	sc.line(":") // what is asked for and is not there is no failure
 	sent := time.Now()
 	code, err := s.ask(ctx, sc.String(), r.take)
 	switch {
