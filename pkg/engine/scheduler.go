@@ -378,11 +378,9 @@ func (s *scheduler) sharing(h *hostRun) int {
 	for ; end < most; end++ {
 		i := h.nodes[end]
 		n, value := &s.nodes[i], s.g.Node(i).Value
-		free := func(up int) bool {
-			other := &s.nodes[up]
-			return !other.well() && (other.host != h || other.at < h.at || other.at >= end)
-		}
-		if value.Limits.Concurrency > 0 || len(s.g.Node(i).Makes) > 0 || slices.ContainsFunc(n.after, free) || !s.wellAll(n.takes) {
+		// What waits for others does not share, whether they are ready by now or not: which steps share is known before the run.
+		elsewhere := func(up int) bool { return s.nodes[up].host != h }
+		if value.Limits.Concurrency > 0 || len(s.g.Node(i).Makes) > 0 || len(n.takes) > 0 || end > h.at && slices.ContainsFunc(n.after, elsewhere) {
 			break
 		}
 	}
