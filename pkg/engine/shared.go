@@ -37,9 +37,10 @@ func (m *machine) share(ctx context.Context, at, end int) {
 	done := 0
 	err := guard(func() error { return m.shareOnce(ctx, at, end, &done) })
 	if err == nil {
-		for i := at; i < at+done && m.failed == nil; i++ {
+		for i := at; i < at+done; i++ {
 			if err := m.unmet(i); err != nil {
 				m.failed, m.failedAt = err, i
+				return
 			}
 		}
 		return
