@@ -69,7 +69,7 @@ type scope struct {
 	blocked string
 	// wait is what that waits for, if nothing else stands in the way.
 	wait *state.Wait
-	// preflight is what must be mended before another version is rolled out, nil if nothing must.
+	// preflight is what must be repaired before another version is rolled out, nil if nothing must.
 	preflight *state.Finding
 	// deleting is what the deletion waits for, and its reason.
 	deleting, deletingReason string

@@ -91,7 +91,7 @@ func (s *scope) setDisruptionAllowed() {
 	s.set(controlplanev1.DisruptionAllowedCondition, metav1.ConditionFalse, s.wait.Reason, s.wait.Message)
 }
 
-// setPreflight says what must be mended before another version is rolled out.
+// setPreflight says what must be repaired before another version is rolled out.
 func (s *scope) setPreflight() {
 	if s.preflight == nil {
 		conditions.Delete(s.Object, controlplanev1.PreflightPassedCondition)

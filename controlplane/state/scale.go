@@ -32,7 +32,7 @@ type Decision struct {
 	Ask []clusterv1.Machine
 	// Wait is what it waits for, if that is all that stands in the way.
 	Wait *Wait
-	// Preflight is what must be mended before another version is rolled out, nil if nothing must.
+	// Preflight is what must be repaired before another version is rolled out, nil if nothing must.
 	Preflight *Finding
 	// Save is the Machine on whose host a snapshot of etcd is to be saved first, and EtcdSaved says that there is one.
 	Save      *clusterv1.Machine
