@@ -5,9 +5,7 @@ package architecture
 
 import (
 	"go/ast"
-	"maps"
 	"path"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -64,8 +62,8 @@ func uses(f *file, dir string) map[string]ast.Node {
 	return used
 }
 
-// Generic steps are for the packages below pkg/step, one for each component, which make dedicated steps of them, and
-// tasks are made of these. What every step is, and the data that steps take, is for all.
+// Generic steps are for components, and for the packages below pkg/step, which make dedicated steps of them, and tasks are made of
+// these. What every step is, and the data that steps take, is for all.
 func TestGenericStepsAreForDedicatedOnes(t *testing.T) {
 	all := files(t)
 	generic := genericKinds(all)
@@ -74,7 +72,7 @@ func TestGenericStepsAreForDedicatedOnes(t *testing.T) {
 	}
 	for _, f := range all {
 		// Plans are printed and read, and engines run, whatever the step; what is tested and measured is as generic as can be.
-		if within(f.dir, "pkg/step/...", "pkg/plan/...", "pkg/engine/...", "pkg/kube/...", "test/...") || f.isTest() {
+		if within(f.dir, "pkg/step/...", "pkg/component/...", "pkg/plan/...", "pkg/engine/...", "pkg/kube/...", "test/...") || f.isTest() {
 			continue
 		}
 		for name, node := range uses(f, "pkg/step") {
@@ -85,25 +83,54 @@ func TestGenericStepsAreForDedicatedOnes(t *testing.T) {
 	}
 }
 
-// Pipelines are made of modules, and modules of tasks. What tasks are told is made by pipelines.
-func TestPipelinesAreMadeOfModules(t *testing.T) {
-	all := files(t)
-	tasks := map[string]bool{}
-	for _, f := range all {
-		for _, declaration := range f.syntax.Decls {
-			function, ok := declaration.(*ast.FuncDecl)
-			if ok && f.dir == "pkg/task" && function.Recv == nil && function.Type.Results != nil {
-				tasks[function.Name.Name] = kindOf(function.Type.Results.List[0].Type) == "plan.Task"
+// A component is its own folder's business: its siblings do not know it, and others ask its slot. Only the tables name it.
+func TestComponentsAreAskedByTheirSlot(t *testing.T) {
+	const all, tables = "pkg/component", "pkg/component/tables"
+	named := 0
+	for _, f := range files(t) {
+		for name, spec := range f.imports() {
+			imported, ours := strings.CutPrefix(name, "./")
+			switch {
+			case !ours || path.Dir(imported) != all || imported == tables:
+			case f.dir == tables:
+				named++
+			case f.dir != imported && !f.isTest() && !within(f.dir, "test/..."):
+				t.Errorf("%s knows the component %s: ask what fills its slot (component.Slots)", f.at(spec), path.Base(imported))
 			}
 		}
 	}
-	if !slices.Contains(slices.Collect(maps.Values(tasks)), true) {
-		t.Fatal("no tasks were found in pkg/task")
+	if named == 0 {
+		t.Fatal("no table names a component")
 	}
-	for _, f := range all {
-		for name, node := range uses(f, "pkg/task") {
-			if tasks[name] && !f.isTest() && !within(f.dir, "pkg/task/...", "pkg/module/...") {
-				t.Errorf("%s uses task.%s: make it a part of a module", f.at(node), name)
+}
+
+// What fills a slot is chosen by its table. The names by which a cluster's specification chooses are those of a component's folder.
+func TestNobodyAsksForAComponentByName(t *testing.T) {
+	choices := map[string]bool{"NetworkPlugin": true}
+	names := map[string]bool{}
+	for _, f := range files(t) {
+		for _, declaration := range f.syntax.Decls {
+			general, ok := declaration.(*ast.GenDecl)
+			if !ok || f.dir != "pkg/spec" {
+				continue
+			}
+			for _, s := range general.Specs {
+				if value, ok := s.(*ast.ValueSpec); ok && value.Type != nil && choices[kindOf(value.Type)] {
+					names[value.Names[0].Name] = true
+				}
+			}
+		}
+	}
+	if len(names) == 0 {
+		t.Fatal("pkg/spec has no names of components")
+	}
+	for _, f := range files(t) {
+		if within(f.dir, "pkg/component/...") || f.isTest() {
+			continue
+		}
+		for name, node := range uses(f, "pkg/spec") {
+			if names[name] {
+				t.Errorf("%s asks for spec.%s: ask what fills the slot (component.Slots)", f.at(node), name)
 			}
 		}
 	}

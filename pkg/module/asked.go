@@ -6,13 +6,14 @@ package module
 import (
 	"slices"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/task"
 )
 
 // Hooked are all modules of a host with the user's hooks: before and after the tasks that they name. A task that has two parts,
 // as kube-vip has, is begun with the first and done with the last; one that has nothing to do this time is still at its place.
-func Hooked(in task.Inputs, modules ...plan.Module) []plan.Module {
+func Hooked(in component.Inputs, modules ...plan.Module) []plan.Module {
 	modules = cloned(modules)
 	first, last := map[string]*plan.Task{}, map[string]*plan.Task{}
 	for i := range modules {
@@ -34,7 +35,7 @@ func Hooked(in task.Inputs, modules ...plan.Module) []plan.Module {
 }
 
 // Limited are modules with the user's limits of their steps.
-func Limited(in task.Inputs, modules ...plan.Module) []plan.Module {
+func Limited(in component.Inputs, modules ...plan.Module) []plan.Module {
 	modules = cloned(modules)
 	for i := range modules {
 		for j, t := range modules[i].Tasks {

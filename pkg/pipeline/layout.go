@@ -4,9 +4,9 @@
 package pipeline
 
 import (
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/module"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
-	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/task"
 )
 
 // layout lays modules, and what users ask for beside them: hooks and limits are for all pipelines, and no task knows of them.
@@ -15,12 +15,12 @@ type layout struct{ b *plan.Builder }
 func newLayout(intent, cluster string) layout { return layout{plan.New(intent, cluster)} }
 
 // host lays all modules of a host.
-func (l layout) host(in task.Inputs, modules ...plan.Module) {
+func (l layout) host(in component.Inputs, modules ...plan.Module) {
 	l.b.Host(in.Target.Host.Name, module.Limited(in, module.Hooked(in, modules...)...)...)
 }
 
 // gate lays modules on the controller for a host. One that several hosts ask for has the limits of the first of them.
-func (l layout) gate(in task.Inputs, modules ...plan.Module) {
+func (l layout) gate(in component.Inputs, modules ...plan.Module) {
 	l.b.Gate(module.Limited(in, modules...)...)
 }
 

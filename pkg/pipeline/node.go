@@ -12,11 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/module"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
-	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/task"
 )
 
 // Node is one host that is to become, or to stay, a Node.
@@ -33,7 +33,7 @@ type Node struct {
 
 // Stale reports whether a plan that was made with the facts in was is out of date now that seen was observed. Callers
 // plan from remembered facts, so that a converged host costs one exchange, and plan anew when this says so.
-func Stale(was, seen host.System) bool { return task.Relevant(was) != task.Relevant(seen) }
+func Stale(was, seen host.System) bool { return component.Relevant(was) != component.Relevant(seen) }
 
 // CreateControlPlane plans the first control plane host: an API server, and in it the cluster's DNS and network.
 func CreateControlPlane(n Node, b *artifact.Bundle) (*plan.Plan, error) {
@@ -146,11 +146,11 @@ func CreateCluster(name string, nodes []Node, b *artifact.Bundle) (*plan.Plan, e
 
 // hostsByPart are a cluster's hosts by what they are for, who begins before who joins.
 type hostsByPart struct {
-	loadBalancers, etcd, later, workers []task.Inputs
-	first                               task.Inputs
+	loadBalancers, etcd, later, workers []component.Inputs
+	first                               component.Inputs
 }
 
-func (h *hostsByPart) add(in task.Inputs) {
+func (h *hostsByPart) add(in component.Inputs) {
 	first := in.Target.Order == spec.OrderFirst
 	switch role := in.Target.Host.Role; {
 	case role == spec.RoleLoadBalancer:
@@ -171,11 +171,11 @@ func (h *hostsByPart) add(in task.Inputs) {
 // chain says who comes after whom: etcd takes one new member at a time.
 func (h *hostsByPart) chain() {
 	var members []string
-	join := func(in *task.Inputs) {
+	join := func(in *component.Inputs) {
 		if len(members) > 0 {
 			in.AfterEtcd = members[len(members)-1:]
 		}
-		members = append(members, task.EtcdMember(in.Target.Host.Name))
+		members = append(members, component.EtcdMember(in.Target.Host.Name).Name)
 	}
 	for i := range h.etcd {
 		join(&h.etcd[i])
@@ -189,7 +189,7 @@ func (h *hostsByPart) chain() {
 	}
 	for i := range h.later {
 		if i > 0 {
-			h.later[i].After = []string{task.Joined(h.later[i-1].Target.Host.Name)}
+			h.later[i].After = []string{component.Joined(h.later[i-1].Target.Host.Name).Name}
 		}
 		if etcd.IsStacked() && len(members) > 0 {
 			join(&h.later[i])
@@ -231,18 +231,18 @@ func checkHosts(cluster string, nodes []Node) error {
 	return fmt.Errorf("the hosts %s would all begin the control plane: leave the order %s to one", strings.Join(first, ", "), spec.OrderFirst)
 }
 
-func inputs(n Node, b *artifact.Bundle, role spec.Role, order spec.Order) (task.Inputs, error) {
+func inputs(n Node, b *artifact.Bundle, role spec.Role, order spec.Order) (component.Inputs, error) {
 	n.Target.Default()
 	switch h := n.Target.Host; {
 	case h.Role != role:
-		return task.Inputs{}, fmt.Errorf("host %s: its role is %q; this plan is for the role %s", h.Name, h.Role, role)
+		return component.Inputs{}, fmt.Errorf("host %s: its role is %q; this plan is for the role %s", h.Name, h.Role, role)
 	case n.Target.Order != order:
-		return task.Inputs{}, fmt.Errorf("host %s: its order is %q; this plan is for the order %q", h.Name, n.Target.Order, order)
+		return component.Inputs{}, fmt.Errorf("host %s: its order is %q; this plan is for the order %q", h.Name, n.Target.Order, order)
 	}
 	if err := n.follows(); err != nil {
-		return task.Inputs{}, fmt.Errorf("host %s: %w", n.Target.Host.Name, err)
+		return component.Inputs{}, fmt.Errorf("host %s: %w", n.Target.Host.Name, err)
 	}
-	in, err := task.NewInputs(n.Target, n.System, b)
+	in, err := module.NewInputs(n.Target, n.System, b)
 	if err != nil {
 		return in, fmt.Errorf("host %s: %w", n.Target.Host.Name, err)
 	}
@@ -272,7 +272,7 @@ func (n *Node) follows() error {
 	return nil
 }
 
-func controlPlane(p layout, in task.Inputs) {
+func controlPlane(p layout, in component.Inputs) {
 	p.gate(in, module.ExternalEtcd(in))
 	controlPlaneHost(p, in)
 	p.gate(in,
@@ -283,12 +283,12 @@ func controlPlane(p layout, in task.Inputs) {
 	)
 }
 
-func joinControlPlane(p layout, in task.Inputs) {
+func joinControlPlane(p layout, in component.Inputs) {
 	controlPlaneHost(p, in)
 	p.gate(in, module.NodeReady(in))
 }
 
-func controlPlaneHost(p layout, in task.Inputs) {
+func controlPlaneHost(p layout, in component.Inputs) {
 	p.host(in,
 		module.BeforeEtcd(in),
 		module.OS(in),
@@ -299,7 +299,7 @@ func controlPlaneHost(p layout, in task.Inputs) {
 	)
 }
 
-func worker(p layout, in task.Inputs) {
+func worker(p layout, in component.Inputs) {
 	p.host(in,
 		module.OS(in),
 		module.Runtime(in),
@@ -308,7 +308,7 @@ func worker(p layout, in task.Inputs) {
 	p.gate(in, module.NodeReady(in))
 }
 
-func etcdMember(p layout, in task.Inputs) {
+func etcdMember(p layout, in component.Inputs) {
 	p.host(in,
 		module.BeforeEtcd(in),
 		module.OS(in),
@@ -317,7 +317,7 @@ func etcdMember(p layout, in task.Inputs) {
 	)
 }
 
-func loadBalancer(p layout, in task.Inputs) {
+func loadBalancer(p layout, in component.Inputs) {
 	p.host(in,
 		module.OS(in),
 		module.LoadBalancer(in),

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/module"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
-	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/task"
 )
 
 // AllCertificates names them all.
@@ -21,7 +21,7 @@ const AllCertificates = "all"
 // Renewal is a certificate on a host that RenewCertificates renews.
 type Renewal struct {
 	Host string
-	task.Certificate
+	component.Certificate
 }
 
 // Renewals are the certificates with these names on all hosts, host after host in the order in which they are renewed: those of
@@ -29,8 +29,12 @@ type Renewal struct {
 func Renewals(targets []spec.Target, names []string) ([]Renewal, error) {
 	var all, known []string
 	var found []Renewal
-	for _, in := range renewing(targets) {
-		for _, c := range task.Certificates(in) {
+	hosts, err := renewing(targets)
+	if err != nil {
+		return nil, err
+	}
+	for _, in := range hosts {
+		for _, c := range module.Renewable(in) {
 			all = append(all, c.Name)
 			if len(names) == 0 || slices.Contains(names, AllCertificates) || slices.Contains(names, c.Name) {
 				known, found = append(known, c.Name), append(found, Renewal{Host: in.Target.Host.Name, Certificate: c})
@@ -54,9 +58,13 @@ func RenewCertificates(name string, targets []spec.Target, names []string, asked
 	if err != nil {
 		return nil, fmt.Errorf("cluster %s: %w", name, err)
 	}
+	hosts, err := renewing(targets)
+	if err != nil {
+		return nil, fmt.Errorf("cluster %s: %w", name, err)
+	}
 	p := newLayout("RenewCertificates", name)
 	var after []string
-	for _, in := range renewing(targets) {
+	for _, in := range hosts {
 		var here []string
 		for _, r := range renewals {
 			if r.Host == in.Target.Host.Name {
@@ -65,21 +73,26 @@ func RenewCertificates(name string, targets []spec.Target, names []string, asked
 		}
 		if len(here) > 0 {
 			p.host(in, module.Certificates(in, here, asked, after...))
-			after = []string{task.Renewed(in.Target.Host.Name)}
+			after = []string{component.Renewed(in.Target.Host.Name).Name}
 		}
 	}
 	return p.plan()
 }
 
 // renewing are the hosts in the order in which their certificates are renewed.
-func renewing(targets []spec.Target) []task.Inputs {
-	var all []task.Inputs
+func renewing(targets []spec.Target) ([]component.Inputs, error) {
+	var all []component.Inputs
 	for _, role := range []spec.Role{spec.RoleEtcd, spec.RoleControlPlane, spec.RoleWorker} {
 		for _, t := range targets {
-			if t.Host.Role == role {
-				all = append(all, task.NewInstalled(t))
+			if t.Host.Role != role {
+				continue
 			}
+			in, err := module.NewInstalled(t)
+			if err != nil {
+				return nil, fmt.Errorf("host %s: %w", t.Host.Name, err)
+			}
+			all = append(all, in)
 		}
 	}
-	return all
+	return all, nil
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/module"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
-	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/task"
 )
 
 // SaveEtcd plans that a snapshot of etcd is saved on a control plane host, wherever etcd runs: before its hosts are replaced by others
@@ -20,7 +19,10 @@ func SaveEtcd(t spec.Target, asked time.Time) (*plan.Plan, error) {
 		return nil, fmt.Errorf("host %s: it is no control plane host, which snapshots of etcd are saved on", t.Host.Name)
 	}
 	p := newLayout("SaveEtcd", t.ClusterName)
-	in := task.NewInstalled(t)
+	in, err := module.NewInstalled(t)
+	if err != nil {
+		return nil, fmt.Errorf("host %s: %w", t.Host.Name, err)
+	}
 	p.host(in, module.EtcdSnapshot(in, asked))
 	return p.plan()
 }

@@ -4,10 +4,11 @@
 package pipeline
 
 import (
+	"fmt"
+
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/module"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
-	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/task"
 )
 
 // WithdrawAPIServer plans that the API server of a control plane host ends, which comes before the host's etcd member is removed:
@@ -15,7 +16,10 @@ import (
 // request on them wait.
 func WithdrawAPIServer(t spec.Target) (*plan.Plan, error) {
 	p := newLayout("WithdrawAPIServer", t.ClusterName)
-	in := task.NewInstalled(t)
+	in, err := module.NewInstalled(t)
+	if err != nil {
+		return nil, fmt.Errorf("host %s: %w", t.Host.Name, err)
+	}
 	p.host(in, module.Withdrawal(in))
 	return p.plan()
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
@@ -14,31 +15,31 @@ import (
 )
 
 // Before is t with the user's hooks before it.
-func Before(in Inputs, t plan.Task) plan.Task {
-	var hooks []step.Step
-	for _, h := range in.hooks(t.Name, spec.HookBefore) {
-		hooks = append(hooks, system.Hook(h))
+func Before(in component.Inputs, t plan.Task) plan.Task {
+	var before []step.Step
+	for _, h := range hooks(in, t.Name, spec.HookBefore) {
+		before = append(before, system.Hook(h))
 	}
-	t.Steps = slices.Concat(hooks, t.Steps)
+	t.Steps = slices.Concat(before, t.Steps)
 	return t
 }
 
 // After is t with the user's hooks after it. Who waits for t waits for them, too.
-func After(in Inputs, t plan.Task) plan.Task {
+func After(in component.Inputs, t plan.Task) plan.Task {
 	t.Steps = slices.Clip(t.Steps)
-	for _, h := range in.hooks(t.Name, spec.HookAfter) {
+	for _, h := range hooks(in, t.Name, spec.HookAfter) {
 		t.Until = spec.HookStep(h.Name) + "/" + in.Target.Host.Name
 		t.Steps = append(t.Steps, system.Hook(h, t.Until))
 	}
 	return t
 }
 
-func (in Inputs) hooks(task string, when spec.HookTime) []spec.Hook {
+func hooks(in component.Inputs, task string, when spec.HookTime) []spec.Hook {
 	return slices.DeleteFunc(in.Target.Hooks(), func(h spec.Hook) bool { return h.Task != task || h.When != when })
 }
 
 // Limited is t with the user's limits of its steps.
-func Limited(in Inputs, t plan.Task) plan.Task {
+func Limited(in component.Inputs, t plan.Task) plan.Task {
 	t.Limits = map[string]plan.Limits{}
 	for _, s := range t.Steps {
 		name := s.Meta().Name

@@ -4,6 +4,8 @@
 package task
 
 import (
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/graph"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
@@ -13,13 +15,16 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/upgrade"
 )
 
+// serving: the host's own API server is ready.
+func serving(name string) graph.Output[string] { return graph.Output[string]{Name: "serving/" + name} }
+
 // Components installs Kubernetes' components, and makes what all hosts have of the cluster's trust.
-func Components(in Inputs) plan.Task {
-	steps := []step.Step{kubernetes.Claim(), kubernetes.Programs(in.kubernetes)}
-	if in.ownResolv() {
-		steps = append(steps, kubelet.Resolv(forwards(in.System)))
+func Components(in component.Inputs) plan.Task {
+	steps := []step.Step{kubernetes.Claim(), kubernetes.Programs(in.Programs("kubernetes"))}
+	if in.OwnResolv() {
+		steps = append(steps, kubelet.Resolv(component.Forwards(in.System)))
 	}
-	if in.isControlPlane() {
+	if in.IsControlPlane() {
 		steps = append(steps, kubernetes.Authorities())
 	} else {
 		steps = append(steps, kubernetes.WorkerAuthority())
@@ -28,9 +33,9 @@ func Components(in Inputs) plan.Task {
 }
 
 // NodeComponents run the kubelet and kube-proxy. They need no API server to start.
-func NodeComponents(in Inputs) plan.Task {
-	c, n := in.binaryCluster(), in.binaryNode()
-	done := joined(in.Target.Host.Name)
+func NodeComponents(in component.Inputs) plan.Task {
+	c, n := binaryCluster(in), binaryNode(in)
+	done := component.Joined(in.Target.Host.Name)
 	return plan.Task{Name: "node", Steps: []step.Step{
 		kubernetes.NodeCertificates(c, n),
 		kubernetes.NodeKubeconfigs(c, n),
@@ -43,11 +48,11 @@ func NodeComponents(in Inputs) plan.Task {
 }
 
 // ControlPlaneComponents run the API server and the controllers.
-func ControlPlaneComponents(in Inputs) plan.Task {
-	c, n := in.binaryCluster(), in.binaryNode()
+func ControlPlaneComponents(in component.Inputs) plan.Task {
+	c, n := binaryCluster(in), binaryNode(in)
 	done := serving(in.Target.Host.Name)
-	if in.first() {
-		done = initialized
+	if in.First() {
+		done = component.Initialized
 	}
 	steps := []step.Step{kubernetes.Certificates(c, n), kubernetes.Kubeconfigs(c, n), apiserver.Files(c.Spec.Kubernetes)}
 	if k := c.Spec.Kubernetes; k.EncryptionAtRest.IsOn() {
@@ -63,14 +68,14 @@ func ControlPlaneComponents(in Inputs) plan.Task {
 }
 
 // Administrators binds the roles of the certificates on control plane hosts.
-func Administrators(Inputs) plan.Task {
-	return plan.Task{Name: "administrators", Steps: []step.Step{kubernetes.Administrators(apiAnswers)}}
+func Administrators(component.Inputs) plan.Task {
+	return plan.Task{Name: "administrators", Steps: []step.Step{kubernetes.Administrators(component.APIAnswers)}}
 }
 
-func (in Inputs) binaryCluster() kubernetes.Cluster {
+func binaryCluster(in component.Inputs) kubernetes.Cluster {
 	t := in.Target
 	c := kubernetes.Cluster{
-		Name: t.ClusterName, Spec: t.Cluster, EtcdEndpoints: in.etcdEndpoints(), EtcdSecure: true,
+		Name: t.ClusterName, Spec: in.Cluster(), EtcdEndpoints: etcdEndpoints(in), EtcdSecure: true,
 	}
 	if e := t.Cluster.Etcd; e.Type == spec.EtcdExternal {
 		c.EtcdSecure = e.External.IsSecure()
@@ -78,13 +83,13 @@ func (in Inputs) binaryCluster() kubernetes.Cluster {
 	return c
 }
 
-func (in Inputs) binaryNode() kubernetes.Node {
+func binaryNode(in component.Inputs) kubernetes.Node {
 	resolv := ""
-	if in.ownResolv() {
+	if in.OwnResolv() {
 		resolv = kubelet.ResolvConf
 	}
 	n := kubernetes.NodeOf(&in.Target, resolv)
-	n.SecondAddress = in.secondAddress()
-	n.CgroupDriver, n.CgroupVersion = in.cgroupDriver(), in.System.CgroupVersion
+	n.SecondAddress = in.SecondAddress()
+	n.CgroupDriver, n.CgroupVersion = in.CgroupDriver(), in.System.CgroupVersion
 	return n
 }

@@ -7,6 +7,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/graph"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
@@ -18,23 +19,15 @@ import (
 // externalEtcd: an etcd that others run can be used.
 var externalEtcd = graph.Output[string]{Name: "external-etcd-checked"}
 
-// etcdMember: the host has a voting member.
-func etcdMember(name string) graph.Output[string] {
-	return graph.Output[string]{Name: "etcd-member/" + name}
-}
-
-// EtcdMember is the name of the output that a host makes when it has a voting member.
-func EtcdMember(name string) string { return etcdMember(name).Name }
-
 // ExternalEtcd is the gate that opens when the etcd that others run can be reached and used.
-func ExternalEtcd(in Inputs) plan.Task {
+func ExternalEtcd(in component.Inputs) plan.Task {
 	e := in.Target.Cluster.Etcd.External
 	return plan.Task{Name: "external", Steps: []step.Step{gate.ExternalEtcd(e.Endpoints, e.SecretRef.Name, externalEtcd)}}
 }
 
 // AwaitEtcd comes first on a control plane host whose etcd runs elsewhere. Of an etcd that others run, nothing is changed
 // before it was found fit.
-func AwaitEtcd(in Inputs) plan.Task {
+func AwaitEtcd(in component.Inputs) plan.Task {
 	takes := in.AfterEtcd
 	if in.Target.Cluster.Etcd.Type == spec.EtcdExternal {
 		takes = []string{externalEtcd.Name}
@@ -46,31 +39,31 @@ func AwaitEtcd(in Inputs) plan.Task {
 }
 
 // EtcdData declares what etcd will write: before the container runtime's pods, which end before their data goes.
-func EtcdData(in Inputs) plan.Task {
-	return plan.Task{Name: "etcd-data", Steps: []step.Step{etcd.Claim(in.etcdSettings())}}
+func EtcdData(in component.Inputs) plan.Task {
+	return plan.Task{Name: "etcd-data", Steps: []step.Step{etcd.Claim(etcdSettings(in))}}
 }
 
 // Etcd makes the host a member of etcd, which it begins or joins.
-func Etcd(in Inputs) plan.Task {
-	s := in.etcdSettings()
+func Etcd(in component.Inputs) plan.Task {
+	s := etcdSettings(in)
 	var steps []step.Step
 	if in.Target.Host.Role == spec.RoleEtcd { // on a Node, what is done before programs are replaced is the changeover's
-		steps = append(steps, etcd.Snapshot(s, in.etcd))
+		steps = append(steps, etcd.Snapshot(s, in.Programs("etcd")))
 	}
 	return plan.Task{Name: "etcd", Steps: append(steps,
-		etcd.Programs(in.etcd),
+		etcd.Programs(in.Programs("etcd")),
 		etcd.Certificates(s),
-		etcd.Member(s, etcdMember(in.Target.Host.Name), in.AfterEtcd...),
+		etcd.Member(s, component.EtcdMember(in.Target.Host.Name), in.AfterEtcd...),
 	)}
 }
 
 // EtcdClient gives the host's API server what it needs to reach etcd, and to an etcd that runs elsewhere what snapshots are
 // saved with.
-func EtcdClient(in Inputs) plan.Task {
+func EtcdClient(in component.Inputs) plan.Task {
 	var steps []step.Step
 	e := in.Target.Cluster.Etcd
 	if !e.IsStacked() {
-		steps = append(steps, etcd.Programs(in.etcd))
+		steps = append(steps, etcd.Programs(in.Programs("etcd")))
 	}
 	switch {
 	case e.Type == spec.EtcdExternal && e.External.IsSecure():
@@ -82,32 +75,32 @@ func EtcdClient(in Inputs) plan.Task {
 }
 
 // etcdAccess is how a control plane host reaches etcd.
-func (in Inputs) etcdAccess() etcd.Access {
+func etcdAccess(in component.Inputs) etcd.Access {
 	e := in.Target.Cluster.Etcd
 	if e.IsStacked() {
-		return in.etcdSettings().Access()
+		return etcdSettings(in).Access()
 	}
 	foreign := e.Type == spec.EtcdExternal
-	return etcd.ClientAccess(in.etcdEndpoints(), !foreign || e.External.IsSecure(), foreign)
+	return etcd.ClientAccess(etcdEndpoints(in), !foreign || e.External.IsSecure(), foreign)
 }
 
 // SaveEtcd saves a snapshot of etcd on a control plane host.
-func SaveEtcd(in Inputs, asked time.Time) plan.Task {
-	return plan.Task{Name: "etcd-snapshot", Steps: []step.Step{in.etcdAccess().SaveAsked(asked)}}
+func SaveEtcd(in component.Inputs, asked time.Time) plan.Task {
+	return plan.Task{Name: "etcd-snapshot", Steps: []step.Step{etcdAccess(in).SaveAsked(asked)}}
 }
 
 // EtcdCare removes the members of hosts that go, and looks after the databases. Where kubeadm runs etcd, its programs and the
 // administrator's certificate are for this alone.
-func EtcdCare(in Inputs) plan.Task {
-	s := in.etcdSettings()
+func EtcdCare(in component.Inputs) plan.Task {
+	s := etcdSettings(in)
 	var steps []step.Step
-	if in.kubeadmRunsEtcd() {
-		steps = append(steps, etcd.Programs(in.etcd), etcd.Certificates(s))
+	if kubeadmRunsEtcd(in) {
+		steps = append(steps, etcd.Programs(in.Programs("etcd")), etcd.Certificates(s))
 	}
 	return plan.Task{Name: "etcd-care", Steps: append(steps, etcd.Members(s), etcd.Maintenance(s))}
 }
 
-func (in Inputs) etcdSettings() etcd.Settings {
+func etcdSettings(in component.Inputs) etcd.Settings {
 	t := in.Target
 	s := etcd.Settings{
 		Name: t.Host.Name, Address: t.Host.NodeAddress(), Cluster: t.ClusterName, Spec: t.Cluster.Etcd,
@@ -115,19 +108,19 @@ func (in Inputs) etcdSettings() etcd.Settings {
 		Form: etcd.Unit,
 	}
 	if t.Cluster.Etcd.Type == spec.EtcdKubeadm {
-		s.Form, s.Image = etcd.Pod, in.refs["etcd"]
+		s.Form, s.Image = etcd.Pod, in.ImageRef("etcd")
 	}
 	return s
 }
 
 // kubeadmRunsEtcd reports whether the host's member is one of kubeadm's own static pods.
-func (in Inputs) kubeadmRunsEtcd() bool {
-	return in.runsEtcd() && !in.isBinary() && in.Target.Cluster.Etcd.Type == spec.EtcdKubeadm
+func kubeadmRunsEtcd(in component.Inputs) bool {
+	return in.RunsEtcd() && !in.IsBinary() && in.Target.Cluster.Etcd.Type == spec.EtcdKubeadm
 }
 
 // etcdEndpoints are the URLs at which the host's API server reaches etcd. Where etcd runs on the same hosts it is the host's
 // own member, under a name that is the same on all of them.
-func (in Inputs) etcdEndpoints() []string {
+func etcdEndpoints(in component.Inputs) []string {
 	e := in.Target.Cluster.Etcd
 	switch {
 	case e.Type == spec.EtcdExternal:

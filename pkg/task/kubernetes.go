@@ -6,11 +6,12 @@ package task
 import (
 	"strings"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/graph"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/apiserver"
-	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/flannel"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/gate"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/kubeadm"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/kubelet"
@@ -19,130 +20,139 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/upgrade"
 )
 
+// The outputs by which hosts join by kubeadm.
+var (
+	// bootstrapToken is a token that a kubelet may join with.
+	bootstrapToken = graph.Output[string]{Name: "bootstrap-token"}
+	// configUploaded: the cluster knows what joins its control plane.
+	configUploaded = graph.Output[string]{Name: "kubeadm-config-uploaded"}
+)
+
 // Kubelet installs the kubelet, which kubeadm then starts.
-func Kubelet(in Inputs) plan.Task {
+func Kubelet(in component.Inputs) plan.Task {
 	etcdDir := ""
-	if in.runsEtcd() && in.Target.Cluster.Etcd.Type == spec.EtcdKubeadm {
+	if in.RunsEtcd() && in.Target.Cluster.Etcd.Type == spec.EtcdKubeadm {
 		etcdDir = in.Target.Cluster.Etcd.DataDir
 	}
 	steps := []step.Step{
 		kubeadm.Claim(etcdDir),
-		kubelet.Programs(in.kubernetes),
+		kubelet.Programs(in.Programs("kubernetes")),
 		kubelet.Unit(),
 	}
-	if in.ownResolv() {
-		steps = append(steps, kubelet.Resolv(forwards(in.System)))
+	if in.OwnResolv() {
+		steps = append(steps, kubelet.Resolv(component.Forwards(in.System)))
 	}
 	return plan.Task{Name: "kubelet", Steps: steps}
 }
 
 // KubeadmControlPlane makes the host a part of the control plane: its first, or one more.
-func KubeadmControlPlane(in Inputs) plan.Task {
-	start := kubeadm.Init(in.kubeadmCluster(), in.kubeadmNode(), initialized)
-	if !in.first() {
-		after := append([]string{apiAnswers.Name, configUploaded.Name}, in.After...)
-		start = kubeadm.JoinControlPlane(in.kubeadmCluster(), in.kubeadmNode(), bootstrapToken, joined(in.Target.Host.Name), after...)
+func KubeadmControlPlane(in component.Inputs) plan.Task {
+	start := kubeadm.Init(kubeadmCluster(in), kubeadmNode(in), component.Initialized)
+	if !in.First() {
+		after := append([]string{component.APIAnswers.Name, configUploaded.Name}, in.After...)
+		start = kubeadm.JoinControlPlane(kubeadmCluster(in), kubeadmNode(in), bootstrapToken, component.Joined(in.Target.Host.Name), after...)
 	}
 	ownEtcd := in.Target.Cluster.Etcd.Type == spec.EtcdKubeadm
 	steps := []step.Step{kubeadm.Authorities(ownEtcd)}
 	if ownEtcd {
-		steps = append(steps, kubeadm.EtcdData(in.kubeadmCluster(), in.kubeadmNode(), in.first()))
+		steps = append(steps, kubeadm.EtcdData(kubeadmCluster(in), kubeadmNode(in), in.First()))
 	}
 	if k := in.Target.Cluster.Kubernetes; k.EncryptionAtRest.IsOn() {
 		steps = append(steps, apiserver.Encryption(k))
 	}
 	steps = append(steps,
-		kubeadm.NodeCertificates(in.kubeadmCluster(), in.kubeadmNode()),
-		apiserver.Files(in.Target.Cluster.Kubernetes),
+		kubeadm.NodeCertificates(kubeadmCluster(in), kubeadmNode(in)),
+		apiserver.Files(in.Cluster().Kubernetes),
 		start,
-		kubeadm.StaticPods(in.kubeadmCluster(), in.kubeadmNode()),
-		kubeadm.KubeletConfig(in.kubeadmCluster(), in.kubeadmNode(), upgrade.Dir),
-		kubelet.Service(in.kubernetes, kubeadm.KubeletReads()...),
-		kubelet.Healthy(in.kubeadmNode().Kubelet),
+		kubeadm.StaticPods(kubeadmCluster(in), kubeadmNode(in)),
+		kubeadm.KubeletConfig(kubeadmCluster(in), kubeadmNode(in), upgrade.Dir),
+		kubelet.Service(in.Programs("kubernetes"), kubeadm.KubeletReads()...),
+		kubelet.Healthy(kubeadmNode(in).Kubelet),
 	)
 	if in.Target.Cluster.Certificates.RenewBefore() > 0 {
-		steps = append(steps, kubeadm.Certificates(in.kubeadmCluster(), in.kubeadmNode()))
+		steps = append(steps, kubeadm.Certificates(kubeadmCluster(in), kubeadmNode(in)))
 	}
 	return plan.Task{Name: "kubeadm", Steps: steps}
 }
 
 // KubeadmWorker makes the host a worker.
-func KubeadmWorker(in Inputs) plan.Task {
+func KubeadmWorker(in component.Inputs) plan.Task {
 	return plan.Task{Name: "kubeadm", Steps: []step.Step{
-		kubeadm.NodeCertificates(in.kubeadmCluster(), in.kubeadmNode()),
-		kubeadm.Join(in.kubeadmCluster(), in.kubeadmNode(), bootstrapToken, joined(in.Target.Host.Name)),
-		kubeadm.KubeletConfig(in.kubeadmCluster(), in.kubeadmNode(), upgrade.Dir),
-		kubelet.Service(in.kubernetes, kubeadm.KubeletReads()...),
-		kubelet.Healthy(in.kubeadmNode().Kubelet),
+		kubeadm.NodeCertificates(kubeadmCluster(in), kubeadmNode(in)),
+		kubeadm.Join(kubeadmCluster(in), kubeadmNode(in), bootstrapToken, component.Joined(in.Target.Host.Name)),
+		kubeadm.KubeletConfig(kubeadmCluster(in), kubeadmNode(in), upgrade.Dir),
+		kubelet.Service(in.Programs("kubernetes"), kubeadm.KubeletReads()...),
+		kubelet.Healthy(kubeadmNode(in).Kubelet),
 	}}
 }
 
-func (in Inputs) kubeadmCluster() kubeadm.Cluster {
+func kubeadmCluster(in component.Inputs) kubeadm.Cluster {
 	c := kubeadm.Cluster{
-		Name: in.Target.ClusterName, Version: in.Target.KubernetesVersion, Spec: in.Target.Cluster,
+		Name: in.Target.ClusterName, Version: in.Target.KubernetesVersion, Spec: in.Cluster(),
 	}
 	if in.Target.Cluster.Etcd.Type == spec.EtcdKubeadm {
-		c.EtcdImageTag = tag(in.refs["etcd"])
+		c.EtcdImageTag = tag(in.ImageRef("etcd"))
 	} else {
-		c.EtcdEndpoints = in.etcdEndpoints()
+		c.EtcdEndpoints = etcdEndpoints(in)
 	}
 	return c
 }
 
-func (in Inputs) kubeadmNode() kubeadm.Node {
+func kubeadmNode(in component.Inputs) kubeadm.Node {
 	resolv := ""
-	if in.ownResolv() {
+	if in.OwnResolv() {
 		resolv = kubelet.ResolvConf
 	}
 	n := kubeadm.NodeOf(&in.Target, resolv)
-	n.SecondAddress = in.secondAddress()
-	n.CgroupDriver, n.CgroupVersion = in.cgroupDriver(), in.System.CgroupVersion
+	n.SecondAddress = in.SecondAddress()
+	n.CgroupDriver, n.CgroupVersion = in.CgroupDriver(), in.System.CgroupVersion
 	return n
 }
 
 func tag(ref string) string { return ref[strings.LastIndex(ref, ":")+1:] }
 
 // Withdraw ends the host's API server.
-func Withdraw(in Inputs) plan.Task {
-	end := kubeadm.Withdraw(in.kubeadmCluster(), in.kubeadmNode())
-	if in.isBinary() {
+func Withdraw(in component.Inputs) plan.Task {
+	end := kubeadm.Withdraw(kubeadmCluster(in), kubeadmNode(in))
+	if in.IsBinary() {
 		end = kubernetes.Withdraw()
 	}
 	return plan.Task{Name: "withdraw", Steps: []step.Step{end}}
 }
 
 // API is the gate that opens when the API server answers. In a plan with the first control plane host it comes after that.
-func API(in Inputs) plan.Task {
-	if in.first() {
-		return plan.Task{Name: "api", Steps: []step.Step{gate.API(apiAnswers, initialized.Name)}}
+func API(in component.Inputs) plan.Task {
+	if in.First() {
+		return plan.Task{Name: "api", Steps: []step.Step{gate.API(component.APIAnswers, component.Initialized.Name)}}
 	}
-	return plan.Task{Name: "api", Steps: []step.Step{gate.API(apiAnswers)}}
+	return plan.Task{Name: "api", Steps: []step.Step{gate.API(component.APIAnswers)}}
 }
 
 // KubeadmConfig is the gate that tells the cluster what joins its control plane.
-func KubeadmConfig(in Inputs) plan.Task {
-	return plan.Task{Name: "kubeadm-config", Steps: []step.Step{kubeadm.Uploaded(in.kubeadmCluster(), apiAnswers, configUploaded)}}
+func KubeadmConfig(in component.Inputs) plan.Task {
+	return plan.Task{Name: "kubeadm-config", Steps: []step.Step{kubeadm.Uploaded(kubeadmCluster(in), component.APIAnswers, configUploaded)}}
 }
 
 // BootstrapToken is the gate that makes a token to join with.
-func BootstrapToken(Inputs) plan.Task {
-	return plan.Task{Name: "token", Steps: []step.Step{gate.Token(bootstrapToken, apiAnswers)}}
+func BootstrapToken(component.Inputs) plan.Task {
+	return plan.Task{Name: "token", Steps: []step.Step{gate.Token(bootstrapToken, component.APIAnswers)}}
 }
 
 // NodeReady is the gate that opens when the host's Node is Ready and its network is up; its Node then has the host's role, and the
 // labels and taints that are declared.
-func NodeReady(in Inputs) plan.Task {
+func NodeReady(in component.Inputs) plan.Task {
 	name, role := in.Target.Host.Name, "worker"
-	after := joined(name).Name
-	if in.isControlPlane() {
+	after := component.Joined(name).Name
+	if in.IsControlPlane() {
 		role = "control-plane"
 	}
-	if in.first() {
-		after = networkDeployed.Name
+	if in.First() {
+		after = component.NetworkDeployed.Name
 	}
+	namespace, agent := in.Network.Agent()
 	return plan.Task{Name: "ready-" + name, Steps: []step.Step{
-		gate.NodeReady(name, after), gate.Network(name, flannel.Namespace, flannel.DaemonSet),
+		gate.NodeReady(name, after), gate.Network(name, namespace, agent),
 		node.Metadata(name, role, in.Target.Node.NodeLabels, in.Target.Node.DeclaredTaints()),
-		node.Uncordon(name, in.restartedPods(), upgraded(name)),
+		node.Uncordon(name, restartedPods(in), upgraded(name)),
 	}}
 }

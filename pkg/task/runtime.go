@@ -4,56 +4,42 @@
 package task
 
 import (
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
-	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/cni"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/containerd"
 )
 
 // Containerd installs the container runtime.
-func Containerd(in Inputs) plan.Task {
+func Containerd(in component.Inputs) plan.Task {
 	r, template := in.Target.Cluster.ContainerRuntime, ""
 	if in.Target.Cluster.Network.IsDualStack() {
 		template = cni.TemplatePath
 	}
 	return plan.Task{Name: "containerd", Steps: []step.Step{
-		containerd.Claim(r.DataDir),
-		containerd.Programs(in.containerd),
+		containerd.Claim(r.DataDir, in.Network.Residue()),
+		containerd.Programs(in.Programs("containerd", "runc")),
 		containerd.Config(containerd.Settings{
-			DataDir: r.DataDir, PauseImage: in.refs["pause"], Registries: r.Registries,
-			SystemdCgroup: in.cgroupDriver() == "systemd", RestrictOOMScore: !in.mayTuneLimits(),
+			DataDir: r.DataDir, PauseImage: in.ImageRef("pause"), Registries: r.Registries,
+			SystemdCgroup: in.CgroupDriver() == "systemd", RestrictOOMScore: !in.MayTuneLimits(),
 			NetworkTemplate: template,
 		}),
-		containerd.Service(in.containerd),
+		containerd.Service(in.Programs("containerd", "runc")),
 		containerd.Pods(),
 	}}
 }
 
 // Images fills the runtime with what the host needs before it is a Node.
-func Images(in Inputs) plan.Task {
-	return plan.Task{Name: "images", Steps: []step.Step{containerd.Images(in.System.Arch, in.images)}}
+func Images(in component.Inputs) plan.Task {
+	return plan.Task{Name: "images", Steps: []step.Step{containerd.Images(in.System.Arch, in.Images)}}
 }
 
 // CNI installs the standard network plugins.
-func CNI(in Inputs) plan.Task {
-	steps := []step.Step{cni.Plugins(in.cni)}
+func CNI(in component.Inputs) plan.Task {
+	steps := []step.Step{cni.Plugins(in.Programs("cni-plugins"))}
 	if in.Target.Cluster.Network.IsDualStack() {
-		steps = append(steps, cni.Template(in.podMTU()))
+		steps = append(steps, cni.Template(in.Network.PodMTU(in.Target.Cluster.Network)))
 	}
 	return plan.Task{Name: "cni", Steps: steps}
-}
-
-// podMTU is the maximum transmission unit of pods' interfaces where flannel's own plugin does not set it: 1500 bytes of an
-// Ethernet, less what VXLAN puts around a packet on its way over IPv6.
-func (in Inputs) podMTU() int32 {
-	const ethernet, vxlan = 1500, 70
-	f := in.Target.Cluster.Network.Flannel
-	switch {
-	case f.MTU != 0:
-		return f.MTU
-	case f.Backend == spec.FlannelVXLAN:
-		return ethernet - vxlan
-	}
-	return ethernet
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
@@ -15,10 +16,10 @@ import (
 )
 
 // User writes the files and runs the commands that the user asks for before anything else.
-func User(in Inputs) plan.Task {
+func User(in component.Inputs) plan.Task {
 	var steps []step.Step
-	if len(in.files) > 0 {
-		steps = append(steps, system.Files(in.files))
+	if len(in.Files) > 0 {
+		steps = append(steps, system.Files(in.Files))
 	}
 	if lines := in.Target.Node.PreCommands; len(lines) > 0 {
 		steps = append(steps, system.Commands("pre-commands", lines))
@@ -27,7 +28,7 @@ func User(in Inputs) plan.Task {
 }
 
 // UserAfter runs the commands that the user asks for when the host is a Node.
-func UserAfter(in Inputs) plan.Task {
+func UserAfter(in component.Inputs) plan.Task {
 	var steps []step.Step
 	if lines := in.Target.Node.PostCommands; len(lines) > 0 {
 		steps = append(steps, system.Commands("post-commands", lines))
@@ -36,35 +37,35 @@ func UserAfter(in Inputs) plan.Task {
 }
 
 // System tunes the operating system.
-func System(in Inputs) plan.Task {
+func System(in component.Inputs) plan.Task {
 	s := in.Target.System()
 	var steps []step.Step
-	if s.Swap == spec.PolicyOff && in.isNode() {
+	if s.Swap == spec.PolicyOff && in.IsNode() {
 		steps = append(steps, system.Swap())
 	}
 	if s.Firewall == spec.PolicyOff {
 		steps = append(steps, system.Firewall())
 	}
-	if debs := append(in.packages(), s.Packages.Debs...); len(debs) > 0 {
-		steps = append(steps, system.Packages(debs, in.packageFiles.For(debs...)))
+	if debs := append(packages(in), s.Packages.Debs...); len(debs) > 0 {
+		steps = append(steps, system.Packages(debs, in.PackageFiles.For(debs...)))
 	}
-	modules, lasting, momentary := s.Modules, s.Sysctls, []spec.Sysctl(nil)
-	if in.isNode() {
-		modules = append(in.modules(), slices.DeleteFunc(slices.Clone(modules), func(m string) bool { return slices.Contains(in.modules(), m) })...)
-		lasting, momentary = append(besides(in.sysctls(), s.Sysctls), s.Sysctls...), besides(momentarySysctls(), s.Sysctls)
+	loaded, lasting, momentary := s.Modules, s.Sysctls, []spec.Sysctl(nil)
+	if in.IsNode() {
+		loaded = append(modules(in), slices.DeleteFunc(slices.Clone(loaded), func(m string) bool { return slices.Contains(modules(in), m) })...)
+		lasting, momentary = append(besides(sysctls(in), s.Sysctls), s.Sysctls...), besides(momentarySysctls(), s.Sysctls)
 	}
-	if len(modules) > 0 {
-		steps = append(steps, system.Modules(modules))
+	if len(loaded) > 0 {
+		steps = append(steps, system.Modules(loaded))
 	}
 	if len(lasting) > 0 {
 		steps = append(steps, system.Sysctls(lasting, momentary))
 	}
-	return plan.Task{Name: "system", Steps: append(steps, system.EtcHosts(in.etcHosts(s)), system.Hostname(in.Target.Host.Name))}
+	return plan.Task{Name: "system", Steps: append(steps, system.EtcHosts(etcHosts(in, s)), system.Hostname(in.Target.Host.Name))}
 }
 
 // packages are what a kube-proxy that is no pod needs beside it; kubeadm's has it in its image.
-func (in Inputs) packages() []string {
-	if !in.isNode() || !in.isBinary() {
+func packages(in component.Inputs) []string {
+	if !in.IsNode() || !in.IsBinary() {
 		return nil
 	}
 	switch in.Target.Cluster.Kubernetes.Proxy.Mode {
@@ -79,7 +80,7 @@ func (in Inputs) packages() []string {
 
 // modules are what pods' networks, and kube-proxy, need of the kernel. The last is loaded with the rules of a packet filter,
 // too; here it is for the sake of its parameters.
-func (in Inputs) modules() []string {
+func modules(in component.Inputs) []string {
 	names := []string{"overlay", "br_netfilter"}
 	ipvs := in.Target.Cluster.Kubernetes.Proxy.Mode == spec.ProxyIPVS
 	if ipvs {
@@ -101,7 +102,7 @@ func besides(ours, users []spec.Sysctl) []spec.Sysctl {
 
 // sysctls are the parameters without which pods cannot reach each other, and those that the kubelet and kube-proxy would
 // otherwise set themselves, so that a reset can put them back.
-func (in Inputs) sysctls() []spec.Sysctl {
+func sysctls(in component.Inputs) []spec.Sysctl {
 	all := []spec.Sysctl{
 		{Name: "net.ipv4.ip_forward", Value: "1"},
 		{Name: "net.bridge.bridge-nf-call-iptables", Value: "1"},
@@ -113,7 +114,7 @@ func (in Inputs) sysctls() []spec.Sysctl {
 	if in.Target.Cluster.Network.IsDualStack() {
 		all = append(all, spec.Sysctl{Name: "net.ipv6.conf.all.forwarding", Value: "1"})
 	}
-	if tracked := Relevant(in.System).TrackedConnections; tracked > 0 {
+	if tracked := component.Relevant(in.System).TrackedConnections; tracked > 0 {
 		all = append(all,
 			spec.Sysctl{Name: "net.netfilter.nf_conntrack_max", Value: strconv.Itoa(int(tracked))},
 			spec.Sysctl{Name: "net.netfilter.nf_conntrack_tcp_timeout_established", Value: "86400"},
@@ -133,11 +134,11 @@ func momentarySysctls() []spec.Sysctl {
 	}
 }
 
-func (in Inputs) etcHosts(s spec.System) []spec.HostEntry {
+func etcHosts(in component.Inputs, s spec.System) []spec.HostEntry {
 	var entries []spec.HostEntry
 	e := in.Target.Cluster.ControlPlaneEndpoint
-	if e.Domain != "" && e.DomainResolution == spec.DomainHostsFile && in.isNode() {
-		for _, address := range in.endpointAddresses() {
+	if e.Domain != "" && e.DomainResolution == spec.DomainHostsFile && in.IsNode() {
+		for _, address := range endpointAddresses(in) {
 			entries = append(entries, spec.HostEntry{Address: address, Hostnames: []string{e.Domain}})
 		}
 	}
@@ -149,14 +150,14 @@ func (in Inputs) etcHosts(s spec.System) []spec.HostEntry {
 // endpointAddresses are those of the endpoint's domain, as the host sees it. Where each Node has a load balancer of its own, a
 // worker's is on the worker itself, and a control plane host asks its own API server. Both have the API servers behind that,
 // for as long as nothing of their own answers: Kubernetes' programs try all addresses of a name in turn.
-func (in Inputs) endpointAddresses() []string {
+func endpointAddresses(in component.Inputs) []string {
 	e := in.Target.Cluster.ControlPlaneEndpoint
 	switch {
 	case e.IsLocal() && e.External != "" && in.Target.Host.Role == spec.RoleWorker:
 		return []string{"127.0.0.1", e.Address}
 	case e.IsLocal() && e.External == "":
 		addresses := []string{"127.0.0.1"}
-		if in.isControlPlane() {
+		if in.IsControlPlane() {
 			addresses = []string{in.Target.Host.NodeAddress()}
 		}
 		for _, m := range in.Target.MembersWith(spec.RoleControlPlane) {
@@ -171,13 +172,15 @@ func (in Inputs) endpointAddresses() []string {
 	return nil
 }
 
-func (in *Inputs) readFiles() error {
-	for _, f := range in.Target.Node.Files {
+// Files are the user's, as steps. An error names the field of the file that cannot be written.
+func Files(n spec.Node) ([]step.Step, error) {
+	var steps []step.Step
+	for _, f := range n.Files {
 		s, err := system.File(f)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		in.files = append(in.files, s)
+		steps = append(steps, s)
 	}
-	return nil
+	return steps, nil
 }

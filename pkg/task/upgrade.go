@@ -4,8 +4,7 @@
 package task
 
 import (
-	"slices"
-
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/graph"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
@@ -18,34 +17,34 @@ import (
 
 // Upgrade comes before the first program that a Node runs: where one is in use and is to be replaced, the Node is drained, and on a
 // control plane host a snapshot of etcd is saved.
-func Upgrade(in Inputs) plan.Task {
-	programs := slices.Concat(in.containerd, in.kubernetes)
-	begin := upgrade.Begin(programs, in.keeps(), drained(in.Target.Host.Name))
-	if in.isControlPlane() {
-		begin = upgrade.Begin(programs, in.keeps(), drained(in.Target.Host.Name), in.etcdAccess().Save())
+func Upgrade(in component.Inputs) plan.Task {
+	programs := in.Programs("containerd", "runc", "kubernetes")
+	begin := upgrade.Begin(programs, keeps(in), drained(in.Target.Host.Name))
+	if in.IsControlPlane() {
+		begin = upgrade.Begin(programs, keeps(in), drained(in.Target.Host.Name), etcdAccess(in).Save())
 	}
 	return plan.Task{Name: "upgrade", Steps: []step.Step{begin}}
 }
 
 // Installed comes after the last of them.
-func Installed(in Inputs) plan.Task {
+func Installed(in component.Inputs) plan.Task {
 	return plan.Task{Name: "installed", Steps: []step.Step{upgrade.Installed(installed(in.Target.Host.Name))}}
 }
 
 // Upgraded comes when the Node was seen well with them: there is no way back then.
-func Upgraded(in Inputs) plan.Task {
+func Upgraded(in component.Inputs) plan.Task {
 	name := in.Target.Host.Name
 	return plan.Task{Name: "upgraded", Steps: []step.Step{upgrade.End(verified(name), upgraded(name))}}
 }
 
 // Drain is the gate of Upgrade.
-func Drain(in Inputs) plan.Task {
+func Drain(in component.Inputs) plan.Task {
 	name := in.Target.Host.Name
 	return plan.Task{Name: "drain-" + name, Steps: []step.Step{node.Drain(name, drained(name))}}
 }
 
 // Verify is the gate of Upgraded.
-func Verify(in Inputs) plan.Task {
+func Verify(in component.Inputs) plan.Task {
 	name := in.Target.Host.Name
 	return plan.Task{Name: "verify-" + name, Steps: []step.Step{
 		gate.NodeVersion(name, in.Target.KubernetesVersion, installed(name), verified(name)),
@@ -53,16 +52,16 @@ func Verify(in Inputs) plan.Task {
 }
 
 // keeps are the files that kubeadm writes by itself on the host, and that another version writes anew.
-func (in Inputs) keeps() []string {
-	if in.isBinary() {
+func keeps(in component.Inputs) []string {
+	if in.IsBinary() {
 		return nil
 	}
-	return kubeadm.Kept(in.isControlPlane(), in.kubeadmRunsEtcd())
+	return kubeadm.Kept(in.IsControlPlane(), kubeadmRunsEtcd(in))
 }
 
 // restartedPods are the DaemonSets whose Pods run what the host has: where components are units, none.
-func (in Inputs) restartedPods() []string {
-	if in.isBinary() {
+func restartedPods(in component.Inputs) []string {
+	if in.IsBinary() {
 		return nil
 	}
 	return []string{kubeproxy.DaemonSet}

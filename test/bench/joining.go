@@ -7,10 +7,10 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component/flannel"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pipeline"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
-	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/flannel"
 )
 
 // joining measures a worker's way into a cluster, and what it costs to look at one that is in.
@@ -112,6 +112,7 @@ func (c *cluster) awaitWorker(ctx context.Context, name string) error {
 	return await(ctx,
 		func(ctx context.Context) error { return c.api.NodeReady(ctx, name) },
 		func(ctx context.Context) error {
-			return c.api.NetworkReady(ctx, flannel.Namespace, flannel.DaemonSet, name)
+			namespace, agent := flannel.Network{}.Agent()
+			return c.api.NetworkReady(ctx, namespace, agent, name)
 		})
 }

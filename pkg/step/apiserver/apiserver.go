@@ -18,7 +18,6 @@ import (
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
-	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/flannel"
 )
 
 const (
@@ -103,7 +102,7 @@ func admission(p spec.PodSecurity) file {
 		"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AdmissionConfiguration",
 		"plugins": []object{{"name": "PodSecurity", "configuration": object{
 			"apiVersion": "pod-security.admission.config.k8s.io/v1", "kind": "PodSecurityConfiguration", "defaults": levels,
-			"exemptions": object{"namespaces": slices.Concat([]string{"kube-system", flannel.Namespace}, p.ExemptNamespaces)},
+			"exemptions": object{"namespaces": slices.Concat([]string{"kube-system"}, p.ExemptNamespaces)},
 		}}},
 	})
 	return newFile("admission", string(text))

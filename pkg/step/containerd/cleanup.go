@@ -5,6 +5,8 @@ package containerd
 
 import (
 	_ "embed"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
@@ -20,8 +22,8 @@ var (
 )
 
 // Claim declares what containerd and the pods in it will leave behind, so that a reset removes it: it comes before
-// containerd is started for the first time.
-func Claim(dataDir string) step.Step {
+// containerd is started for the first time. The network is that of pods.
+func Claim(dataDir string, network step.Residue) step.Step {
 	return step.New(step.Meta{
 		Name: "containerd/claim", Description: "record what containers will fill", Timeout: step.Duration(20 * time.Minute),
 	},
@@ -30,12 +32,12 @@ func Claim(dataDir string) step.Step {
 		// Not claimed: network namespaces that others have put here cannot be copied. Those of pods are removed by name.
 		step.Directory{Path: "/run/netns", Mode: 0o755},
 		step.Claim{
-			Paths: []string{
+			Paths: append([]string{
 				dataDir, "/run/containerd", "/etc/cni", "/opt/cni", "/var/lib/cni", "/opt/containerd",
-				"/var/log/pods", "/var/log/containers", "/run/flannel", "/run/nri", "/run/xtables.lock", "/var/lib/kubelet",
-			},
+				"/var/log/pods", "/var/log/containers", "/run/nri", "/run/xtables.lock", "/var/lib/kubelet",
+			}, network.Paths...),
 			Cleanup: []step.Cleanup{
-				{Title: "remove pod network", Argv: []string{"/bin/sh", "-c", removeNetwork}},
+				{Title: "remove pod network", Argv: []string{"/bin/sh", "-c", networkRemoval(network)}},
 				{Title: "remove pod cgroups", Argv: []string{"/bin/sh", "-c", removeCgroups}},
 			},
 		},
@@ -49,4 +51,10 @@ func Claim(dataDir string) step.Step {
 func Pods() step.Step {
 	return step.New(step.Meta{Name: "containerd/pods", Description: "record that pods will run"},
 		step.Claim{Cleanup: []step.Cleanup{{Title: "remove pods", Argv: []string{"/bin/sh", "-c", removePods}}}})
+}
+
+// networkRemoval is the script with what the network adds to what the standard plugins and kube-proxy leave.
+func networkRemoval(network step.Residue) string {
+	return fmt.Sprintf("links='%s' chains='%s' tables='%s'\n",
+		strings.Join(network.Links, " "), strings.Join(network.Chains, " "), strings.Join(network.Tables, ",")) + removeNetwork
 }

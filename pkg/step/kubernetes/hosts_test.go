@@ -23,6 +23,7 @@ import (
 	gossh "golang.org/x/crypto/ssh"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component/flannel"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/ssh"
@@ -163,7 +164,7 @@ func (r *rig) below(t *testing.T) []step.Step {
 			[]spec.Sysctl{{Name: "net.ipv4.ip_forward", Value: "1"}},
 			[]spec.Sysctl{{Name: "net.ipv4.conf.all.route_localnet", Value: "1"}},
 		),
-		containerd.Claim(dataDir),
+		containerd.Claim(dataDir, flannel.Network{}.Residue()),
 		containerd.Programs(runtimePrograms),
 		containerd.Config(containerd.Settings{DataDir: dataDir, PauseImage: ref, RestrictOOMScore: true}),
 		containerd.Service(runtimePrograms),

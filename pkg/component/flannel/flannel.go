@@ -1,0 +1,79 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package flannel connects pods by flannel, which its own Helm chart installs.
+package flannel
+
+import (
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
+)
+
+// Names in the catalogue, and in the cluster.
+const (
+	chart       = "flannel"
+	image       = "flannel"
+	pluginImage = "flannel-cni-plugin"
+
+	namespace = "kube-flannel"
+	daemonSet = "kube-flannel-ds"
+)
+
+// Network is flannel.
+type Network struct{}
+
+var _ component.Network = Network{}
+
+// Needs are the images, and on control plane hosts the chart.
+func (Network) Needs(in component.Inputs) component.Needs {
+	if !in.IsNode() {
+		return component.Needs{}
+	}
+	n := component.Needs{Images: component.ImagesNamed(image, pluginImage)}
+	if in.IsControlPlane() {
+		n.Charts = []string{chart}
+	}
+	return n
+}
+
+// Tasks install the release.
+func (Network) Tasks(in component.Inputs) []plan.Task {
+	return []plan.Task{{Name: "flannel", Steps: []step.Step{
+		release(in.Target.Cluster.Network, in.Chart(chart), in.ImageRef(image), in.ImageRef(pluginImage)),
+	}}}
+}
+
+// Agent is the DaemonSet of flanneld.
+func (Network) Agent() (string, string) { return namespace, daemonSet }
+
+// PodMTU is what is set, or 1500 bytes of an Ethernet, less what VXLAN puts around a packet on its way over IPv6.
+func (Network) PodMTU(n spec.Network) int32 {
+	const ethernet, vxlan = 1500, 70
+	switch f := n.Flannel; {
+	case f.MTU != 0:
+		return f.MTU
+	case f.Backend == spec.FlannelVXLAN:
+		return ethernet - vxlan
+	}
+	return ethernet
+}
+
+// Ports is VXLAN's, which Linux has at another port than the one that is registered.
+func (Network) Ports(n spec.Network) []string {
+	if n.Flannel.Backend == spec.FlannelVXLAN {
+		return []string{"8472/udp"}
+	}
+	return nil
+}
+
+// Residue is of flanneld, and of the plugins that it hands pods to.
+func (Network) Residue() step.Residue {
+	return step.Residue{
+		Paths:  []string{"/run/flannel"},
+		Links:  []string{"flannel.1", "flannel-v6.1"},
+		Chains: []string{"FLANNEL-"},
+		Tables: []string{"ip flannel-ipv4", "ip6 flannel-ipv6"},
+	}
+}

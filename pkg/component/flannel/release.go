@@ -1,0 +1,46 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package flannel
+
+import (
+	"strings"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
+)
+
+// release installs the chart, with images by their full references.
+func release(n spec.Network, chart step.Artifact, image, pluginImage string) step.Step {
+	settings := map[string]any{
+		"image":       split(image),
+		"flannel_cni": map[string]any{"image": split(pluginImage)},
+		"backend":     string(n.Flannel.Backend),
+	}
+	if n.Flannel.MTU != 0 {
+		settings["mtu"] = n.Flannel.MTU
+	}
+	values := map[string]any{"podCidr": n.PodCIDR(spec.IPv4), "flannel": settings}
+	if cidr := n.PodCIDR(spec.IPv6); cidr != "" {
+		values["podCidrv6"] = cidr
+		// The plugin in the bundle knows IPv4 alone: pods' addresses come by cni.Template.
+		settings["skipCNIConfigInstallation"] = true
+	}
+	// A map of strings and numbers always marshals.
+	text, _ := yaml.Marshal(values)
+	return step.New(step.Meta{
+		Name: "flannel/release", Description: "install the pod network", Timeout: step.Duration(3 * time.Minute),
+		Retry: step.Retry{Attempts: 3, Delay: step.Duration(3 * time.Second)}, Makes: []string{component.NetworkDeployed.Name},
+	}, step.Release{
+		Name: "flannel", Namespace: namespace, Chart: chart, Values: step.Literal(string(text)), After: []string{component.APIAnswers.Name},
+	})
+}
+
+func split(ref string) map[string]string {
+	at := strings.LastIndex(ref, ":")
+	return map[string]string{"repository": ref[:at], "tag": ref[at+1:]}
+}

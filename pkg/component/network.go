@@ -1,0 +1,27 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
+)
+
+// Network is the slot of what connects pods. One network fills it, for the life of the cluster.
+type Network interface {
+	// Needs are what it takes from the bundle for a host.
+	Needs(in Inputs) Needs
+	// Tasks deploy it when the API server answers (APIAnswers). The last of them makes NetworkDeployed.
+	Tasks(in Inputs) []plan.Task
+	// Agent is the namespace and the name of the DaemonSet whose Pod on a Node carries its packets. A Node is in use when that Pod
+	// is Ready.
+	Agent() (namespace, daemonSet string)
+	// PodMTU is the maximum transmission unit of pods' interfaces in bytes, where they are not configured by the network itself.
+	PodMTU(n spec.Network) int32
+	// Ports are those that it listens on on each Node, as port/protocol.
+	Ports(n spec.Network) []string
+	// Residue is what its Pods leave on a host.
+	Residue() step.Residue
+}

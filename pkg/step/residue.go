@@ -1,0 +1,16 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package step
+
+// Residue is what Pods leave on a host, and what a reset removes when nothing of ours runs any more.
+type Residue struct {
+	// Paths are files and directories, absolute.
+	Paths []string
+	// Links are names of network interfaces.
+	Links []string
+	// Chains are what the names of iptables' chains begin with.
+	Chains []string
+	// Tables are nftables' tables, as "family name".
+	Tables []string
+}
