@@ -45,7 +45,7 @@ var rules = []rule{
 	{"pkg/engine/...", []string{"pkg/plan", "pkg/step", "pkg/graph", "pkg/host", "pkg/event", "pkg/secret"}},
 	// A component is made of steps and tasks. Tables know all of them, and tasks, modules and pipelines what they have in common.
 	{"pkg/component/tables", []string{"pkg/component/...", "pkg/spec"}},
-	{"pkg/component/...", []string{"pkg/step", "pkg/plan", "pkg/graph", "pkg/host", "pkg/artifact", "pkg/spec", "pkg/secret"}},
+	{"pkg/component/...", []string{"pkg/step", "pkg/step/kubelet", "pkg/plan", "pkg/graph", "pkg/host", "pkg/artifact", "pkg/spec", "pkg/secret"}},
 	{"pkg/task/...", []string{"pkg/component", "pkg/step/...", "pkg/plan", "pkg/graph", "pkg/host", "pkg/artifact", "pkg/pki", "pkg/spec", "pkg/secret"}},
 	{"pkg/module/...", []string{"pkg/task/...", "pkg/component", "pkg/component/tables", "pkg/plan", "pkg/host", "pkg/artifact", "pkg/spec"}},
 	{"pkg/pipeline/...", []string{"pkg/module/...", "pkg/component", "pkg/plan", "pkg/host", "pkg/artifact", "pkg/spec"}},

@@ -106,7 +106,7 @@ func TestComponentsAreAskedByTheirSlot(t *testing.T) {
 
 // What fills a slot is chosen by its table. The names by which a cluster's specification chooses are those of a component's folder.
 func TestNobodyAsksForAComponentByName(t *testing.T) {
-	choices := map[string]bool{"NetworkPlugin": true}
+	choices := map[string]bool{"NetworkPlugin": true, "ContainerRuntimeType": true}
 	names := map[string]bool{}
 	for _, f := range files(t) {
 		for _, declaration := range f.syntax.Decls {

@@ -30,6 +30,7 @@ type Inputs struct {
 
 // Slots are the components that a cluster has where there is a choice.
 type Slots struct {
+	Runtime Runtime
 	Network Network
 }
 

@@ -44,7 +44,8 @@ func installed(t spec.Target) (component.Inputs, error) {
 // needs are those of all components of a cluster.
 func needs(in component.Inputs) []component.Needs {
 	return []component.Needs{
-		task.RuntimeNeeds(in),
+		in.Runtime.Needs(in),
+		task.CNINeeds(in),
 		task.DNSNeeds(in),
 		in.Network.Needs(in),
 		task.KubernetesNeeds(in),

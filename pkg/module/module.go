@@ -25,7 +25,7 @@ func OS(in component.Inputs) plan.Module {
 
 // Runtime installs the container runtime and fills it. It is the first of what a Node runs.
 func Runtime(in component.Inputs) plan.Module {
-	return plan.Module{Name: "runtime", Tasks: []plan.Task{task.Upgrade(in), task.Containerd(in), task.CNI(in), task.Images(in)}}
+	return plan.Module{Name: "runtime", Tasks: []plan.Task{task.Upgrade(in), in.Runtime.Install(in), task.CNI(in), in.Runtime.Load(in)}}
 }
 
 // BeforeEtcd is what must be there, or be known, before the host's etcd or its API server.

@@ -15,7 +15,7 @@ func Tasks() []Task {
 		{"certificates", OnRequest, []string{"etcd/certificates", "etcd/client", "kubeadm/certificates",
 			"kubeadm/node-certificates", "kubernetes/certificates", "kubernetes/node-certificates", "kubernetes/ready", "renewal/done",
 			"renewal/outdate"}},
-		{"cni", OnHosts, []string{"cni/plugins", "cni/template"}},
+		{"cni", OnHosts, []string{"cni/plugins"}},
 		{"components", OnHosts, []string{"kubelet/resolv", "kubernetes/authorities", "kubernetes/authority", "kubernetes/claim",
 			"kubernetes/programs"}},
 		{"containerd", OnHosts, []string{"containerd/claim", "containerd/config", "containerd/pods", "containerd/programs",

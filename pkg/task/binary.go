@@ -88,7 +88,7 @@ func binaryNode(in component.Inputs) kubernetes.Node {
 	if in.OwnResolv() {
 		resolv = kubelet.ResolvConf
 	}
-	n := kubernetes.NodeOf(&in.Target, resolv)
+	n := kubernetes.NodeOf(&in.Target, in.Runtime.Endpoint(), resolv)
 	n.SecondAddress = in.SecondAddress()
 	n.CgroupDriver, n.CgroupVersion = in.CgroupDriver(), in.System.CgroupVersion
 	return n

@@ -103,7 +103,7 @@ func kubeadmNode(in component.Inputs) kubeadm.Node {
 	if in.OwnResolv() {
 		resolv = kubelet.ResolvConf
 	}
-	n := kubeadm.NodeOf(&in.Target, resolv)
+	n := kubeadm.NodeOf(&in.Target, in.Runtime.Endpoint(), resolv)
 	n.SecondAddress = in.SecondAddress()
 	n.CgroupDriver, n.CgroupVersion = in.CgroupDriver(), in.System.CgroupVersion
 	return n

@@ -18,15 +18,12 @@ func Check(in component.Inputs) error {
 	return nil
 }
 
-// RuntimeNeeds are those of the container runtime and the standard network plugins.
-func RuntimeNeeds(in component.Inputs) component.Needs {
+// CNINeeds are the standard network plugins.
+func CNINeeds(in component.Inputs) component.Needs {
 	if !in.IsNode() {
 		return component.Needs{}
 	}
-	return component.Needs{
-		Programs: []component.Programs{{Component: "containerd"}, {Component: "runc"}, {Component: "cni-plugins"}},
-		Images:   component.ImagesNamed("pause"),
-	}
+	return component.Needs{Programs: []component.Programs{{Component: "cni-plugins"}}}
 }
 
 // DNSNeeds are those of the cluster's DNS server.

@@ -4,6 +4,8 @@
 package task
 
 import (
+	"slices"
+
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/graph"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
@@ -18,7 +20,7 @@ import (
 // Upgrade comes before the first program that a Node runs: where one is in use and is to be replaced, the Node is drained, and on a
 // control plane host a snapshot of etcd is saved.
 func Upgrade(in component.Inputs) plan.Task {
-	programs := in.Programs("containerd", "runc", "kubernetes")
+	programs := slices.Concat(in.Runtime.Programs(in), in.Programs("kubernetes"))
 	begin := upgrade.Begin(programs, keeps(in), drained(in.Target.Host.Name))
 	if in.IsControlPlane() {
 		begin = upgrade.Begin(programs, keeps(in), drained(in.Target.Host.Name), etcdAccess(in).Save())

@@ -6,14 +6,21 @@
 package tables
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component/containerd"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component/flannel"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
+
+// Runtimes run containers.
+var Runtimes = map[spec.ContainerRuntimeType]component.Runtime{
+	spec.ContainerRuntimeContainerd: containerd.Runtime{},
+}
 
 // Networks connect pods.
 var Networks = map[spec.NetworkPlugin]component.Network{
@@ -22,8 +29,9 @@ var Networks = map[spec.NetworkPlugin]component.Network{
 
 // Slots are what fills those of a cluster. An error names a field whose component is not in its table.
 func Slots(c spec.Cluster) (component.Slots, error) {
-	network, err := pick("network.plugin", c.Network.Plugin, Networks)
-	return component.Slots{Network: network}, err
+	runtime, noRuntime := pick("containerRuntime.type", c.ContainerRuntime.Type, Runtimes)
+	network, noNetwork := pick("network.plugin", c.Network.Plugin, Networks)
+	return component.Slots{Runtime: runtime, Network: network}, errors.Join(noRuntime, noNetwork)
 }
 
 func pick[K ~string, C any](field string, name K, table map[K]C) (C, error) {

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component/containerd"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
-	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/containerd"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/etcd"
 )
 
@@ -55,7 +55,7 @@ func (m *machines) kubelet() []step.Step {
 	programs := append(m.programs("containerd"), m.programs("runc")...)
 	pause := m.image("pause")
 	return []step.Step{
-		containerd.Claim("/var/lib/containerd", step.Residue{}), containerd.Programs(programs),
+		containerd.Claim("/var/lib/containerd", step.Residue{}), containerd.InstallPrograms(programs),
 		containerd.Config(containerd.Settings{DataDir: "/var/lib/containerd", PauseImage: pause.Ref, RestrictOOMScore: true}),
 		containerd.Service(programs), containerd.Images(runtime.GOARCH, []step.Image{pause, m.image("etcd")}), containerd.Pods(),
 		step.New(step.Meta{Name: "kubelet/alone"}, append(step.Programs("/usr/local/bin", m.programs("kubernetes", "kubelet")),

@@ -14,7 +14,6 @@ import (
 
 	certs "github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
-	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/containerd"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/turn"
 )
 
@@ -174,7 +173,7 @@ func renewalConfig(c Cluster, n Node) string {
 	return documents(
 		object{
 			"apiVersion": "kubeadm.k8s.io/v1beta4", "kind": "InitConfiguration", "localAPIEndpoint": localEndpoint(c, n),
-			"nodeRegistration": object{"name": n.Name, "criSocket": containerd.Socket},
+			"nodeRegistration": object{"name": n.Name, "criSocket": n.Runtime.Socket},
 		},
 		object{
 			"apiVersion": "kubeadm.k8s.io/v1beta4", "kind": "ClusterConfiguration",

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component/containerd"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
@@ -131,7 +132,7 @@ func of(days int32) (kubeadm.Cluster, kubeadm.Node) {
 	target := target(spec.RoleControlPlane)
 	target.Cluster.Certificates.RenewBeforeDays = days
 	c := kubeadm.Cluster{Name: "prod", Version: "v1.36.3", Spec: target.Cluster, EtcdImageTag: "3.6.14-0"}
-	return c, kubeadm.NodeOf(target, "")
+	return c, kubeadm.NodeOf(target, containerd.Runtime{}.Endpoint(), "")
 }
 
 const restarted = "kubelet restarts kube-apiserver, kubelet restarts kube-controller-manager, kubelet restarts kube-scheduler"

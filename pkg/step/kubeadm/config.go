@@ -11,7 +11,7 @@ import (
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/apiserver"
-	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/containerd"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/kubelet"
 )
 
 // Cluster is what kubeadm must know of the cluster.
@@ -40,13 +40,14 @@ type Node struct {
 	// CgroupDriver is systemd or cgroupfs; CgroupVersion 1 or 2.
 	CgroupDriver  string
 	CgroupVersion int32
+	Runtime       kubelet.Runtime
 }
 
 // NodeOf is the kubeadm view of a target; resolvConf is "" for the host's own.
-func NodeOf(t *spec.Target, resolvConf string) Node {
+func NodeOf(t *spec.Target, runtime kubelet.Runtime, resolvConf string) Node {
 	n := Node{
 		Name: t.Host.Name, Address: t.Host.NodeAddress(), ProviderID: t.Host.ProviderID, Addresses: t.Host.Addresses(),
-		Worker: t.Host.Role == spec.RoleWorker, Kubelet: t.Kubelet(), Labels: t.Node.NodeLabels, ResolvConf: resolvConf, Swap: t.System().Swap == spec.PolicyKeep,
+		Worker: t.Host.Role == spec.RoleWorker, Kubelet: t.Kubelet(), Labels: t.Node.NodeLabels, Runtime: runtime, ResolvConf: resolvConf, Swap: t.System().Swap == spec.PolicyKeep,
 	}
 	if t.Host.Role == spec.RoleControlPlane {
 		n.Taints = append(n.Taints, taint{Key: "node-role.kubernetes.io/control-plane", Effect: "NoSchedule"})
@@ -242,7 +243,7 @@ func registration(n Node) object {
 		taints = []taint{}
 	}
 	return object{
-		"name": n.Name, "criSocket": containerd.Socket, "imagePullPolicy": "Never",
+		"name": n.Name, "criSocket": n.Runtime.Socket, "imagePullPolicy": "Never",
 		"taints": taints, "kubeletExtraArgs": args(n.Kubelet.ExtraArgs, extra...),
 	}
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/graph"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
-	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/containerd"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/kubelet"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/turn"
 )
@@ -185,7 +184,7 @@ func podsConfig(c Cluster, n Node) string {
 	return documents(
 		object{
 			"apiVersion": "kubeadm.k8s.io/v1beta4", "kind": "InitConfiguration", "localAPIEndpoint": localEndpoint(c, n),
-			"nodeRegistration": object{"name": n.Name, "criSocket": containerd.Socket}, "patches": object{"directory": patches},
+			"nodeRegistration": object{"name": n.Name, "criSocket": n.Runtime.Socket}, "patches": object{"directory": patches},
 		},
 		clusterConfiguration(c, n), kubeletConfiguration(c),
 	)
@@ -200,7 +199,7 @@ func kubeletDocuments(c Cluster, n Node) string {
 	}
 	config := kubeletConfiguration(c)
 	maps.Copy(config, kubeletOwn(n))
-	config["containerRuntimeEndpoint"] = containerd.Socket
+	config["containerRuntimeEndpoint"] = n.Runtime.Socket
 	config["authentication"] = object{"x509": object{"clientCAFile": pki + "/ca.crt"}}
 	return documents(
 		object{

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component/containerd"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/graph"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
@@ -63,7 +64,7 @@ func target(role spec.Role) *spec.Target {
 
 func TestJoinIsCut(t *testing.T) {
 	target := target(spec.RoleWorker)
-	join := kubeadm.Join(kubeadm.Cluster{Name: "prod", Spec: target.Cluster}, kubeadm.NodeOf(target, ""),
+	join := kubeadm.Join(kubeadm.Cluster{Name: "prod", Spec: target.Cluster}, kubeadm.NodeOf(target, containerd.Runtime{}.Endpoint(), ""),
 		graph.Output[string]{Name: "token"}, graph.Output[string]{Name: "joined"})
 	const conf, cert = "/etc/kubernetes/kubelet.conf", "/var/lib/kubelet/pki/kubelet-client-current.pem"
 	const bootstrap = "/etc/kubernetes/bootstrap-kubelet.conf"
@@ -87,7 +88,7 @@ func TestJoinIsCut(t *testing.T) {
 
 func TestInitIsCut(t *testing.T) {
 	target := target(spec.RoleControlPlane)
-	c, n, done := kubeadm.Cluster{Name: "prod", Spec: target.Cluster}, kubeadm.NodeOf(target, ""), graph.Output[string]{Name: "done"}
+	c, n, done := kubeadm.Cluster{Name: "prod", Spec: target.Cluster}, kubeadm.NodeOf(target, containerd.Runtime{}.Endpoint(), ""), graph.Output[string]{Name: "done"}
 	begin, join := kubeadm.Init(c, n, done), kubeadm.JoinControlPlane(c, n, graph.Output[string]{Name: "token"}, done)
 	if begin.Meta().Name != join.Meta().Name {
 		t.Errorf("%s and %s: once it is through, nobody is to know which it was", begin.Meta().Name, join.Meta().Name)
@@ -118,7 +119,7 @@ func TestInitIsCut(t *testing.T) {
 // What a command prints stands in errors and events, and what it is called with in the list of processes.
 func TestNoTokenIsPrinted(t *testing.T) {
 	target := target(spec.RoleControlPlane)
-	c, n := kubeadm.Cluster{Name: "prod", Spec: target.Cluster}, kubeadm.NodeOf(target, "")
+	c, n := kubeadm.Cluster{Name: "prod", Spec: target.Cluster}, kubeadm.NodeOf(target, containerd.Runtime{}.Endpoint(), "")
 	token := graph.Output[string]{Name: "token"}
 	raw, err := step.Marshal(kubeadm.Init(c, n, token))
 	if err != nil {

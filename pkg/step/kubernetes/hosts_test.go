@@ -23,6 +23,7 @@ import (
 	gossh "golang.org/x/crypto/ssh"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component/containerd"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component/flannel"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
@@ -33,7 +34,6 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/apiserver"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/cni"
-	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/containerd"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/kubelet"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/kubernetes"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/system"
@@ -165,7 +165,7 @@ func (r *rig) below(t *testing.T) []step.Step {
 			[]spec.Sysctl{{Name: "net.ipv4.conf.all.route_localnet", Value: "1"}},
 		),
 		containerd.Claim(dataDir, flannel.Network{}.Residue()),
-		containerd.Programs(runtimePrograms),
+		containerd.InstallPrograms(runtimePrograms),
 		containerd.Config(containerd.Settings{DataDir: dataDir, PauseImage: ref, RestrictOOMScore: true}),
 		containerd.Service(runtimePrograms),
 		containerd.Pods(),
@@ -179,7 +179,7 @@ func (r *rig) below(t *testing.T) []step.Step {
 // steps are all that make the host a cluster.
 func (r *rig) steps(t *testing.T) []step.Step {
 	t.Helper()
-	n := kubernetes.NodeOf(r.target, kubelet.ResolvConf)
+	n := kubernetes.NodeOf(r.target, containerd.Runtime{}.Endpoint(), kubelet.ResolvConf)
 	n.CgroupDriver, n.CgroupVersion = "cgroupfs", 1
 	c := kubernetes.Cluster{
 		Name: r.target.ClusterName, Spec: r.target.Cluster, EtcdEndpoints: []string{"https://127.0.0.1:2379"}, EtcdSecure: true,

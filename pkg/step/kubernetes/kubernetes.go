@@ -22,6 +22,7 @@ import (
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/kubelet"
 )
 
 const (
@@ -60,16 +61,17 @@ type Node struct {
 	// CgroupDriver is systemd or cgroupfs; CgroupVersion 1 or 2.
 	CgroupDriver  string
 	CgroupVersion int32
+	Runtime       kubelet.Runtime
 	Swap          bool
 }
 
 // NodeOf is the view of a target; resolvConf is "" for the host's own. A control plane host's kubelet and kube-proxy use the
 // API server beside them, so that they work while it does; those of others use the endpoint.
-func NodeOf(t *spec.Target, resolvConf string) Node {
+func NodeOf(t *spec.Target, runtime kubelet.Runtime, resolvConf string) Node {
 	n := Node{
 		Name: t.Host.Name, Address: t.Host.NodeAddress(), ProviderID: t.Host.ProviderID, Addresses: t.Host.Addresses(),
 		ControlPlane: t.Host.Role == spec.RoleControlPlane, Server: "https://" + t.Cluster.ControlPlaneEndpoint.HostPort(),
-		Kubelet: t.Kubelet(), Labels: t.Node.NodeLabels, ResolvConf: resolvConf, Swap: t.System().Swap == spec.PolicyKeep,
+		Kubelet: t.Kubelet(), Labels: t.Node.NodeLabels, Runtime: runtime, ResolvConf: resolvConf, Swap: t.System().Swap == spec.PolicyKeep,
 	}
 	if n.ControlPlane {
 		n.LocalServer = "https://" + net.JoinHostPort(n.Address, strconv.Itoa(int(t.Cluster.ControlPlaneEndpoint.Port)))

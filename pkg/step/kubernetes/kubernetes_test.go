@@ -22,6 +22,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component/containerd"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/graph"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
@@ -53,7 +54,7 @@ func target(role spec.Role, change ...func(*spec.Target)) *spec.Target {
 
 // of is what components are told of a host.
 func of(t *spec.Target) (kubernetes.Cluster, kubernetes.Node) {
-	n := kubernetes.NodeOf(t, "")
+	n := kubernetes.NodeOf(t, containerd.Runtime{}.Endpoint(), "")
 	n.CgroupDriver, n.CgroupVersion = "systemd", 2
 	return kubernetes.Cluster{
 		Name: t.ClusterName, Spec: t.Cluster,

@@ -11,7 +11,6 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/graph"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
-	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/containerd"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/kubelet"
 )
 
@@ -38,7 +37,7 @@ func kubeletUnit(n Node) unit {
 		ours = append(ours, spec.Arg{Name: "node-labels", Value: joinLabels(n.Labels)})
 	}
 	return unit{
-		about: "kubelet, the Kubernetes node agent", program: kubeletName, after: "containerd.service",
+		about: "kubelet, the Kubernetes node agent", program: kubeletName, after: n.Runtime.Unit,
 		args: args(n.Kubelet.ExtraArgs, ours),
 	}
 }
@@ -81,7 +80,7 @@ func kubeletConfiguration(c Cluster, n Node) object {
 		"cgroupDriver":  n.CgroupDriver,
 		// One family is enough for pods to ask by: that of every pod's first address.
 		"clusterDNS": c.Spec.Network.DNSAddresses()[:1], "clusterDomain": c.Spec.DNS.ClusterDomain,
-		"containerRuntimeEndpoint": containerd.Socket,
+		"containerRuntimeEndpoint": n.Runtime.Socket,
 		"enableProfilingHandler":   false,
 		"failSwapOn":               !n.Swap,
 		"healthzBindAddress":       "127.0.0.1",

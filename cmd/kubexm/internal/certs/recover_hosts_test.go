@@ -16,6 +16,7 @@ import (
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/certs"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/direct"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component/containerd"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/ssh"
@@ -55,7 +56,7 @@ func trusts(name string) map[string][]step.Step {
 	}
 	return map[string][]step.Step{
 		"kubexm": {
-			kubernetes.Authorities(), etcd.ClientCertificates(t.Cluster.Certificates, name), kubernetes.Certificates(c, kubernetes.NodeOf(&t, "")),
+			kubernetes.Authorities(), etcd.ClientCertificates(t.Cluster.Certificates, name), kubernetes.Certificates(c, kubernetes.NodeOf(&t, containerd.Runtime{}.Endpoint(), "")),
 			encryption,
 		},
 		"kubeadm": kubeadms,

@@ -1,7 +1,6 @@
 // Copyright 2026 The cluster-api-provider-kubexm Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package containerd holds the steps that install containerd and runc, and fill it with images.
 package containerd
 
 import (
@@ -10,6 +9,7 @@ import (
 	"net/url"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -18,18 +18,24 @@ import (
 )
 
 const (
-	// Socket is where the kubelet finds the runtime.
-	Socket = "unix:///run/containerd/containerd.sock"
+	socket = "unix:///run/containerd/containerd.sock"
 
 	service = "containerd.service"
 	unit    = "/etc/systemd/system/" + service
 	config  = "/etc/containerd/config.toml"
 	hosts   = "/etc/containerd/certs.d"
 	bin     = "/usr/local/bin"
+
+	// template is what containerd makes the configuration of pods' networks from.
+	template = "/etc/containerd/pods.conflist"
 )
 
-//go:embed containerd.service
-var unitFile string
+var (
+	//go:embed containerd.service
+	unitFile string
+	//go:embed pods.conflist
+	podsConflist string
+)
 
 // Settings of the runtime.
 type Settings struct {
@@ -40,12 +46,13 @@ type Settings struct {
 	// RestrictOOMScore: do not ask for OOM scores below our own. Needed without CAP_SYS_RESOURCE.
 	RestrictOOMScore bool
 	Registries       spec.Registries
-	// NetworkTemplate is a file from which containerd makes the configuration of pods' networks, "" where others write that.
-	NetworkTemplate string
+	// PodMTU is the maximum transmission unit of pods' interfaces in bytes, where containerd makes the configuration by which pods get
+	// an address of each of the Node's pod networks when the kubelet tells these networks; 0 where the network writes it.
+	PodMTU int32
 }
 
-// Programs installs containerd, its shim, ctr and runc.
-func Programs(programs []step.Artifact) step.Step {
+// InstallPrograms installs containerd, its shim, ctr and runc.
+func InstallPrograms(programs []step.Artifact) step.Step {
 	return step.New(step.Meta{Name: "containerd/programs", Description: "install containerd and runc", Disrupts: "restarts containerd"},
 		step.Programs(bin, programs)...)
 }
@@ -62,6 +69,10 @@ func Config(s Settings) step.Step {
 		})
 	}
 	parts = append(parts, offList(s.Registries))
+	if s.PodMTU > 0 {
+		text := strings.Replace(podsConflist, "$MTU", strconv.Itoa(int(s.PodMTU)), 1)
+		parts = append(parts, step.File{Path: template, Mode: 0o644, Content: step.Literal(text)})
+	}
 	return step.New(step.Meta{Name: "containerd/config", Description: "configure containerd", Disrupts: "restarts containerd"}, parts...)
 }
 
@@ -86,9 +97,9 @@ func Images(arch string, images []step.Image) step.Step {
 }
 
 func render(s Settings) string {
-	template := ""
-	if s.NetworkTemplate != "" {
-		template = fmt.Sprintf("  conf_template = %q\n", s.NetworkTemplate)
+	networks := ""
+	if s.PodMTU > 0 {
+		networks = fmt.Sprintf("  conf_template = %q\n", template)
 	}
 	return fmt.Sprintf(`version = 3
 root = %q
@@ -113,7 +124,7 @@ state = "/run/containerd"
 [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc.options]
   BinaryName = "/usr/local/bin/runc"
   SystemdCgroup = %t
-`, s.DataDir, s.PauseImage, hosts, s.RestrictOOMScore, template, s.SystemdCgroup)
+`, s.DataDir, s.PauseImage, hosts, s.RestrictOOMScore, networks, s.SystemdCgroup)
 }
 
 //go:embed off-list.sh

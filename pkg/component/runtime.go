@@ -1,0 +1,24 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/kubelet"
+)
+
+// Runtime is the slot of what runs containers on each Node. One runtime fills it, for the life of the cluster.
+type Runtime interface {
+	// Needs are what it takes from the bundle for a host.
+	Needs(in Inputs) Needs
+	// Install runs it. It declares first what pods will leave, so that a reset of the host stops them and removes that.
+	Install(in Inputs) plan.Task
+	// Load fills it with the images that the host needs before it is a Node.
+	Load(in Inputs) plan.Task
+	// Programs are those whose replacement restarts containers, or what looks after them: a Node is drained before.
+	Programs(in Inputs) []step.Artifact
+	// Endpoint is how a kubelet reaches it.
+	Endpoint() kubelet.Runtime
+}
