@@ -102,10 +102,13 @@ func TestClaim(t *testing.T) {
 	})
 }
 
+// store is one of no runtime.
+var store = step.ImageStore{List: []string{"store", "list"}, Match: "name==", Load: []string{"store", "load"}, Name: []string{"store"}}
+
 func TestImport(t *testing.T) {
 	pause, etcd := step.Image{Ref: "r/pause:3", Digest: sha("pause"), Size: 1}, step.Image{Ref: "r/etcd:3", Digest: sha("etcd"), Size: 20}
 	proxy := step.Image{Ref: "r/proxy:1", Digest: sha("proxy"), Size: 300}
-	i := step.Import{Arch: "amd64", Images: []step.Image{pause, etcd, proxy}}
+	i := step.Import{Arch: "amd64", Images: []step.Image{pause, etcd, proxy}, Store: store}
 	id := i.Observe().Commands[0].ID
 	list := func(lines string) host.Facts {
 		return host.Facts{Commands: map[string]host.Result{id: {Stdout: []byte("REF TYPE DIGEST SIZE PLATFORMS LABELS\n" + lines)}}}
@@ -113,7 +116,7 @@ func TestImport(t *testing.T) {
 	row := func(m step.Image, digest string) string {
 		return m.Ref + " application/vnd.oci.image.manifest.v1+json " + digest + " 8.1 MiB linux/amd64 io.cri-containerd.image=managed\n"
 	}
-	const does = "do command import images [\"/usr/local/bin/ctr\" \"--namespace\" \"k8s.io\" \"images\" \"import\" \"--local\" \"-\"] env [] stdin \"\" undo []"
+	const does = "do command import images [\"store\" \"load\"] env [] stdin \"\" undo []"
 	decide(t, []decision{
 		{"all there", i, list(row(etcd, sha("etcd")) + row(pause, sha("pause")) + row(proxy, sha("proxy"))), "so already"},
 		{"one is missing, one is another", i, list(row(pause, sha("pause")) + row(proxy, sha("old"))), `
@@ -121,7 +124,7 @@ func TestImport(t *testing.T) {
 			image r/proxy:1: ` + sha("old")[:15] + ` → ` + sha("proxy")[:15] + `
 			stream images [r/etcd:3 r/proxy:1] [` + sha("etcd") + " " + sha("proxy") + `] 320 B
 			` + does},
-		{"containerd does not run", i, host.Facts{Commands: map[string]host.Result{id: {ExitCode: 1, Stderr: []byte("connection refused")}}}, `
+		{"the runtime does not run", i, host.Facts{Commands: map[string]host.Result{id: {ExitCode: 1, Stderr: []byte("connection refused")}}}, `
 			image r/pause:3: none → ` + sha("pause")[:15] + `
 			image r/etcd:3: none → ` + sha("etcd")[:15] + `
 			image r/proxy:1: none → ` + sha("proxy")[:15] + `
@@ -131,7 +134,7 @@ func TestImport(t *testing.T) {
 	// Two imports on one host ask two questions.
 	var q host.Query
 	q.Merge(i.Observe())
-	q.Merge(step.Import{Arch: "amd64", Images: []step.Image{pause}}.Observe())
+	q.Merge(step.Import{Arch: "amd64", Images: []step.Image{pause}, Store: store}.Observe())
 	if len(q.Commands) != 2 {
 		t.Errorf("two imports ask %v", q.Commands)
 	}
@@ -139,7 +142,7 @@ func TestImport(t *testing.T) {
 
 // An image may have another name on the host, which moves from one image to the next without any being sent.
 func TestImportNames(t *testing.T) {
-	i := step.Import{Arch: "amd64", Images: []step.Image{{Ref: "r/proxy:2", Digest: sha("new"), Size: 300, As: "own/proxy:node"}}}
+	i := step.Import{Arch: "amd64", Images: []step.Image{{Ref: "r/proxy:2", Digest: sha("new"), Size: 300, As: "own/proxy:node"}}, Store: store}
 	q := i.Observe().Commands[0]
 	facts := func(named string) *host.Facts {
 		table := "r/proxy:2 type " + sha("new") + "\n"
@@ -158,8 +161,14 @@ func TestImportNames(t *testing.T) {
 		if err != nil || e.Stdin != nil || len(e.Changes) != len(d) {
 			t.Errorf("named %q: %v, %v", named, e, err)
 		}
+		for _, c := range e.Changes {
+			if got := c.(host.Command); !slices.Equal(got.Argv, []string{"store", "name", "r/proxy:2", "own/proxy:node"}) ||
+				!slices.Equal(got.Undo, []string{"store", "undo", "r/proxy:2", "own/proxy:node"}) {
+				t.Errorf("named %q: %v", named, got)
+			}
+		}
 	}
 	if !slices.Contains(q.Argv, "name==own/proxy:node") {
-		t.Errorf("containerd is asked %q", q.Argv)
+		t.Errorf("the store is asked %q", q.Argv)
 	}
 }

@@ -5,23 +5,38 @@ package step
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 )
 
-// Import is a set of images in containerd's k8s.io namespace. Only those that are missing, or have another digest, are
-// sent, as one stream into the import itself: they never lie on the host as an archive.
+// Import is a set of images in the store of a container runtime. Only those that are missing, or have another digest, are
+// sent, as one stream into the store itself: they never lie on the host as an archive.
 type Import struct {
-	Arch   string  `json:"arch"`
-	Images []Image `json:"images"`
+	Arch   string     `json:"arch"`
+	Images []Image    `json:"images"`
+	Store  ImageStore `json:"store,omitzero"`
+}
+
+// ImageStore is how images of a container runtime are listed, loaded and named, each by a command.
+type ImageStore struct {
+	// List prints a line for each image of those that are asked for: its reference first, and its digest as a word of its own. The
+	// references are appended, each behind Match.
+	List  []string `json:"list,omitempty"`
+	Match string   `json:"match,omitempty"`
+	// Load reads the archive of an OCI layout from its standard input.
+	Load []string `json:"load,omitempty"`
+	// Name gives an image another name. Three words are appended: "name", or "undo" for what had the other name before; the image's
+	// reference; the other name.
+	Name []string `json:"name,omitempty"`
 }
 
 // Image is one image of the bundle.
 type Image struct {
 	// Ref is the full reference, e.g. registry.k8s.io/pause:3.10.2.
 	Ref string `json:"ref"`
-	// Digest of the manifest, which containerd knows it by.
+	// Digest of the manifest, which runtimes know it by.
 	Digest string `json:"digest"`
 	// Size of the layers in bytes.
 	Size int64 `json:"size"`
@@ -35,13 +50,13 @@ func (i Import) Meta() Meta { return Meta{Name: "import"} }
 // Images is the Path of an Artifact that is an archive of images.
 const Images = "images"
 
-// Observe asks containerd for these images alone: the list of all that a busy Node has is longer than an answer may be.
+// Observe asks the store for these images alone: the list of all that a busy Node has is longer than an answer may be.
 func (i Import) Observe() host.Query {
-	argv := []string{"/usr/local/bin/ctr", "--namespace", "k8s.io", "images", "list"}
+	argv := slices.Clone(i.Store.List)
 	for _, m := range i.Images {
-		argv = append(argv, "name=="+m.Ref)
+		argv = append(argv, i.Store.Match+m.Ref)
 		if m.As != "" {
-			argv = append(argv, "name=="+m.As)
+			argv = append(argv, i.Store.Match+m.As)
 		}
 	}
 	return host.Query{Commands: []host.CommandQuery{{ID: i.list(), Argv: argv}}}
@@ -49,7 +64,7 @@ func (i Import) Observe() host.Query {
 
 // list is the ID of the query: one for each set of images.
 func (i Import) list() string {
-	id := "containerd images"
+	id := "images"
 	for _, m := range i.Images {
 		id += " " + m.Ref
 	}
@@ -93,13 +108,13 @@ func (i Import) missing(have map[string]string) []Image {
 	return missing
 }
 
-// have reads the table that `ctr images list` prints: REF TYPE DIGEST SIZE PLATFORMS LABELS. It is empty when containerd
-// does not run yet.
+// have are the digests of what the store has, by reference. It is empty when the runtime does not run yet.
 func (i Import) have(f *host.Facts) map[string]string {
 	have := make(map[string]string)
 	for line := range strings.Lines(string(f.Commands[i.list()].Stdout)) {
-		if c := strings.Fields(line); len(c) >= 3 && strings.HasPrefix(c[2], "sha256:") {
-			have[c[0]] = c[2]
+		words := strings.Fields(line)
+		if at := slices.IndexFunc(words, func(w string) bool { return strings.HasPrefix(w, "sha256:") }); at > 0 {
+			have[words[0]] = words[at]
 		}
 	}
 	return have
@@ -114,21 +129,14 @@ func (i Import) Effect(v View) (Effect, error) {
 	}
 	for _, m := range i.unnamed(have) {
 		e.Changes = append(e.Changes, host.Command{
-			Title: "name an image " + m.As, Argv: nameImage("name", m.Ref, m.As), Undo: nameImage("undo", m.Ref, m.As),
+			Title: "name an image " + m.As, Argv: i.name("name", m), Undo: i.name("undo", m),
 		})
 	}
 	return e, nil
 }
 
-// nameImage gives the image ref the name as. What had the name keeps another, by which an undo finds it; where there is nothing of
-// that any more, nothing needs to be undone.
-func nameImage(what, ref, as string) []string {
-	return []string{"/bin/sh", "-euc", `
-		tag() { /usr/local/bin/ctr --namespace k8s.io images tag --force "$1" "$2"; }
-		case $1 in
-		name) tag "$3" "$3-before" 2>/dev/null || :; tag "$2" "$3" ;;
-		undo) tag "$3-before" "$3" 2>/dev/null || : ;;
-		esac`, "sh", what, ref, as}
+func (i Import) name(what string, m Image) []string {
+	return append(slices.Clone(i.Store.Name), what, m.Ref, m.As)
 }
 
 func (i Import) send(missing []Image) Effect {
@@ -140,7 +148,7 @@ func (i Import) send(missing []Image) Effect {
 	}
 	e := changes(host.Command{
 		Title:       "import images",
-		Argv:        []string{"/usr/local/bin/ctr", "--namespace", "k8s.io", "images", "import", "--local", "-"},
+		Argv:        i.Store.Load,
 		StdinStream: true,
 	})
 	e.Stdin = &in

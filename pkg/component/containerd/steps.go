@@ -88,12 +88,26 @@ func Service(programs []step.Artifact) step.Step {
 	)
 }
 
+// store is containerd's k8s.io namespace, of which images are listed as REF TYPE DIGEST SIZE PLATFORMS LABELS. What had another name keeps a
+// third, by which an undo finds it; where there is nothing of that any more, nothing needs to be undone.
+var store = step.ImageStore{
+	List:  []string{bin + "/ctr", "--namespace", "k8s.io", "images", "list"},
+	Match: "name==",
+	Load:  []string{bin + "/ctr", "--namespace", "k8s.io", "images", "import", "--local", "-"},
+	Name: []string{"/bin/sh", "-euc", `
+		tag() { ` + bin + `/ctr --namespace k8s.io images tag --force "$1" "$2"; }
+		case $1 in
+		name) tag "$3" "$3-before" 2>/dev/null || :; tag "$2" "$3" ;;
+		undo) tag "$3-before" "$3" 2>/dev/null || : ;;
+		esac`, "sh"},
+}
+
 // Images imports images.
 func Images(arch string, images []step.Image) step.Step {
 	return step.New(step.Meta{
 		Name: "containerd/images", Description: "import images", Timeout: step.Duration(20 * time.Minute),
 		Retry: step.Retry{Attempts: 2, Delay: step.Duration(2 * time.Second)},
-	}, step.Import{Arch: arch, Images: images})
+	}, step.Import{Arch: arch, Images: images, Store: store})
 }
 
 func render(s Settings) string {
