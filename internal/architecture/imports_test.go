@@ -38,7 +38,7 @@ var rules = []rule{
 	{"pkg/host/...", []string{"pkg/secret"}},
 	{"pkg/certificate/...", []string{"pkg/host"}},
 	{"pkg/quorum/...", []string{"pkg/host"}},
-	{"pkg/preflight/...", []string{"pkg/host", "pkg/spec", "pkg/artifact"}},
+	{"pkg/preflight/...", []string{"pkg/component", "pkg/component/tables", "pkg/host", "pkg/spec", "pkg/artifact"}},
 	{"pkg/step/...", []string{"pkg/host", "pkg/artifact", "pkg/artifact/deb", "pkg/pki", "pkg/graph", "pkg/spec", "pkg/secret"}},
 	{"pkg/plan/...", []string{"pkg/step", "pkg/graph", "pkg/host", "pkg/secret", "pkg/artifact"}},
 	{"pkg/kube/...", []string{"pkg/step", "pkg/secret", "pkg/spec"}},

@@ -21,4 +21,18 @@ type Runtime interface {
 	Programs(in Inputs) []step.Artifact
 	// Endpoint is how a kubelet reaches it.
 	Endpoint() kubelet.Runtime
+	// Foreign is how one that others have put on a host is recognised.
+	Foreign() Foreign
+}
+
+// Foreign is a runtime that others have put on a host, and whose place ours would take.
+type Foreign struct {
+	// Name is what people call it.
+	Name string
+	// Unit is systemd's name for it, Process what runs, and Socket what it listens on, which counts while the process runs.
+	Unit, Process, Socket string
+	// Files are what ours is made of, and would overwrite.
+	Files []string
+	// Remove is how it is removed, and RemoveBoth how it and a Docker that came with it are.
+	Remove, RemoveBoth string
 }

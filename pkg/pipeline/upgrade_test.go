@@ -186,7 +186,7 @@ func (m *made) look(q host.Query) {
 		fmt.Fprintf(&table, "%s type %s\n", name, digest)
 	}
 	for _, c := range q.Commands {
-		if strings.HasPrefix(c.ID, "containerd images") {
+		if strings.HasPrefix(c.ID, "images") {
 			m.facts.Commands[c.ID] = host.Result{Stdout: []byte(table.String())}
 		}
 	}

@@ -8,50 +8,50 @@ import (
 	"io/fs"
 	"strings"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component/tables"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
-const (
-	containerdSocket = "/run/containerd/containerd.sock"
-	containerdUnit   = "containerd.service"
-	dockerUnit       = "docker.service"
-)
+const dockerUnit = "docker.service"
 
-// runtimeFiles are what a runtime of ours is made of, and would take the place of. Packages of distributions have their
-// programs in /usr/bin and their units below /lib, and this configuration.
-func runtimeFiles() []string {
-	return []string{
-		"/etc/containerd/config.toml", "/etc/systemd/system/" + containerdUnit,
-		"/usr/local/bin/containerd", "/usr/local/bin/containerd-shim-runc-v2", "/usr/local/bin/ctr", "/usr/local/bin/runc",
+// foreignRuntime is how a runtime of others is recognised; ok is false for a host that gets none of ours.
+func foreignRuntime(t spec.Target) (f component.Foreign, ok bool) {
+	runtime := tables.Runtimes[t.Cluster.ContainerRuntime.Type]
+	if runtime == nil || !t.Host.Role.IsNode() {
+		return f, false
 	}
+	return runtime.Foreign(), true
 }
 
 func runtimeQuery(t spec.Target) host.Query {
-	if !t.Host.Role.IsNode() {
+	f, ok := foreignRuntime(t)
+	if !ok {
 		return host.Query{}
 	}
-	q := host.Query{Units: []string{containerdUnit, dockerUnit}}
-	for _, path := range append(runtimeFiles(), containerdSocket, t.Cluster.ContainerRuntime.DataDir) {
+	q := host.Query{Units: []string{f.Unit, dockerUnit}}
+	for _, path := range append(f.Files, f.Socket, t.Cluster.ContainerRuntime.DataDir) {
 		q.Paths = append(q.Paths, host.PathQuery{Path: path})
 	}
 	return q
 }
 
-// containerRuntime: a containerd of others, whether Docker's or its own, has the socket, the unit and the directories that ours
-// is to have. Docker with a containerd that it starts itself has not.
+// containerRuntime: a runtime of others, whether Docker's or its own, has the socket, the unit and the directories that ours is to
+// have. Docker with a runtime that it starts itself has not.
 func containerRuntime(r *report) {
-	if r.ours() || !r.t.Host.Role.IsNode() {
+	f, ok := foreignRuntime(r.t)
+	if r.ours() || !ok {
 		return
 	}
 	there := func(unit string) bool { load := r.f.Units[unit].Load; return load != "" && load != "not-found" }
 	var found []string
-	if there(containerdUnit) {
-		found = append(found, fmt.Sprintf("%s is there (%s)", containerdUnit, r.f.Units[containerdUnit].Active))
-	} else if r.f.Paths[containerdSocket].Mode.Type() == fs.ModeSocket && r.runs("containerd") {
-		found = append(found, "a process containerd runs and "+containerdSocket+" is there")
+	if there(f.Unit) {
+		found = append(found, fmt.Sprintf("%s is there (%s)", f.Unit, r.f.Units[f.Unit].Active))
+	} else if r.f.Paths[f.Socket].Mode.Type() == fs.ModeSocket && r.runs(f.Process) {
+		found = append(found, fmt.Sprintf("a process %s runs and %s is there", f.Process, f.Socket))
 	}
-	for _, path := range runtimeFiles() {
+	for _, path := range f.Files {
 		if r.f.Paths[path].Exists {
 			found = append(found, path+" is there")
 		}
@@ -62,12 +62,12 @@ func containerRuntime(r *report) {
 	docker := there(dockerUnit) || r.runs("dockerd")
 	switch {
 	case len(found) > 0 && docker:
-		r.error("a containerd that is not ours is on the host, and Docker: "+strings.Join(found, "; "),
-			"remove both (apt-get purge docker.io containerd, or docker-ce containerd.io) and what they leave, or use another host")
+		r.error(fmt.Sprintf("a %s that is not ours is on the host, and Docker: %s", f.Name, strings.Join(found, "; ")),
+			fmt.Sprintf("remove both (%s) and what they leave, or use another host", f.RemoveBoth))
 	case len(found) > 0:
-		r.error("a containerd that is not ours is on the host: "+strings.Join(found, "; "),
-			"remove it (apt-get purge containerd, or containerd.io) and what it leaves, or use another host")
+		r.error(fmt.Sprintf("a %s that is not ours is on the host: %s", f.Name, strings.Join(found, "; ")),
+			fmt.Sprintf("remove it (%s) and what it leaves, or use another host", f.Remove))
 	case docker:
-		r.warn("Docker is on the host and stays, with a containerd of its own", "none is needed; remove it if nothing uses it")
+		r.warn(fmt.Sprintf("Docker is on the host and stays, with a %s of its own", f.Name), "none is needed; remove it if nothing uses it")
 	}
 }

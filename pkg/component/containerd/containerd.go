@@ -5,6 +5,9 @@
 package containerd
 
 import (
+	"path"
+	"strings"
+
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
@@ -61,3 +64,16 @@ func (Runtime) Load(in component.Inputs) plan.Task {
 
 // Endpoint is containerd's socket.
 func (Runtime) Endpoint() kubelet.Runtime { return kubelet.Runtime{Socket: socket, Unit: service} }
+
+// Foreign is Docker's containerd or one of its own. Packages of distributions have their programs in /usr/bin and their units below
+// /lib, and this configuration.
+func (Runtime) Foreign() component.Foreign {
+	return component.Foreign{
+		Name: "containerd", Unit: service, Process: "containerd", Socket: strings.TrimPrefix(socket, "unix://"),
+		Files: []string{
+			config, unit, path.Join(bin, "containerd"), path.Join(bin, "containerd-shim-runc-v2"), path.Join(bin, "ctr"), path.Join(bin, "runc"),
+		},
+		Remove:     "apt-get purge containerd, or containerd.io",
+		RemoveBoth: "apt-get purge docker.io containerd, or docker-ce containerd.io",
+	}
+}

@@ -43,3 +43,8 @@ func (Runtime) Programs(component.Inputs) []step.Artifact { return nil }
 func (Runtime) Endpoint() kubelet.Runtime {
 	return kubelet.Runtime{Socket: "unix:///run/null.sock", Unit: "null.service"}
 }
+
+// Foreign is one that nobody has.
+func (Runtime) Foreign() component.Foreign {
+	return component.Foreign{Name: "null", Unit: "null.service", Process: "null", Socket: "/run/null.sock", Remove: "rm", RemoveBoth: "rm"}
+}
