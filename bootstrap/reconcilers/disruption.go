@@ -6,7 +6,6 @@ package reconcilers
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 )
 
 // restriction is what a run has to keep to.
@@ -82,20 +82,10 @@ func (w *weight) digest() string {
 	return spec.Digest(what...)
 }
 
-// keepUp are steps by which hosts keep up with the members of their cluster, and by which a full etcd takes writes again: to have
-// them wait would harm more than they do.
-var keepUp = []string{"haproxy/config", "haproxy/pod", "nginx/config", "nginx/pod", "keepalived/config", "kubevip/pod", "etcd/maintenance"}
-
-// keepUpToo are further steps by which hosts keep up with their clusters. They disrupt nothing: of one that does, the rest of the run
-// is weighed.
-var keepUpToo = []string{
-	"etcd/members", "etcd/certificates", "kubernetes/certificates", "kubernetes/node-certificates",
-	"containerd/images", // of those that keep up
-}
-
-// keepsUp reports whether a step is one of those by which a host keeps up with the others of its cluster, whatever else waits.
-func keepsUp(n plan.Node) bool {
-	return slices.Contains(keepUp, n.Name) || slices.Contains(keepUpToo, n.Name) && n.Meta().Disrupts == ""
+// followsOthers reports whether a step is one of those by which a host follows the others of its cluster, whatever else waits.
+func followsOthers(n plan.Node) bool {
+	about := n.Meta()
+	return about.Follows == step.FollowsAlways || about.Follows != "" && about.Disrupts == ""
 }
 
 // weigh says what a run would disrupt, after a look.
@@ -112,10 +102,10 @@ func weigh(out *outcome, at time.Time) *weight {
 	}
 	for _, c := range out.report.Checks {
 		n := nodes[c.Node]
-		if about := n.Meta(); n.Host != plan.Controller && about.Disrupts != "" && !slices.Contains(keepUp, n.Name) {
+		if about := n.Meta(); n.Host != plan.Controller && about.Disrupts != "" && about.Follows != step.FollowsAlways {
 			w.acts = append(w.acts, act{Node: n.ID, Digest: n.Digest, Step: n.Name, Disrupts: about.Disrupts})
 		}
-		w.follows = w.follows || keepsUp(n) && n.Name != "containerd/images"
+		w.follows = w.follows || followsOthers(n) && n.Meta().Follows != step.FollowsOthers
 	}
 	return w
 }

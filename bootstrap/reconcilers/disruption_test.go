@@ -112,19 +112,20 @@ func TestAdmit(t *testing.T) {
 // TestWeigh finds what a run would disrupt: of what differs, not what is only looked at, nor what keeps a host in step with the others.
 func TestWeigh(t *testing.T) {
 	b := plan.New("JoinWorker", "prod")
-	file := func(name, disrupts string) step.Step {
-		return step.New(step.Meta{Name: name, Disrupts: disrupts}, step.File{Path: "/etc/" + name, Content: step.Literal("a")})
+	file := func(name, disrupts string, follows step.Follows) step.Step {
+		return step.New(step.Meta{Name: name, Disrupts: disrupts, Follows: follows}, step.File{Path: "/etc/" + name, Content: step.Literal("a")})
 	}
 	b.Host("w1", plan.Module{Name: "m", Tasks: []plan.Task{{Name: "t", Steps: []step.Step{
 		step.New(step.Meta{Name: "upgrade/begin", Disrupts: "drains the Node"}, step.Changeover{InUse: "/node", Dir: "/under"}),
-		file("same/service", "restarts same"), file("kubelet/service", "restarts kubelet"), file("node/labels", ""), file("haproxy/pod", "restarts haproxy"),
+		file("same/service", "restarts same", ""), file("kubelet/service", "restarts kubelet", ""), file("node/labels", "", ""),
+		file("haproxy/pod", "restarts haproxy", step.FollowsAlways), file("runtime/images", "", step.FollowsOthers),
 	}}}})
 	p, err := b.Plan()
 	if err != nil {
 		t.Fatal(err)
 	}
 	out := &outcome{input: "i", plan: p}
-	for _, name := range []string{"upgrade/begin", "kubelet/service", "node/labels"} {
+	for _, name := range []string{"upgrade/begin", "kubelet/service", "node/labels", "runtime/images"} {
 		out.report.Checks = append(out.report.Checks, plan.Check{Node: "w1/m/t/" + name})
 	}
 	if w := weigh(out, time.Time{}); w.follows {

@@ -84,7 +84,7 @@ var sometimes = map[string]string{
 var letGo = func() map[string]string {
 	all := map[string]string{}
 	for _, at := range []string{"KubexmControlPlane.spec.cluster", "KubexmClusterConfig.spec.cluster"} {
-		all[at+".containerRuntime.registries"] = "pkg/step/containerd/off-list.sh: rm -f"
+		all[at+".containerRuntime.registries"] = "pkg/component/containerd/off-list.sh: rm -f"
 		// A file has another name with other content, and nobody reads the former one.
 		all[at+".kubernetes.apiServer.audit"] = "pkg/step/apiserver/apiserver.go: A part of its content's digest is in its name"
 		all[at+".kubernetes.podSecurity"] = "pkg/step/apiserver/apiserver.go: A part of its content's digest is in its name"

@@ -5,12 +5,9 @@ package reconcilers
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
@@ -49,17 +46,17 @@ func TestHostsKeepUpWhileTheyWait(t *testing.T) {
 		}
 		return string(facts.Paths[path].Content)
 	}
-	file := func(name, path, disrupts, text string) step.Step {
-		return step.New(step.Meta{Name: name, Disrupts: disrupts}, step.File{Path: path, Mode: 0o644, Content: step.Literal(text)})
+	file := func(about step.Meta, path, text string) step.Step {
+		return step.New(about, step.File{Path: path, Mode: 0o644, Content: step.Literal(text)})
 	}
 	// planner is what the pipeline is: what the host must be with a flag and with servers of the load balancer.
 	planner := func(flag, servers string) Planner {
 		return func(pipeline.Node, *artifact.Bundle) (*plan.Plan, error) {
 			b := plan.New("CreateControlPlane", "prod")
 			b.Host("cp1", plan.Module{Name: "m", Tasks: []plan.Task{{Name: "t", Steps: []step.Step{
-				file("kubernetes/apiserver", "/etc/apiserver", "restarts kube-apiserver", flag),
-				file("haproxy/config", "/etc/haproxy", "reloads haproxy", servers),
-				step.New(step.Meta{Name: "etcd/members"}, step.Command{
+				file(step.Meta{Name: "kubernetes/apiserver", Disrupts: "restarts kube-apiserver"}, "/etc/apiserver", flag),
+				file(step.Meta{Name: "haproxy/config", Disrupts: "reloads haproxy", Follows: step.FollowsAlways}, "/etc/haproxy", servers),
+				step.New(step.Meta{Name: "etcd/members", Follows: step.FollowsUnlessDisruptive}, step.Command{
 					Title: "remove members", Argv: []string{"remove"}, Done: step.Done{Check: []string{"list"}},
 				}),
 			}}}})
@@ -113,18 +110,5 @@ func TestHostsKeepUpWhileTheyWait(t *testing.T) {
 	}
 	if w := weigh(&again, time.Now()); w.follows || len(w.acts) != 1 {
 		t.Errorf("afterwards, what waits is %+v", w)
-	}
-}
-
-// TestStepsThatKeepUpExist: the lists name steps that there are.
-func TestStepsThatKeepUpExist(t *testing.T) {
-	known := sets.New[string]()
-	for _, task := range spec.Tasks() {
-		known.Insert(task.Steps...)
-	}
-	for _, name := range slices.Concat(keepUp, keepUpToo) {
-		if !known.Has(name) {
-			t.Errorf("there is no step %s", name)
-		}
 	}
 }

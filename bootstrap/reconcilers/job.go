@@ -107,7 +107,7 @@ func (j *job) look(ctx context.Context, tell event.Reader) outcome {
 // follow makes of the host's plan what keeps it up with the others of its cluster.
 func (j *job) follow(ctx context.Context, tell event.Reader) outcome {
 	return j.do(ctx, tell, func(e *engine.Engine, p *plan.Plan) (engine.Report, error) {
-		restricted, err := p.Restrict(keepsUp)
+		restricted, err := p.Restrict(followsOthers)
 		if err != nil {
 			return engine.Report{}, err
 		}

@@ -160,6 +160,7 @@ func TestTasksAreKnown(t *testing.T) {
 		where spec.Place
 	}
 	found := map[place]map[string]bool{}
+	follows := map[string]bool{}
 	look := func(p *plan.Plan) {
 		for i := range p.Graph().Len() {
 			n := p.Graph().Node(i).Value
@@ -174,6 +175,9 @@ func TestTasksAreKnown(t *testing.T) {
 						at.task, name = task, strings.TrimSuffix(name, "-"+host)
 					}
 				}
+			}
+			if about := n.Meta(); about.Follows != "" {
+				follows[fmt.Sprintf("%s: %s", name, about.Follows)] = true
 			}
 			if found[at] == nil {
 				found[at] = map[string]bool{}
@@ -213,6 +217,8 @@ func TestTasksAreKnown(t *testing.T) {
 		}
 		look(p)
 	}
+	// By these, hosts follow each other while all else waits for an approval.
+	golden(t, "follows.golden", strings.Join(slices.Sorted(maps.Keys(follows)), "\n")+"\n")
 	var tasks strings.Builder
 	for _, at := range slices.SortedFunc(maps.Keys(found), func(a, b place) int { return strings.Compare(a.task, b.task) }) {
 		fmt.Fprintf(&tasks, "\t\t{%q, %s, []string{", at.task, [...]string{"OnHosts", "OnController", "OnRequest"}[at.where])

@@ -57,7 +57,22 @@ type Meta struct {
 	Makes []string `json:"makes,omitempty"`
 	// Disrupts says in a few words what users of the host notice when the step runs ("restarts kubelet").
 	Disrupts string `json:"disrupts,omitempty"`
+	// Follows says whether the host follows the other members of its cluster by the step, which then does not wait for what other
+	// changes of a host in use wait for: it would harm more than the step does.
+	Follows Follows `json:"follows,omitempty"`
 }
+
+// Follows is when a step is one by which a host follows the other members of its cluster. Empty is never.
+type Follows string
+
+const (
+	// FollowsAlways: whatever it disrupts.
+	FollowsAlways Follows = "Always"
+	// FollowsUnlessDisruptive: where it disrupts nothing.
+	FollowsUnlessDisruptive Follows = "UnlessDisruptive"
+	// FollowsOthers: it brings what such steps need, and is no reason to act by itself.
+	FollowsOthers Follows = "Others"
+)
 
 // DefaultTimeout bounds an attempt of a step that names no timeout.
 const DefaultTimeout = 5 * time.Minute

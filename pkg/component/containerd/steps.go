@@ -105,7 +105,7 @@ var store = step.ImageStore{
 // Images imports images.
 func Images(arch string, images []step.Image) step.Step {
 	return step.New(step.Meta{
-		Name: "containerd/images", Description: "import images", Timeout: step.Duration(20 * time.Minute),
+		Name: "containerd/images", Description: "import images", Timeout: step.Duration(20 * time.Minute), Follows: step.FollowsOthers,
 		Retry: step.Retry{Attempts: 2, Delay: step.Duration(2 * time.Second)},
 	}, step.Import{Arch: arch, Images: images, Store: store})
 }

@@ -43,7 +43,7 @@ func Certificates(s Settings) step.Step {
 		addresses = append(addresses, a)
 	}
 	validity, before := step.Duration(s.Certificates.Validity()), step.Duration(s.Certificates.RenewBefore())
-	return step.New(step.Meta{Name: "etcd/certificates", Description: "make etcd's certificates"}, append(
+	return step.New(step.Meta{Name: "etcd/certificates", Description: "make etcd's certificates", Follows: step.FollowsUnlessDisruptive}, append(
 		append([]step.Step{s.directory()}, step.Authority(authority, caFile, "")...),
 		step.Certificate{
 			Path: s.certificate("member"), KeyPath: s.key("member"), Owner: s.owner(), Group: s.owner(),

@@ -69,7 +69,7 @@ func Certificates(c Cluster, n Node) step.Step {
 	client := func(path, authority, name string, organizations ...string) step.Certificate {
 		return certificate(c.Spec.Certificates, path, authority, pki.Client, name, organizations...)
 	}
-	return step.New(step.Meta{Name: "kubernetes/certificates", Description: "make the control plane's certificates"},
+	return step.New(step.Meta{Name: "kubernetes/certificates", Description: "make the control plane's certificates", Follows: step.FollowsUnlessDisruptive},
 		serving,
 		client(apiServerKubeletCert, "ca", kubeletClient),
 		client(frontProxyCert, "proxy", "front-proxy-client"),
@@ -85,7 +85,7 @@ func NodeCertificates(c Cluster, n Node) step.Step {
 	nodeName := "system:node:" + n.Name
 	serving := certificate(c.Spec.Certificates, kubeletServingCert, "ca", pki.Server, nodeName, "system:nodes")
 	serving.DNSNames, serving.Addresses = split(append([]string{n.Name, n.Address, n.SecondAddress}, n.Addresses...))
-	return step.New(step.Meta{Name: "kubernetes/node-certificates", Description: "make the Node's certificates"},
+	return step.New(step.Meta{Name: "kubernetes/node-certificates", Description: "make the Node's certificates", Follows: step.FollowsUnlessDisruptive},
 		step.Directory{Path: kubeletDir + "/pki", Mode: 0o755},
 		certificate(c.Spec.Certificates, kubeletClientCert, "ca", pki.Client, nodeName, "system:nodes"),
 		serving,
