@@ -158,9 +158,10 @@ func (r *Config) flow(ctx context.Context, s *scope) (ctrl.Result, error) {
 		{"publish the bootstrap data", r.publishes}, // at once: the infrastructure waits for it
 		{"take in what a job came to", r.takesIn},   // before anything is decided
 		{"find the host", r.finds},
-		{"reboot the host", r.reboots},     // whatever the cluster has or lacks
-		{"wait for the cluster", r.awaits}, // for what a plan cannot do without; all else is for its gates
-		{"hold the Machine", r.holds},      // before the host is touched: it must be reset once it was
+		{"read key pairs back", r.recovers}, // which all else waits for
+		{"reboot the host", r.reboots},      // whatever the cluster has or lacks
+		{"wait for the cluster", r.awaits},  // for what a plan cannot do without; all else is for its gates
+		{"hold the Machine", r.holds},       // before the host is touched: it must be reset once it was
 		{"converge the host", r.converges},
 	})
 }
@@ -195,8 +196,11 @@ func (r *Config) takesIn(ctx context.Context, s *scope) (bool, ctrl.Result, erro
 		}
 		return true, ctrl.Result{}, nil
 	}
-	if s.job.What == saving {
+	switch s.job.What {
+	case saving:
 		return r.takesSnapshot(s)
+	case recovering:
+		return r.takesRecovery(ctx, s)
 	}
 	m, out := r.recall(s.config.UID), &s.job.Result
 	showCertificates(ctx, s.config, out)

@@ -16,6 +16,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pipeline"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/preflight"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
@@ -63,8 +64,10 @@ type outcome struct {
 	kept kept
 	// notForgotten is why the host's Node was not deleted after the reset, nil if it was or needs not be.
 	notForgotten error
-	// asked is when a reboot was asked for.
+	// asked is when a reboot, a snapshot or a recovery was asked for.
 	asked time.Time
+	// recovered are the key pairs that were read back from the host, until their Secrets are written.
+	recovered pki.Authorities
 }
 
 // errPreflight says that problems has errors.

@@ -20,6 +20,7 @@ import (
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
 // untrustedAgain is when Secrets that somebody has to restore are read again: they are not watched.
@@ -32,12 +33,12 @@ type untrusted struct{ reason, message string }
 // Error is the message, which has the remedy.
 func (u *untrusted) Error() string { return u.message }
 
-// mayComplete refuses to make pairs for a cluster that has begun.
+// mayComplete refuses to make pairs for a cluster that has begun, and has them read back if somebody wants that.
 func (r *ControlPlane) mayComplete(ctx context.Context, s *scope, known *pki.Authorities, recorded pki.Fingerprints) error {
-	var missing []string
+	var names, missing []string
 	for _, p := range purposesOf(s) {
-		if pair, _ := known.Get(string(p)); pair.IsZero() {
-			missing = append(missing, capisecret.Name(s.Cluster.Name, p))
+		if pair, _ := known.Get(string(p)); pair.IsZero() && !s.signsNothing(p) {
+			names, missing = append(names, string(p)), append(missing, capisecret.Name(s.Cluster.Name, p))
 		}
 	}
 	if len(missing) == 0 {
@@ -47,19 +48,33 @@ func (r *ControlPlane) mayComplete(ctx context.Context, s *scope, known *pki.Aut
 	if err != nil || begun == "" {
 		return err
 	}
+	said, err := r.recovers(ctx, s, names, recorded)
+	if err != nil {
+		return err
+	}
 	return &untrusted{
 		reason: controlplanev1.AuthorityMissingReason,
-		message: fmt.Sprintf("missing: Secret %s. No other key pair is made for a cluster that exists (%s): its hosts would lose each other. %s",
-			strings.Join(missing, ", "), begun, restore(s)),
+		message: fmt.Sprintf("missing: Secret %s. %sNo other key pair is made for a cluster that exists (%s): its hosts would lose each other. %s",
+			strings.Join(missing, ", "), said, begun, restore(s, "")),
 	}
 }
 
-// restore is the remedy.
-func restore(s *scope) string {
-	return fmt.Sprintf("No host is changed meanwhile. Restore it from a backup, or read the key pairs back from a control plane host: "+
+// signsNothing reports whether nothing in the cluster is signed by the pair: another may be made in its place.
+func (s *scope) signsNothing(p capisecret.Purpose) bool {
+	return p == capisecret.EtcdCA && s.Object.Spec.Cluster.Etcd.Type == spec.EtcdExternal
+}
+
+// restore is the remedy. first is what comes before the pairs are read back, "" if nothing does.
+func restore(s *scope, first string) string {
+	return fmt.Sprintf("No host is changed meanwhile. Restore it from a backup, or %shave the key pairs read back from a control plane host: "+
+		"kubectl annotate kubexmcontrolplane -n %s %s %s=%s --overwrite (or the name of one of its Machines), or by the command: "+
 		"kubexm certs recover %s -f config.yaml, and then kubexm certs secrets %s --namespace %s | kubectl apply -f -",
+		first, s.Object.Namespace, s.Object.Name, controlplanev1.RecoverCertificatesAnnotation, controlplanev1.RecoverFromAny,
 		s.Cluster.Name, s.Cluster.Name, s.Cluster.Namespace)
 }
+
+// remove comes before a pair is read back whose Secret holds something else.
+const remove = "delete the Secret and "
 
 // otherEncryption is an error if the cluster's hosts were made with another answer to whether they encrypt. Admission refuses such a change;
 // where it was not asked, API servers could not read what others have written.
@@ -83,6 +98,8 @@ func otherEncryption(s *scope, recorded pki.Fingerprints) error {
 // a move or a restore may lose. It is asked of the API server: caches may not show yet what is being restored.
 func (r *ControlPlane) begun(ctx context.Context, s *scope, recorded pki.Fingerprints) (string, error) {
 	switch {
+	case s.wantsRecovery():
+		return "the annotation " + controlplanev1.RecoverCertificatesAnnotation + " is there", nil
 	case len(recorded) > 0:
 		return "the annotation " + controlplanev1.AuthoritiesAnnotation + " has their fingerprints", nil
 	case s.Initialized() || ptr.Deref(s.Cluster.Status.Initialization.ControlPlaneInitialized, false):
@@ -129,12 +146,12 @@ func changedHost(c *bootstrapv1.KubexmConfig) bool {
 // differing is an error if a pair is not the one that was recorded.
 func differing(s *scope, recorded, now pki.Fingerprints) error {
 	for _, name := range pki.AllNames() {
-		if was := recorded[name]; was != "" && was != now[name] {
+		if was := recorded[name]; was != "" && was != now[name] && !s.signsNothing(capisecret.Purpose(name)) {
 			return &untrusted{
 				reason: controlplanev1.AuthorityDiffersReason,
 				message: fmt.Sprintf("the Secret %s holds another key pair, or another key (%s) than the cluster was made with (%s). %s. "+
 					"Where no host was ever made with the other, remove the annotation %s",
-					capisecret.Name(s.Cluster.Name, capisecret.Purpose(name)), now[name], was, restore(s), controlplanev1.AuthoritiesAnnotation),
+					capisecret.Name(s.Cluster.Name, capisecret.Purpose(name)), now[name], was, restore(s, remove), controlplanev1.AuthoritiesAnnotation),
 			}
 		}
 	}

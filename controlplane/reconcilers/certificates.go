@@ -84,7 +84,10 @@ func (r *ControlPlane) certificates(ctx context.Context, s *scope) (err error) {
 			return fmt.Errorf("create the Secret %s: %w", capisecret.Name(s.Cluster.Name, capisecret.Purpose(name)), err)
 		}
 	}
-	return r.record(ctx, s, now)
+	if err := r.record(ctx, s, now); err != nil {
+		return err
+	}
+	return r.recovered(ctx, s)
 }
 
 // pairs reads all key pairs, and the encryption key; those are zero that have no Secret.
@@ -116,7 +119,7 @@ func (r *ControlPlane) pair(ctx context.Context, s *scope, p capisecret.Purpose)
 		return pair, &untrusted{
 			reason: controlplanev1.AuthorityIncompleteReason,
 			message: fmt.Sprintf("the Secret %s has no %s or no %s: kubexm needs both. %s",
-				key.Name, capisecret.TLSCrtDataName, capisecret.TLSKeyDataName, restore(s)),
+				key.Name, capisecret.TLSCrtDataName, capisecret.TLSKeyDataName, restore(s, remove)),
 		}
 	}
 	return pair, nil
@@ -128,7 +131,7 @@ func (r *ControlPlane) encryptionKey(ctx context.Context, s *scope, found *corev
 	if pair.Key.IsZero() {
 		return pair, &untrusted{
 			reason:  controlplanev1.AuthorityIncompleteReason,
-			message: fmt.Sprintf("the Secret %s has no %s, which is the key that Secrets are encrypted with. %s", found.Name, pki.EncryptionKeyName, restore(s)),
+			message: fmt.Sprintf("the Secret %s has no %s, which is the key that Secrets are encrypted with. %s", found.Name, pki.EncryptionKeyName, restore(s, remove)),
 		}
 	}
 	if _, moves := found.Labels[clusterctlv1.ClusterctlMoveLabel]; moves || metav1.GetControllerOf(found) != nil {

@@ -36,7 +36,7 @@ var rules = []rule{
 	{"pkg/pki/...", []string{"pkg/secret"}},
 	{"pkg/spec/...", []string{"pkg/secret"}},
 	{"pkg/host/...", []string{"pkg/secret"}},
-	{"pkg/certificate/...", []string{"pkg/host"}},
+	{"pkg/certificate/...", []string{"pkg/host", "pkg/pki", "pkg/secret"}},
 	{"pkg/quorum/...", []string{"pkg/host"}},
 	{"pkg/preflight/...", []string{"pkg/component", "pkg/component/tables", "pkg/host", "pkg/spec", "pkg/artifact"}},
 	{"pkg/step/...", []string{"pkg/host", "pkg/artifact", "pkg/artifact/deb", "pkg/pki", "pkg/graph", "pkg/spec", "pkg/secret"}},

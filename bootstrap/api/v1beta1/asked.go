@@ -4,6 +4,7 @@
 package v1beta1
 
 import (
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -19,9 +20,21 @@ func (c *KubexmConfig) Ask(annotation string, now time.Time) {
 	metav1.SetMetaDataAnnotation(&c.ObjectMeta, annotation, now.UTC().Format(time.RFC3339))
 }
 
+// AskRecovery asks the host, as of now, for the key pairs with these fingerprints (pki.Fingerprints): RecoverCertificatesAnnotation.
+func (c *KubexmConfig) AskRecovery(fingerprints string, now time.Time) {
+	metav1.SetMetaDataAnnotation(&c.ObjectMeta, RecoverCertificatesAnnotation, now.UTC().Format(time.RFC3339)+" "+fingerprints)
+}
+
+// AskedRecovery are the fingerprints of the key pairs that the host was last asked for.
+func (c *KubexmConfig) AskedRecovery() string {
+	_, fingerprints, _ := strings.Cut(c.Annotations[RecoverCertificatesAnnotation], " ")
+	return fingerprints
+}
+
 // Asked is when the host was last asked for it, the zero time if never, or in another way.
 func (c *KubexmConfig) Asked(annotation string) time.Time {
-	asked, err := time.Parse(time.RFC3339, c.Annotations[annotation])
+	at, _, _ := strings.Cut(c.Annotations[annotation], " ")
+	asked, err := time.Parse(time.RFC3339, at)
 	if err != nil {
 		return time.Time{}
 	}

@@ -33,6 +33,12 @@ const AskEtcdAnnotation = "bootstrap.cluster.x-k8s.io/ask-etcd"
 // value, such as 2026-11-21T12:00:00Z. What came of it is in status.lastEtcdSnapshot.
 const SaveEtcdAnnotation = "bootstrap.cluster.x-k8s.io/save-etcd"
 
+// RecoverCertificatesAnnotation on the KubexmConfig of a control plane host has key pairs of the cluster read from that host, and those
+// Secrets written that are missing, once for each time in its value: a time, a space, and the fingerprints that the pairs must have, as
+// package pki writes them, such as "2026-11-21T12:00:00Z ca=sha256:…,sa=sha256:…". What came of it is in
+// status.lastCertificateRecovery.
+const RecoverCertificatesAnnotation = "bootstrap.cluster.x-k8s.io/recover-certificates"
+
 // ApprovedDisruptionAnnotation on a KubexmConfig is the digest that its condition DisruptionAllowed shows: what is listed there may be
 // done, and nothing else. It is taken off when that is done.
 const ApprovedDisruptionAnnotation = "bootstrap.cluster.x-k8s.io/approved-disruption"

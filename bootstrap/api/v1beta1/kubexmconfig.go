@@ -186,6 +186,31 @@ type KubexmConfigStatus struct {
 	// that a host saves by itself before it is brought to another version.
 	// +optional
 	LastEtcdSnapshot EtcdSnapshotStatus `json:"lastEtcdSnapshot,omitempty,omitzero"`
+
+	// lastCertificateRecovery is the last time that key pairs of the cluster were read back from the host, once it was tried.
+	// +optional
+	LastCertificateRecovery CertificateRecoveryStatus `json:"lastCertificateRecovery,omitempty,omitzero"`
+}
+
+// CertificateRecoveryStatus is a recovery of key pairs that somebody has asked for. The pairs themselves are in Secrets alone.
+type CertificateRecoveryStatus struct {
+	// requestTime is the time in the annotation that asked for it.
+	// +required
+	RequestTime metav1.Time `json:"requestTime,omitempty,omitzero"`
+
+	// endTime is when the Secrets were written, or it was given up.
+	// +required
+	EndTime metav1.Time `json:"endTime,omitempty,omitzero"`
+
+	// outcome is Succeeded if all Secrets are there that were asked for, and Failed if none was written.
+	// +required
+	Outcome RunOutcome `json:"outcome,omitempty"`
+
+	// message is why none was written.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
 }
 
 // EtcdSnapshotStatus is a snapshot of etcd that somebody has asked for.

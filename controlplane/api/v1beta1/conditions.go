@@ -36,6 +36,14 @@ const AcceptedRemovedAPIsAnnotation = "controlplane.cluster.x-k8s.io/accepted-re
 // a Secret is missing or holds another pair. Whoever removes it says that the pairs that are there now are the right ones.
 const AuthoritiesAnnotation = "controlplane.cluster.x-k8s.io/kubexm-authorities"
 
+// RecoverCertificatesAnnotation on a KubexmControlPlane has the Secrets of key pairs that are missing written again, from what a control
+// plane host of the cluster has: of the Machine that the value names, or, with RecoverFromAny, of one after the other. No pair counts but
+// those whose fingerprints are recorded, and no host is changed. It is taken off when nothing is missing any more.
+const (
+	RecoverCertificatesAnnotation = "controlplane.cluster.x-k8s.io/recover-certificates"
+	RecoverFromAny                = "any"
+)
+
 // Conditions of a KubexmControlPlane.
 const (
 	// AvailableCondition is whether the control plane takes requests: its certificate authorities exist, etcd has quorum, and all

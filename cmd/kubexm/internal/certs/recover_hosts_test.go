@@ -14,8 +14,8 @@ import (
 
 	gossh "golang.org/x/crypto/ssh"
 
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/certs"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/direct"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/certificate/recovery"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component/containerd"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
@@ -108,7 +108,7 @@ func TestRecoverOnHosts(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer conn.Close()
-			found, err := certs.Recover(t.Context(), conn, pki.AllNames())
+			found, err := recovery.Read(t.Context(), conn, pki.AllNames())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -140,4 +140,14 @@ func TestRecoverOnHosts(t *testing.T) {
 			}
 		})
 	}
+}
+
+func newAuthorities(t *testing.T) pki.Authorities {
+	t.Helper()
+	a, err := pki.NewAuthorities(pki.CARequest{Key: pki.ECDSAP256})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.CompleteEncryption()
+	return a
 }

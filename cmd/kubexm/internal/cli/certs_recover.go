@@ -14,9 +14,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/access"
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/certs"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/objects"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/certificate/recovery"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
@@ -106,8 +106,8 @@ func (a *app) recoverAuthorities(ctx context.Context, o *recoverOptions, cluster
 	return nil
 }
 
-// recovery is where key pairs are read from.
-type recovery struct {
+// recoverySource is where key pairs are read from.
+type recoverySource struct {
 	hosts *access.Hosts
 	// from are the control plane hosts, and names the pairs that they have.
 	from, names  []string
@@ -117,8 +117,8 @@ type recovery struct {
 }
 
 // recoverFrom finds the control plane hosts, by the config file or by what is remembered.
-func (a *app) recoverFrom(o *recoverOptions, dir state.Dir) (*recovery, error) {
-	r := &recovery{names: pki.AllNames()}
+func (a *app) recoverFrom(o *recoverOptions, dir state.Dir) (*recoverySource, error) {
+	r := &recoverySource{names: pki.AllNames()}
 	remembered, err := dir.Inventory()
 	if err != nil {
 		return nil, err
@@ -166,7 +166,7 @@ func (a *app) recoverFrom(o *recoverOptions, dir state.Dir) (*recovery, error) {
 }
 
 // read reads the pairs from all hosts that have them, and says which these are. Hosts that disagree are an error.
-func (r *recovery) read(ctx context.Context) (found pki.Authorities, read []string, err error) {
+func (r *recoverySource) read(ctx context.Context) (found pki.Authorities, read []string, err error) {
 	var failed []error
 	var first pki.Fingerprints
 	for _, name := range r.from {
@@ -197,12 +197,12 @@ func (r *recovery) read(ctx context.Context) (found pki.Authorities, read []stri
 	return found, read, nil
 }
 
-func (r *recovery) readHost(ctx context.Context, name string) (pki.Authorities, error) {
+func (r *recoverySource) readHost(ctx context.Context, name string) (pki.Authorities, error) {
 	h, err := r.hosts.Dial(ctx, name)
 	if err != nil {
 		return pki.Authorities{}, err
 	}
-	found, err := certs.Recover(ctx, h, r.names)
+	found, err := recovery.Read(ctx, h, r.names)
 	return found, errors.Join(err, h.Close())
 }
 

@@ -1,7 +1,8 @@
 // Copyright 2026 The cluster-api-provider-kubexm Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package certs
+// Package recovery reads a cluster's key pairs back from one of its control plane hosts, where all else that had them was lost.
+package recovery
 
 import (
 	"bufio"
@@ -22,11 +23,11 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
 )
 
-//go:embed recover.sh
-var recoverScript string
+//go:embed read.sh
+var script string
 
-// recoverTimeout bounds the reading of one host's files.
-const recoverTimeout = 30 * time.Second
+// timeout bounds the reading of one host's files.
+const timeout = 30 * time.Second
 
 // onHost says where a control plane host has a key pair, and certificates that the pair has signed. Both types of Kubernetes have them
 // in the same places, below /etc/kubernetes/pki.
@@ -46,10 +47,10 @@ const (
 	encryptionConfig = "../encryption/config.yaml"
 )
 
-// Recover reads the key pairs with these names from a control plane host, in one exchange. It returns them only if each key belongs to
+// Read reads the key pairs with these names from a control plane host, in one exchange. It returns them only if each key belongs to
 // its certificate, and each authority has signed the certificates that the host uses. The encryption key (pki.EncryptionName) is the one
 // that the API server's configuration has, and stays zero where the host has none. Errors name files, never their content.
-func Recover(ctx context.Context, h host.Host, names []string) (pki.Authorities, error) {
+func Read(ctx context.Context, h host.Host, names []string) (pki.Authorities, error) {
 	var wanted []string
 	for _, name := range names {
 		if name == pki.EncryptionName {
@@ -153,7 +154,7 @@ func encryptionIn(files map[string][]byte) (pki.KeyPair, error) {
 // readFiles reads files below /etc/kubernetes/pki, and beside it. Those that are not there are left out. What is read stands in no event and no log.
 func readFiles(ctx context.Context, h host.Host, names []string) (map[string][]byte, error) {
 	said, err := h.Exec(ctx, host.Command{
-		Title: "read key pairs", Argv: append([]string{"sh", "-euc", recoverScript, "sh"}, names...), Timeout: recoverTimeout,
+		Title: "read key pairs", Argv: append([]string{"sh", "-euc", script, "sh"}, names...), Timeout: timeout,
 	})
 	if err != nil {
 		return nil, err

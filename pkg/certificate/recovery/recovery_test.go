@@ -1,7 +1,7 @@
 // Copyright 2026 The cluster-api-provider-kubexm Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package certs_test
+package recovery_test
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/certs"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/certificate/recovery"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
@@ -84,7 +84,7 @@ func newAuthorities(t *testing.T) pki.Authorities {
 	return a
 }
 
-func TestRecover(t *testing.T) {
+func TestRead(t *testing.T) {
 	own, other := newAuthorities(t), newAuthorities(t)
 	for name, tc := range map[string]struct {
 		change func(*disk)
@@ -116,7 +116,7 @@ func TestRecover(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := controlPlaneDisk(t, own)
 			tc.change(d)
-			found, err := certs.Recover(t.Context(), d, pki.AllNames())
+			found, err := recovery.Read(t.Context(), d, pki.AllNames())
 			text := fmt.Sprintf("%v %+v %v", found, found, err) + strings.Join(d.argv, " ")
 			if strings.Contains(text, "PRIVATE") || strings.Contains(text, string(own.Encryption.Key.Reveal()[:30])) {
 				t.Errorf("a key is shown: %s", text)
@@ -140,11 +140,11 @@ func TestRecover(t *testing.T) {
 	}
 }
 
-// TestRecoverWithoutEncryption: a host of a cluster that encrypts nothing has no key, and that is no error.
-func TestRecoverWithoutEncryption(t *testing.T) {
+// TestReadWithoutEncryption: a host of a cluster that encrypts nothing has no key, and that is no error.
+func TestReadWithoutEncryption(t *testing.T) {
 	own := newAuthorities(t)
 	own.Encryption = pki.KeyPair{}
-	found, err := certs.Recover(t.Context(), controlPlaneDisk(t, own), pki.AllNames())
+	found, err := recovery.Read(t.Context(), controlPlaneDisk(t, own), pki.AllNames())
 	if err != nil || !found.Encryption.IsZero() || found.Cluster.IsZero() {
 		t.Errorf("found a key %t, %v", !found.Encryption.IsZero(), err)
 	}

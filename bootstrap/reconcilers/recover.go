@@ -1,0 +1,218 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	capisecret "sigs.k8s.io/cluster-api/util/secret"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/hostrun"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/certificate/recovery"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
+)
+
+// recovering is what the job is called that reads key pairs of the cluster back from its host.
+const recovering = "RecoverCertificates"
+
+// recoverLimit is how long it may take.
+const recoverLimit = time.Minute
+
+// recovers reads key pairs of the cluster back from the host if its control plane has asked for them: their Secrets are missing, so that
+// nothing else can be done with hosts. It changes nothing on the host.
+func (r *Config) recovers(ctx context.Context, s *scope) (bool, ctrl.Result, error) {
+	asked := s.config.Asked(bootstrapv1.RecoverCertificatesAnnotation)
+	if asked.IsZero() || s.config.Status.LastCertificateRecovery.RequestTime.Time.Equal(asked) {
+		return true, ctrl.Result{}, nil
+	}
+	if s.job != nil {
+		return false, ctrl.Result{RequeueAfter: askAgain}, nil // we are told when it has ended
+	}
+	j := &recoveryJob{asked: asked, host: s.host.Name, dial: r.dialer(s.config.Namespace, *s.host), ownership: r.ownership(s)}
+	wanted, err := wantedPairs(s)
+	if err != nil {
+		r.showRecovery(s, asked, time.Now(), err)
+		return true, ctrl.Result{}, nil
+	}
+	j.wanted = wanted
+	r.Runner.Start(s.key, hostrun.Job[outcome]{
+		What: recovering, Urgent: true, Do: j.do, Lost: func(err error) outcome { return outcome{err: err, asked: asked} },
+	})
+	ctrl.LoggerFrom(ctx).Info("Reading key pairs back from a host", "host", s.host.Name, "address", s.host.Address)
+	return false, ctrl.Result{}, nil
+}
+
+// wantedPairs are the fingerprints of what is asked for. The error says why this host, or this wish, is none to answer it.
+func wantedPairs(s *scope) (pki.Fingerprints, error) {
+	if controllerOf(s) == nil {
+		return nil, errors.New("the host is none of a control plane's: it has no key of an authority")
+	}
+	wanted, err := pki.ParseFingerprints(s.config.AskedRecovery())
+	if err == nil && len(wanted) == 0 {
+		err = errors.New("no fingerprint follows the time")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the annotation %s: %w", bootstrapv1.RecoverCertificatesAnnotation, err)
+	}
+	if s.clusterConfig == nil {
+		return wanted, nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+		if was := s.clusterConfig.Spec.FingerprintOf(name); was != "" && was != wanted[name] {
+			return nil, fmt.Errorf("the KubexmClusterConfig %s says that the cluster was made with another key pair %s (%s) than is asked for (%s)",
+				s.clusterConfig.Name, name, was, wanted[name])
+		}
+	}
+	return wanted, nil
+}
+
+// controllerOf is the control plane that owns the Machine, nil if none does.
+func controllerOf(s *scope) *metav1.OwnerReference {
+	if !s.isControlPlane() {
+		return nil
+	}
+	return metav1.GetControllerOf(s.machine)
+}
+
+// recoveryJob is all that a recovery needs.
+type recoveryJob struct {
+	asked     time.Time
+	host      string
+	wanted    pki.Fingerprints
+	dial      func(context.Context, string) (host.Host, error)
+	ownership func(context.Context, string) (host.Ownership, error)
+}
+
+func (j *recoveryJob) do(ctx context.Context, _ event.Reader) outcome {
+	within, cancel := context.WithTimeout(ctx, recoverLimit)
+	defer cancel()
+	out := outcome{asked: j.asked}
+	if out.recovered, out.err = j.read(within); out.err != nil && ctx.Err() != nil {
+		out.err = &engine.Error{Cause: context.Cause(ctx)}
+	}
+	return out
+}
+
+// read reads the pairs. The host counts only if its own record says that it is this host of the cluster, and each pair only if it is the
+// one that the cluster was made with.
+func (j *recoveryJob) read(ctx context.Context) (found pki.Authorities, err error) {
+	claim, err := j.ownership(ctx, j.host)
+	if ca := j.wanted[pki.ClusterName]; ca != "" {
+		claim.Owner.Authority, err = ca, nil // else the Secret says that, which is missing
+	}
+	if err != nil {
+		return found, err
+	}
+	h, err := j.dial(ctx, j.host)
+	if err != nil {
+		return found, err
+	}
+	defer func() { err = errors.Join(err, h.Close()) }()
+	seen, err := h.Observe(ctx, host.Query{})
+	if err != nil {
+		return found, err
+	}
+	if claim.Adopt = ""; !claim.Owns(seen) {
+		if err := claim.Check(j.host, seen); err != nil {
+			return found, err
+		}
+		return found, fmt.Errorf("host %s: it has no record of the cluster: it was never made a host of it, or was reset", j.host)
+	}
+	names := slices.Sorted(maps.Keys(j.wanted))
+	all, err := recovery.Read(ctx, h, names)
+	if err != nil {
+		return found, err
+	}
+	has, err := all.Fingerprints()
+	if err != nil {
+		return found, err
+	}
+	for _, name := range names {
+		if has[name] != j.wanted[name] {
+			return found, fmt.Errorf("host %s: the key pair %s there is another one (%s) than the cluster was made with (%s)",
+				j.host, name, cmp.Or(has[name], "none"), j.wanted[name])
+		}
+	}
+	return all, nil
+}
+
+// takesRecovery writes the Secrets of what was read. One that was interrupted is tried again.
+func (r *Config) takesRecovery(ctx context.Context, s *scope) (bool, ctrl.Result, error) {
+	out, again := &s.job.Result, ctrl.Result{RequeueAfter: time.Millisecond}
+	s.ended = true
+	if interrupted(out.err) {
+		return false, again, nil
+	}
+	if out.err == nil {
+		written, err := r.writePairs(ctx, s, &out.recovered)
+		if err != nil {
+			return false, ctrl.Result{}, err // they are not lost: the job's result is kept
+		}
+		r.Events.Eventf(s.config, nil, corev1.EventTypeNormal, "CertificatesRecovered", recovering,
+			"read back from the host, and written: %s", cmp.Or(strings.Join(written, ", "), "nothing, all Secrets are there"))
+	}
+	r.showRecovery(s, out.asked, s.job.Ended, out.err)
+	return false, again, nil
+}
+
+func (r *Config) showRecovery(s *scope, asked, ended time.Time, err error) {
+	last := bootstrapv1.CertificateRecoveryStatus{RequestTime: metav1.NewTime(asked), EndTime: metav1.NewTime(ended), Outcome: bootstrapv1.RunSucceeded}
+	if err != nil {
+		last.Outcome, last.Message = bootstrapv1.RunFailed, short(textOf(err))
+		r.Events.Eventf(s.config, nil, corev1.EventTypeWarning, "CertificatesNotRecovered", recovering, "%s", last.Message)
+	}
+	s.config.Status.LastCertificateRecovery = last
+}
+
+// writePairs writes the Secrets that are missing, as Cluster API knows them, and returns their names. They are whose the Machine is: the
+// control plane's.
+func (r *Config) writePairs(ctx context.Context, s *scope, pairs *pki.Authorities) (written []string, err error) {
+	owner := controllerOf(s)
+	if owner == nil {
+		return nil, errors.New("the Machine has no owner any more, whose the Secrets would be")
+	}
+	owner.BlockOwnerDeletion = nil // it is not ours to say
+	for _, name := range pki.AllNames() {
+		pair, _ := pairs.Get(name)
+		if pair.IsZero() {
+			continue
+		}
+		data := map[string][]byte{capisecret.TLSCrtDataName: pair.Cert, capisecret.TLSKeyDataName: pair.Key.Reveal()}
+		if name == pki.EncryptionName {
+			data = map[string][]byte{pki.EncryptionKeyName: pair.Key.Reveal()}
+		}
+		object := &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: s.cluster.Namespace, Name: capisecret.Name(s.cluster.Name, capisecret.Purpose(name)),
+				Labels:          map[string]string{clusterv1.ClusterNameLabel: s.cluster.Name},
+				OwnerReferences: []metav1.OwnerReference{*owner},
+			},
+			Type: clusterv1.ClusterSecretType,
+			Data: data,
+		}
+		switch err := r.Client.Create(ctx, object); {
+		case err == nil:
+			written = append(written, "the Secret "+object.Name)
+		case !apierrors.IsAlreadyExists(err): // somebody else has restored that one, which is never overwritten
+			return written, fmt.Errorf("create the Secret %s: %w", object.Name, err)
+		}
+	}
+	return written, nil
+}
