@@ -160,7 +160,7 @@ components:
 			strings.Replace(component, "{{.Version}}", "{{.Vars.colour}}", 1), `map has no entry for key "colour"`,
 		},
 		"download without a sum": {
-			"components: [{name: tool, kind: binary, versions: [{version: v1}], download: [{name: tool, url: 'https://example.com/tool'}]}]", "one of sha256 and sha256URL must be set",
+			"components: [{name: tool, kind: binary, versions: [{version: v1}], download: [{name: tool, url: 'https://example.com/tool'}]}]", "sha256, sha256URL or both must be set",
 		},
 		"download to a path": {
 			"components: [{name: tool, kind: binary, versions: [{version: v1}], download: [{name: ../tool, url: 'https://example.com/tool', sha256URL: 'https://example.com/sum'}]}]", `"../tool" is not the name of a file`,

@@ -50,12 +50,18 @@ type CreateOptions struct {
 	Progress func(Event)
 	// Client is for downloads; nil is http.DefaultClient.
 	Client *http.Client
+	// Insecure downloads from http:// too, such as from a mirror of one's own.
+	Insecure bool
+	// Lock is what the bundle must be made of, nil for anything. What it lacks is added to it, unless Locked, which refuses that.
+	Lock   *Lock
+	Locked bool
 }
 
 // Create makes a bundle, or what of it is not in the store yet, and writes it. What is made stays in the store, so that an interrupted
 // call goes on where it was. A directory that holds this very bundle, intact, is left as it is.
 //
-// Errors: *UnknownVersionError, *build.MissingToolsError before anything is begun; *fetch.SumError, *build.CommandError after.
+// Errors: *UnknownVersionError, *build.MissingToolsError before anything is begun; *fetch.SumError, *build.CommandError after;
+// *LockError before and after.
 func Create(ctx context.Context, opts CreateOptions) (*Bundle, error) {
 	b, err := create(ctx, opts)
 	if err != nil {
@@ -69,6 +75,9 @@ func create(ctx context.Context, opts CreateOptions) (*Bundle, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := p.pin(ctx); err != nil {
+		return nil, err
+	}
 	if err := p.maker.check(ctx, p.orders); err != nil {
 		return nil, err
 	}
@@ -80,6 +89,9 @@ func create(ctx context.Context, opts CreateOptions) (*Bundle, error) {
 	}
 	manifest, err := p.manifest()
 	if err != nil {
+		return nil, err
+	}
+	if err := p.compare(manifest); err != nil {
 		return nil, err
 	}
 	if form, isArchive := formOf(opts.Out); isArchive {
@@ -99,6 +111,8 @@ type production struct {
 
 	components map[componentKey]made
 	built      map[imageKey]record
+	// pins is nil without a lock.
+	pins *pinning
 }
 
 type componentKey struct{ name, arch string }
@@ -143,7 +157,7 @@ func newProduction(ctx context.Context, opts CreateOptions) (*production, error)
 	p := &production{
 		opts: opts, release: release, archs: slices.Compact(slices.Sorted(slices.Values(opts.Architectures))),
 		maker: &maker{
-			store: opts.Store, fetcher: fetch.Fetcher{Client: opts.Client, Mirrors: mirrors}, progress: &progress{report: opts.Progress},
+			store: opts.Store, fetcher: fetch.Fetcher{Client: opts.Client, Mirrors: mirrors, Insecure: opts.Insecure}, progress: &progress{report: opts.Progress},
 		},
 		components: map[componentKey]made{}, built: map[imageKey]record{},
 	}

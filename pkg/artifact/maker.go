@@ -34,6 +34,8 @@ type order struct {
 	Recipe  Recipe `json:"recipe"`
 	// Go is the toolchain, for what it compiles.
 	Go string `json:"go,omitempty"`
+	// Locked says that the sums of all that is downloaded are given, and that the store remembers what that was.
+	Locked bool `json:"locked,omitempty"`
 }
 
 // builderVersion is raised when the same recipe would give other files than before.
@@ -174,14 +176,19 @@ func runBuild(ctx context.Context, r Recipe, job build.Job) error {
 func (m *maker) download(ctx context.Context, o order, ws workspace, event Event) error {
 	for n, f := range o.Recipe.Download {
 		dst := ws.part + "-" + strconv.Itoa(n)
-		if _, err := m.fetcher.Fetch(ctx, f, dst, func(done, total int64) {
+		sum, err := m.fetcher.Fetch(ctx, f, dst, func(done, total int64) {
 			e := event
 			e.Phase, e.N, e.M = PhaseDownloading, done, total
 			m.progress.send(e)
-		}); err != nil {
+		})
+		if err != nil {
 			return err
 		}
-		var err error
+		info, err := os.Stat(dst)
+		if err != nil {
+			return err
+		}
+		*ws.fetched = append(*ws.fetched, LockedFile{URL: f.URL, Size: info.Size(), SHA256: sum})
 		if len(f.Extract) > 0 {
 			err = errors.Join(fetch.Extract(dst, ws.out, f.Extract), os.Remove(dst))
 		} else {

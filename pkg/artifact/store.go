@@ -90,6 +90,8 @@ type record struct {
 	// Recipe is what the key is the digest of, for people who look.
 	Recipe json.RawMessage `json:"recipe"`
 	Files  []storedFile    `json:"files"`
+	// Downloads are what a locked order was made of.
+	Downloads []LockedFile `json:"downloads,omitempty"`
 	// Seconds is how long it took to make.
 	Seconds float64 `json:"seconds"`
 }
@@ -124,6 +126,8 @@ type workspace struct {
 	work string // an empty directory
 	out  string // an empty directory; its files are the result
 	part string // a path prefix for what is worth keeping when the making is interrupted
+	// fetched is what was downloaded for it.
+	fetched *[]LockedFile
 }
 
 // lookup finds what a recipe gave, if all of it is still there.
@@ -168,7 +172,7 @@ func (s *Store) produce(ctx context.Context, recipe any, mode fs.FileMode, waiti
 	}
 
 	dir := filepath.Join(s.root, "work", key)
-	ws := workspace{work: filepath.Join(dir, "work"), out: filepath.Join(dir, "out"), part: filepath.Join(s.root, "part", key)}
+	ws := workspace{work: filepath.Join(dir, "work"), out: filepath.Join(dir, "out"), part: filepath.Join(s.root, "part", key), fetched: &[]LockedFile{}}
 	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(ws.work, 0o755), os.MkdirAll(ws.out, 0o755)); err != nil {
 		return record{}, err
 	}
@@ -177,7 +181,7 @@ func (s *Store) produce(ctx context.Context, recipe any, mode fs.FileMode, waiti
 	if err := fill(ctx, ws); err != nil {
 		return record{}, err
 	}
-	r = record{Recipe: raw}
+	r = record{Recipe: raw, Downloads: *ws.fetched}
 	if r.Files, err = s.keepAll(ws.out, mode); err != nil {
 		return record{}, err
 	}

@@ -24,7 +24,7 @@ import (
 // File is a published file.
 type File struct {
 	URL string `json:"url"`
-	// SHA256 is the file's sum in hexadecimal.
+	// SHA256 is the file's sum in hexadecimal. Where SHA256URL is set too, both must say the same.
 	SHA256 string `json:"sha256,omitempty"`
 	// SHA256URL is where the publisher has the sum: the bare sum, or lines of sha256sum. It is always read from there and never
 	// from a mirror, so that a mirror cannot vouch for itself.
@@ -53,8 +53,8 @@ func (f File) Validate() error {
 	switch {
 	case f.URL == "":
 		return errors.New("url must not be empty")
-	case (f.SHA256 == "") == (f.SHA256URL == ""):
-		return fmt.Errorf("%s: one of sha256 and sha256URL must be set", f.URL)
+	case f.SHA256 == "" && f.SHA256URL == "":
+		return fmt.Errorf("%s: sha256, sha256URL or both must be set", f.URL)
 	case f.SHA256 != "" && !isSum.MatchString(f.SHA256):
 		return fmt.Errorf("%s: sha256 %q is not 64 hexadecimal digits", f.URL, f.SHA256)
 	case (f.Name == "") == (len(f.Extract) == 0):
@@ -103,6 +103,8 @@ func (e *StatusError) Error() string { return fmt.Sprintf("GET %s: %s", e.URL, e
 type Fetcher struct {
 	Client  *http.Client
 	Mirrors []Mirror
+	// Insecure takes files by http:// too. Their sums, which then are all that keeps others from changing them, never come that way.
+	Insecure bool
 }
 
 var isSum = regexp.MustCompile("^[0-9a-f]{64}$")
@@ -111,12 +113,9 @@ var isSum = regexp.MustCompile("^[0-9a-f]{64}$")
 // interrupted download goes on; a file with a wrong sum is removed. report, which may be nil, is told bytes done and
 // bytes in all (0 while unknown).
 func (f Fetcher) Fetch(ctx context.Context, file File, dst string, report func(done, total int64)) (string, error) {
-	want := file.SHA256
-	if want == "" {
-		var err error
-		if want, err = f.publishedSum(ctx, file); err != nil {
-			return "", err
-		}
+	want, err := f.Sum(ctx, file)
+	if err != nil {
+		return "", err
 	}
 	from := f.mirrored(file.URL)
 	part := dst + ".part"
@@ -128,6 +127,18 @@ func (f Fetcher) Fetch(ctx context.Context, file File, dst string, report func(d
 		return "", errors.Join(&SumError{URL: from, Want: want, Got: got}, os.Remove(part))
 	}
 	return got, os.Rename(part, dst)
+}
+
+// Sum is the sum that a file must have. It is an error if the publisher's is not the one that is given.
+func (f Fetcher) Sum(ctx context.Context, file File) (string, error) {
+	if file.SHA256URL == "" {
+		return file.SHA256, nil
+	}
+	published, err := f.publishedSum(ctx, file)
+	if err == nil && file.SHA256 != "" && file.SHA256 != published {
+		err = fmt.Errorf("%s: its publisher says that its sha256 is %s, and it must be %s: nothing was fetched", file.URL, published, file.SHA256)
+	}
+	return published, err
 }
 
 func (f Fetcher) mirrored(u string) string {
@@ -194,8 +205,11 @@ func (f Fetcher) get(ctx context.Context, from string, offset int64) (*http.Resp
 	if f.Client != nil {
 		client = f.Client
 	}
-	if req.URL.Scheme == "https" {
+	switch {
+	case req.URL.Scheme == "https":
 		client = secured(client)
+	case !f.Insecure:
+		return nil, fmt.Errorf("GET %s: it is not https://, and was not asked for; --insecure takes what its sum identifies all the same", from)
 	}
 	resp, err := client.Do(req)
 	if err != nil {

@@ -212,12 +212,12 @@ func TestFileValidate(t *testing.T) {
 		t.Error(err)
 	}
 	for want, change := range map[string]func(*File){
-		"url must not be empty":   func(f *File) { f.URL = "" },
-		"is not a URL":            func(f *File) { f.URL = "file:///etc/passwd" },
-		"one of sha256 and":       func(f *File) { f.SHA256 = "" },
-		"not 64 hexadecimal":      func(f *File) { f.SHA256 = "abc" },
-		"one of name and extract": func(f *File) { f.Name = "" },
-		"not the name of a file":  func(f *File) { f.Name, f.Extract = "", map[string]string{"bin/f": "../f"} },
+		"url must not be empty":     func(f *File) { f.URL = "" },
+		"is not a URL":              func(f *File) { f.URL = "file:///etc/passwd" },
+		"sha256, sha256URL or both": func(f *File) { f.SHA256 = "" },
+		"not 64 hexadecimal":        func(f *File) { f.SHA256 = "abc" },
+		"one of name and extract":   func(f *File) { f.Name = "" },
+		"not the name of a file":    func(f *File) { f.Name, f.Extract = "", map[string]string{"bin/f": "../f"} },
 	} {
 		f := good
 		change(&f)

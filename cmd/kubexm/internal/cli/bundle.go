@@ -20,7 +20,7 @@ import (
 
 func (a *app) bundleCreate() *cobra.Command {
 	o := artifact.CreateOptions{}
-	var prefer, key string
+	var prefer, key, lock string
 	cmd := &cobra.Command{
 		Use:   "create",
 		Short: "Make the bundle of a version of Kubernetes: programs, images and charts",
@@ -30,6 +30,9 @@ the Go checksum database, or downloaded and verified by their publisher's digest
 
 With --os, the bundle has packages of the hosts' operating system too, in os/ID/VERSION/ARCH: those that steps install, those of
 --os-package, and all that they depend on beyond the smallest Debian. Hosts then ask no mirror for them.
+
+With --lock, a file says what bundles are made of: each download, image and package of an operating system by its digest. What it has
+must be so, and what it has not is added to it, or refused with --locked: keep it with what you review.
 
 A key that has a passphrase, or is in an agent or a token, signs afterwards what is a directory:
 ssh-keygen -Y sign -n kubexm-bundle -f KEY DIRECTORY/manifest.json`,
@@ -42,7 +45,10 @@ ssh-keygen -Y sign -n kubexm-bundle -f KEY DIRECTORY/manifest.json`,
 			if o.Signer, err = signerOf(key); err != nil {
 				return err
 			}
-			return a.createBundle(cmd.Context(), o)
+			if lock == "" && o.Locked {
+				return usage("--locked: give the lock file: --lock")
+			}
+			return a.createBundle(cmd.Context(), o, lock)
 		},
 	}
 	flags := cmd.Flags()
@@ -53,12 +59,23 @@ ssh-keygen -Y sign -n kubexm-bundle -f KEY DIRECTORY/manifest.json`,
 	flags.StringSliceVar(&o.Packages, "os-package", nil, "more packages, with those that they depend on, of each --os")
 	flags.StringVar(&prefer, "prefer", string(artifact.FromSource), "where programs come from when there is a choice: "+string(artifact.FromSource)+" or "+string(artifact.FromUpstream))
 	flags.StringVar(&o.Zone, "zone", "", "mirrors to download from, by their name in the catalogue (cn)")
+	flags.BoolVar(&o.Insecure, "insecure", false, "download from http:// too, what its digest identifies")
+	flags.StringVar(&lock, "lock", "", "file with the digests of what bundles are made of: compared, and added to")
+	flags.BoolVar(&o.Locked, "locked", false, "refuse what is not in the lock file")
+	_ = cmd.MarkFlagFilename("lock", "yaml") // the flag is there
 	flags.StringVar(&key, "sign", "", "private SSH key (file, without a passphrase) to sign the bundle with")
 	flags.IntVar(&o.Jobs, "jobs", 0, "how many components are made at once (default 2)")
 	return cmd
 }
 
-func (a *app) createBundle(ctx context.Context, o artifact.CreateOptions) error {
+// createBundle makes a bundle. lock is the file that says what it may be made of, "" for anything.
+func (a *app) createBundle(ctx context.Context, o artifact.CreateOptions, lock string) error {
+	if lock != "" {
+		var err error
+		if o.Lock, err = artifact.ReadLock(lock); err != nil {
+			return usageError{err}
+		}
+	}
 	store, err := artifact.OpenStore("")
 	if err != nil {
 		return err
@@ -87,6 +104,11 @@ func (a *app) createBundle(ctx context.Context, o artifact.CreateOptions) error 
 	}
 	if err != nil {
 		return err
+	}
+	if lock != "" && !o.Locked {
+		if err := o.Lock.Write(lock); err != nil {
+			return fmt.Errorf("write the lock file: %w", err)
+		}
 	}
 	fmt.Fprintf(a.Out, "%s  Kubernetes %s  %s  in %s\n", o.Out, b.Manifest().KubernetesVersion, b.Digest(), seconds(time.Since(started)))
 	return nil
