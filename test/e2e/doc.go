@@ -6,6 +6,7 @@
 //	held back      what another manager has, and what is paused, is left alone
 //	created        the managers are killed in mid-create, and those that follow take up where the host stands
 //	proven         pods reach a Service by its name, across Nodes
+//	recovered      the Secrets of all authorities are lost, and read back from the control plane host, which is not changed
 //	scaled         MachineDeployment 1 → 3 → 1; the managers are stopped and started while hosts are worked on
 //	replaced       a worker's Machine is deleted: its Node is drained within a PodDisruptionBudget, its host reset and
 //	               released, and another host takes its place

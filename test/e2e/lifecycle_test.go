@@ -49,6 +49,7 @@ func TestLifecycle(t *testing.T) {
 		{"created", created},
 		{"measured", measured},
 		{"proven", proven},
+		{"recovered", recovered},
 		{"scaled", scaled},
 		{"replaced", replaced},
 		{"deleted", deleted},

@@ -5,12 +5,12 @@ package recovery_test
 
 import (
 	"context"
-	"encoding/base64"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/certificate/recovery"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/certificate/recovery/recoverytest"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
@@ -21,7 +21,7 @@ import (
 // disk is a host that answers the files below /etc/kubernetes/pki that it is asked for.
 type disk struct {
 	host.Host
-	files map[string][]byte
+	files recoverytest.Disk
 	argv  []string
 }
 
@@ -29,32 +29,18 @@ func (d *disk) Name() string { return "node1" }
 
 func (d *disk) Exec(_ context.Context, c host.Command) (*host.Result, error) {
 	d.argv = c.Argv
-	var out strings.Builder
-	for _, name := range c.Argv[4:] {
-		if content, found := d.files[name]; found {
-			fmt.Fprintf(&out, "%s %s\n", name, base64.StdEncoding.EncodeToString(content))
-		}
-	}
-	return &host.Result{Stdout: []byte(out.String())}, nil
+	said := d.files.Exec(c)
+	return &said, nil
 }
 
 // controlPlaneDisk has what a control plane host has.
 func controlPlaneDisk(t *testing.T, a pki.Authorities) *disk {
 	t.Helper()
-	d := &disk{files: map[string][]byte{
-		"ca.crt": a.Cluster.Cert, "ca.key": a.Cluster.Key.Reveal(), "etcd/ca.crt": a.Etcd.Cert, "etcd/ca.key": a.Etcd.Key.Reveal(),
-		"front-proxy-ca.crt": a.FrontProxy.Cert, "front-proxy-ca.key": a.FrontProxy.Key.Reveal(),
-		"sa.pub": a.ServiceAccount.Cert, "sa.key": a.ServiceAccount.Key.Reveal(),
-	}}
-	for file, by := range map[string]pki.KeyPair{
-		"apiserver.crt": a.Cluster, "apiserver-kubelet-client.crt": a.Cluster, "apiserver-etcd-client.crt": a.Etcd, "front-proxy-client.crt": a.FrontProxy,
-	} {
-		leaf, err := by.Sign(pki.LeafRequest{CommonName: "x", Usages: []pki.Usage{pki.Client}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		d.files[file] = leaf.Cert
+	files, err := recoverytest.Of(a)
+	if err != nil {
+		t.Fatal(err)
 	}
+	d := &disk{files: files}
 	if key := a.Encryption.Key.Reveal(); key != nil {
 		d.files["../encryption/key"], d.files["../encryption/config.yaml"] = key, encryptionConfig(t, key)
 	}
