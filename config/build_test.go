@@ -106,6 +106,10 @@ func TestComponents(t *testing.T) {
 			if carries := provider == "bootstrap"; bundles != carries || slices.Contains(pod.Containers[0].Args, "--bundle=/bundles") != carries {
 				t.Errorf("the bootstrap provider alone has bundles: %v, %v", pod.Volumes, pod.Containers[0].Args)
 			}
+			hostLogs := corev1.EnvVar{Name: "KUBEXM_HOST_LOGS_DIR", Value: "/host-logs/kept"}
+			if keeps := provider == "bootstrap"; slices.Contains(pod.Containers[0].Env, hostLogs) != keeps || (volumes["host-logs"].EmptyDir != nil) != keeps {
+				t.Errorf("the bootstrap provider alone keeps hosts' logs: %v, %v", pod.Volumes, pod.Containers[0].Env)
+			}
 			service := each[object](t, all, "Service")[0].Metadata.Name
 			if got, want := each[object](t, all, "Certificate")[0].Spec.DNSNames[0], service+"."+namespace+".svc"; got != want {
 				t.Errorf("the certificate is for %s, and the Service is %s", got, want)

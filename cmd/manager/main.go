@@ -3,6 +3,8 @@
 
 // Command manager runs kubexm's providers in a management cluster, all of them or those that --providers names.
 //
+// "manager host-logs" lists what it keeps of hosts that failed, and "manager host-logs FILE" writes one of these to standard output.
+//
 // It logs to standard error, and writes what happens on hosts as JSON, a line each, to standard output.
 package main
 
@@ -32,6 +34,9 @@ func main() {
 
 // run returns when ctx has ended and everything that went on has been given up in order.
 func run(ctx context.Context, args []string) error {
+	if len(args) > 0 && args[0] == hostLogsCommand {
+		return showHostLogs(args[1:], os.Stdout)
+	}
 	o, err := parse(args)
 	if errors.Is(err, pflag.ErrHelp) {
 		return nil

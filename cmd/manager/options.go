@@ -89,7 +89,8 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.bundle, "bundle", "", "directory with bundles, or one archive: clusters name what lies in it, and no other file; kubexm bundle create makes them")
 	fs.StringVar(&o.bundleKey, "bundle-verify-key", "", "file with public SSH keys, one per line, one of which must have signed every bundle; empty takes bundles without a signature")
 
-	fs.StringVar(&o.hostLogs, "host-logs-dir", "", "directory where the logs of hosts that failed are kept before these are rebooted or reset; they may hold secrets; empty means that they are not kept")
+	fs.StringVar(&o.hostLogs, "host-logs-dir", os.Getenv(hostLogsVariable),
+		"directory where the logs of hosts that failed are kept before these are rebooted or reset; they may hold secrets; empty means that they are not kept")
 
 	fs.BoolVar(&o.leaderElect, "leader-elect", false, "have one active manager at a time")
 	fs.StringVar(&o.leaderElectNamespace, "leader-elect-namespace", "", "namespace of the lease; empty means the one that the manager runs in")
