@@ -71,6 +71,9 @@ ssh-keygen -Y sign -n kubexm-bundle -f KEY DIRECTORY/manifest.json`,
 // createBundle makes a bundle. lock is the file that says what it may be made of, "" for anything.
 func (a *app) createBundle(ctx context.Context, o artifact.CreateOptions, lock string) error {
 	if lock != "" {
+		if _, err := os.Stat(lock); err != nil && o.Locked {
+			return usage("--lock: %w", err)
+		}
 		var err error
 		if o.Lock, err = artifact.ReadLock(lock); err != nil {
 			return usageError{err}

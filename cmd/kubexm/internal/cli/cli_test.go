@@ -132,6 +132,9 @@ spec:
 		{[]string{"run", "plane", "prod"}, exitUsage, "there is no cluster prod"},
 		{[]string{"version", "--log-format", "xml"}, exitUsage, "none of text, json"},
 		{[]string{"bundle", "create", "--kubernetes-version", "v1.0.0"}, exitUsage, "v1.0.0"},
+		{[]string{"bundle", "create", "--locked"}, exitUsage, "--lock"},
+		{[]string{"bundle", "create", "--locked", "--lock", "/nonexistent"}, exitUsage, "no such file"},
+		{[]string{"bundle", "create", "--lock", good}, exitUsage, "lock file " + good},
 		{[]string{"bundle", "verify", "/nonexistent"}, exitFailed, "no such file"},
 	} {
 		t.Run(strings.Join(c.args, " "), func(t *testing.T) {
