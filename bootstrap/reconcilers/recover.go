@@ -166,7 +166,7 @@ func (r *Config) takesRecovery(ctx context.Context, s *scope) (bool, ctrl.Result
 			return false, ctrl.Result{}, err // they are not lost: the job's result is kept
 		}
 		r.Events.Eventf(s.config, nil, corev1.EventTypeNormal, "CertificatesRecovered", recovering,
-			"read back from the host, and written: %s", cmp.Or(strings.Join(written, ", "), "nothing, all Secrets are there"))
+			"read back from the host, and written: Secret %s", cmp.Or(strings.Join(written, ", "), "none, all are there"))
 	}
 	r.showRecovery(s, out.asked, s.job.Ended, out.err)
 	return false, again, nil
@@ -209,7 +209,7 @@ func (r *Config) writePairs(ctx context.Context, s *scope, pairs *pki.Authoritie
 		}
 		switch err := r.Client.Create(ctx, object); {
 		case err == nil:
-			written = append(written, "the Secret "+object.Name)
+			written = append(written, object.Name)
 		case !apierrors.IsAlreadyExists(err): // somebody else has restored that one, which is never overwritten
 			return written, fmt.Errorf("create the Secret %s: %w", object.Name, err)
 		}

@@ -98,12 +98,12 @@ func otherEncryption(s *scope, recorded pki.Fingerprints) error {
 // a move or a restore may lose. It is asked of the API server: caches may not show yet what is being restored.
 func (r *ControlPlane) begun(ctx context.Context, s *scope, recorded pki.Fingerprints) (string, error) {
 	switch {
-	case s.wantsRecovery():
-		return "the annotation " + controlplanev1.RecoverCertificatesAnnotation + " is there", nil
 	case len(recorded) > 0:
 		return "the annotation " + controlplanev1.AuthoritiesAnnotation + " has their fingerprints", nil
 	case s.Initialized() || ptr.Deref(s.Cluster.Status.Initialization.ControlPlaneInitialized, false):
 		return "its control plane was initialized", nil
+	case s.wantsRecovery():
+		return "the annotation " + controlplanev1.RecoverCertificatesAnnotation + " says so", nil
 	}
 	machines, err := machinesOf(ctx, r.Reader, s.Cluster)
 	if err != nil {
