@@ -45,13 +45,14 @@ func (r *Config) recovers(ctx context.Context, s *scope) (bool, ctrl.Result, err
 	if s.job != nil {
 		return false, ctrl.Result{RequeueAfter: askAgain}, nil // we are told when it has ended
 	}
-	j := &recoveryJob{asked: asked, host: s.host.Name, dial: r.dialer(s.config.Namespace, *s.host), ownership: r.ownership(s)}
 	wanted, err := wantedPairs(s)
 	if err != nil {
 		r.showRecovery(s, asked, time.Now(), err)
 		return true, ctrl.Result{}, nil
 	}
-	j.wanted = wanted
+	j := &recoveryJob{
+		asked: asked, host: s.host.Name, wanted: wanted, dial: r.dialer(s.config.Namespace, *s.host), ownership: r.ownership(s),
+	}
 	r.Runner.Start(s.key, hostrun.Job[outcome]{
 		What: recovering, Urgent: true, Do: j.do, Lost: func(err error) outcome { return outcome{err: err, asked: asked} },
 	})
@@ -59,7 +60,7 @@ func (r *Config) recovers(ctx context.Context, s *scope) (bool, ctrl.Result, err
 	return false, ctrl.Result{}, nil
 }
 
-// wantedPairs are the fingerprints of what is asked for. The error says why this host, or this wish, is none to answer it.
+// wantedPairs are the fingerprints of what is asked for. The error says why this host, or this request, is none to answer it.
 func wantedPairs(s *scope) (pki.Fingerprints, error) {
 	if controllerOf(s) == nil {
 		return nil, errors.New("the host is none of a control plane's: it has no key of an authority")
@@ -173,7 +174,9 @@ func (r *Config) takesRecovery(ctx context.Context, s *scope) (bool, ctrl.Result
 }
 
 func (r *Config) showRecovery(s *scope, asked, ended time.Time, err error) {
-	last := bootstrapv1.CertificateRecoveryStatus{RequestTime: metav1.NewTime(asked), EndTime: metav1.NewTime(ended), Outcome: bootstrapv1.RunSucceeded}
+	last := bootstrapv1.CertificateRecoveryStatus{
+		RequestTime: metav1.NewTime(asked), EndTime: metav1.NewTime(ended), Outcome: bootstrapv1.RunSucceeded,
+	}
 	if err != nil {
 		last.Outcome, last.Message = bootstrapv1.RunFailed, short(textOf(err))
 		r.Events.Eventf(s.config, nil, corev1.EventTypeWarning, "CertificatesNotRecovered", recovering, "%s", last.Message)

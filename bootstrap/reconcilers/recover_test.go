@@ -201,7 +201,7 @@ func TestTakesRecovery(t *testing.T) {
 	}
 }
 
-// TestRecovers: it is read once for each time that it is asked for, and never from a host, or by a wish, that cannot have it.
+// TestRecovers: it is read once for each time that it is asked for, and never from a host, or by a request, that cannot have it.
 func TestRecovers(t *testing.T) {
 	_, prints := lostPairs(t)
 	_, others := lostPairs(t)

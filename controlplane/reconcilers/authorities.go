@@ -54,8 +54,8 @@ func (r *ControlPlane) mayComplete(ctx context.Context, s *scope, known *pki.Aut
 	}
 	return &untrusted{
 		reason: controlplanev1.AuthorityMissingReason,
-		message: fmt.Sprintf("missing: Secret %s. %sNo other key pair is made for a cluster that exists (%s): its hosts would lose each other. %s",
-			strings.Join(missing, ", "), said, begun, restore(s, "")),
+		message: fmt.Sprintf("missing: Secret %s. %sNo other key pair is made for a cluster that exists (%s): its hosts would lose each other. "+
+			"%s", strings.Join(missing, ", "), said, begun, restore(s, "")),
 	}
 }
 
@@ -73,8 +73,8 @@ func restore(s *scope, first string) string {
 		s.Cluster.Name, s.Cluster.Name, s.Cluster.Namespace)
 }
 
-// remove comes before a pair is read back whose Secret holds something else.
-const remove = "delete the Secret and "
+// deleteFirst comes before a pair is read back whose Secret holds something else.
+const deleteFirst = "delete the Secret and "
 
 // otherEncryption is an error if the cluster's hosts were made with another answer to whether they encrypt. Admission refuses such a change;
 // where it was not asked, API servers could not read what others have written.
@@ -151,7 +151,7 @@ func differing(s *scope, recorded, now pki.Fingerprints) error {
 				reason: controlplanev1.AuthorityDiffersReason,
 				message: fmt.Sprintf("the Secret %s holds another key pair, or another key (%s) than the cluster was made with (%s). %s. "+
 					"Where no host was ever made with the other, remove the annotation %s",
-					capisecret.Name(s.Cluster.Name, capisecret.Purpose(name)), now[name], was, restore(s, remove), controlplanev1.AuthoritiesAnnotation),
+					capisecret.Name(s.Cluster.Name, capisecret.Purpose(name)), now[name], was, restore(s, deleteFirst), controlplanev1.AuthoritiesAnnotation),
 			}
 		}
 	}

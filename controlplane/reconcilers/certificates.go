@@ -36,9 +36,9 @@ func purposesOf(s *scope) []capisecret.Purpose {
 // encrypts reports whether the cluster is declared to encrypt at rest.
 func (s *scope) encrypts() bool { return s.Object.Spec.Cluster.Kubernetes.EncryptionAtRest.IsOn() }
 
-// certificates makes the certificate authorities and the encryption key that do not exist, as long as nothing of the cluster does (see begun), and records
-// their fingerprints before they are used. From then on, a pair that is missing or another one is an error: it is for a person to
-// restore it. Pairs that the user brings before that count, if they can do their work.
+// certificates makes the certificate authorities and the encryption key that do not exist, as long as nothing of the cluster does (see
+// begun), and records their fingerprints before they are used. From then on, a pair that is missing or another one is an error: it is for
+// a person to restore it, or to request its recovery. Pairs that the user brings before that count, if they can do their work.
 func (r *ControlPlane) certificates(ctx context.Context, s *scope) (err error) {
 	defer func() { s.Certificates = err }()
 	recorded, err := pki.ParseFingerprints(s.Object.Annotations[controlplanev1.AuthoritiesAnnotation])
@@ -119,7 +119,7 @@ func (r *ControlPlane) pair(ctx context.Context, s *scope, p capisecret.Purpose)
 		return pair, &untrusted{
 			reason: controlplanev1.AuthorityIncompleteReason,
 			message: fmt.Sprintf("the Secret %s has no %s or no %s: kubexm needs both. %s",
-				key.Name, capisecret.TLSCrtDataName, capisecret.TLSKeyDataName, restore(s, remove)),
+				key.Name, capisecret.TLSCrtDataName, capisecret.TLSKeyDataName, restore(s, deleteFirst)),
 		}
 	}
 	return pair, nil
@@ -131,7 +131,8 @@ func (r *ControlPlane) encryptionKey(ctx context.Context, s *scope, found *corev
 	if pair.Key.IsZero() {
 		return pair, &untrusted{
 			reason:  controlplanev1.AuthorityIncompleteReason,
-			message: fmt.Sprintf("the Secret %s has no %s, which is the key that Secrets are encrypted with. %s", found.Name, pki.EncryptionKeyName, restore(s, remove)),
+			message: fmt.Sprintf("the Secret %s has no %s, which is the key that Secrets are encrypted with. %s",
+				found.Name, pki.EncryptionKeyName, restore(s, deleteFirst)),
 		}
 	}
 	if _, moves := found.Labels[clusterctlv1.ClusterctlMoveLabel]; moves || metav1.GetControllerOf(found) != nil {

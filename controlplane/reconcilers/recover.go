@@ -17,7 +17,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
 )
 
-// wantsRecovery reports whether somebody wants key pairs read back that are missing.
+// wantsRecovery reports whether somebody has requested that key pairs are read back which are missing.
 func (s *scope) wantsRecovery() bool {
 	_, wants := s.Object.Annotations[controlplanev1.RecoverCertificatesAnnotation]
 	return wants
@@ -31,8 +31,8 @@ func (r *ControlPlane) recovers(ctx context.Context, s *scope, names []string, r
 	}
 	wanted, unknown := s.fingerprintsOf(names, recorded)
 	if len(unknown) > 0 {
-		return fmt.Sprintf("They are not read back from a host: nothing is recorded of %s, by which what a host has could be told from another's. "+
-			"Who knows its fingerprint adds it to the annotation %s. ", strings.Join(unknown, ", "), controlplanev1.AuthoritiesAnnotation), nil
+		return fmt.Sprintf("They are not read back from a host: nothing is recorded of %s, by which what a host has could be told from "+
+			"another's. Who knows its fingerprint adds it to the annotation %s. ", strings.Join(unknown, ", "), controlplanev1.AuthoritiesAnnotation), nil
 	}
 	d := s.Recover()
 	if d.Ask == nil {
@@ -77,7 +77,7 @@ func (r *ControlPlane) askRecovery(ctx context.Context, s *scope, m *clusterv1.M
 	return nil
 }
 
-// recovered takes the wish off that is fulfilled: nothing is missing, and all is as it was recorded.
+// recovered removes the request that is fulfilled: nothing is missing, and all is as it was recorded.
 func (r *ControlPlane) recovered(ctx context.Context, s *scope) error {
 	if !s.wantsRecovery() {
 		return nil

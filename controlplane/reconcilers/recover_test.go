@@ -71,8 +71,8 @@ func (r *ControlPlane) load(t *testing.T, s *scope) {
 	}
 }
 
-// wish annotates the control plane.
-func (r *ControlPlane) wish(t *testing.T, s *scope, from string) {
+// request annotates the control plane.
+func (r *ControlPlane) request(t *testing.T, s *scope, from string) {
 	t.Helper()
 	before := s.Object.DeepCopy()
 	metav1.SetMetaDataAnnotation(&s.Object.ObjectMeta, controlplanev1.RecoverCertificatesAnnotation, from)
@@ -82,18 +82,19 @@ func (r *ControlPlane) wish(t *testing.T, s *scope, from string) {
 	r.load(t, s)
 }
 
-// TestRecovers: a host is asked for the pairs that are missing, by the fingerprints that they must have, and the wish goes when they are
+// TestRecovers: a host is asked for the pairs that are missing, by the fingerprints that they must have, and the request goes when they are
 // back, and not before.
 func TestRecovers(t *testing.T) {
 	r, s, _, prints := lost(t)
-	refused(t, r, s, controlplanev1.AuthorityMissingReason, "kubectl annotate kubexmcontrolplane -n fleet prod "+controlplanev1.RecoverCertificatesAnnotation+"=any")
+	refused(t, r, s, controlplanev1.AuthorityMissingReason,
+		"kubectl annotate kubexmcontrolplane -n fleet prod "+controlplanev1.RecoverCertificatesAnnotation+"=any")
 	if s.Configs[0].AskedRecovery() != "" {
 		t.Error("a host is asked though nobody wants that")
 	}
 
-	r.wish(t, s, "prod-w1")
+	r.request(t, s, "prod-w1")
 	refused(t, r, s, controlplanev1.AuthorityMissingReason, `has "prod-w1", and wants one of: prod-1, any`)
-	r.wish(t, s, "prod-1")
+	r.request(t, s, "prod-1")
 	refused(t, r, s, controlplanev1.AuthorityMissingReason, "They are being read from the host of the Machine prod-1")
 	r.load(t, s)
 	asked := s.Configs[0].Asked(bootstrapv1.RecoverCertificatesAnnotation)
@@ -110,7 +111,7 @@ func TestRecovers(t *testing.T) {
 	}
 	refused(t, r, s, controlplanev1.AuthorityMissingReason, "could not be read from the host of the Machine prod-1: there is no etcd/ca.key")
 	if !s.wantsRecovery() {
-		t.Error("the wish is gone though it is not fulfilled")
+		t.Error("the request is gone though it is not fulfilled")
 	}
 
 	other, err := pki.NewAuthorities(pki.CARequest{Key: pki.ECDSAP256})
@@ -125,14 +126,14 @@ func TestRecovers(t *testing.T) {
 	}
 	refused(t, r, s, controlplanev1.AuthorityDiffersReason, "delete the Secret and have the key pairs read back")
 	if !s.wantsRecovery() {
-		t.Error("the wish is gone though others are there")
+		t.Error("the request is gone though others are there")
 	}
 }
 
-// TestRecovered: the wish is taken off when all is there, and an event says so.
+// TestRecovered: the request is removed when all is there, and an event says so.
 func TestRecovered(t *testing.T) {
 	r, s, pairs, prints := lost(t)
-	r.wish(t, s, controlplanev1.RecoverFromAny)
+	r.request(t, s, controlplanev1.RecoverFromAny)
 	for _, name := range []string{"etcd", "sa"} {
 		pair, _ := pairs.Get(name)
 		if err := r.Client.Create(t.Context(), bring("prod-"+name, pair.Cert, pair.Key.Reveal())); err != nil {
@@ -157,11 +158,11 @@ func TestRecovered(t *testing.T) {
 }
 
 // TestRecoversNothingUnknown: what nothing is recorded of is not taken from a host, unless the KubexmClusterConfig or the user says which
-// it is; and a wish keeps a control plane from making pairs of its own.
+// it is; and a request keeps a control plane from making pairs of its own.
 func TestRecoversNothingUnknown(t *testing.T) {
 	r, s := testReconciler(t, testScope().Object), testScope()
 	r.Events = events.NewFakeRecorder(9)
-	r.wish(t, s, controlplanev1.RecoverFromAny)
+	r.request(t, s, controlplanev1.RecoverFromAny)
 	refused(t, r, s, controlplanev1.AuthorityMissingReason, "nothing is recorded of ca, etcd, proxy, sa", controlplanev1.AuthoritiesAnnotation)
 
 	r, s, _, prints := lost(t)
@@ -170,11 +171,12 @@ func TestRecoversNothingUnknown(t *testing.T) {
 	if err := r.Client.Update(t.Context(), recorded); err != nil {
 		t.Fatal(err)
 	}
-	r.wish(t, s, controlplanev1.RecoverFromAny)
+	r.request(t, s, controlplanev1.RecoverFromAny)
 	refused(t, r, s, controlplanev1.AuthorityMissingReason, "nothing is recorded of etcd, sa")
 	s.clusterConfig = &bootstrapv1.KubexmClusterConfig{}
 	for _, name := range []string{"etcd", "sa"} {
-		s.clusterConfig.Spec.Authorities = append(s.clusterConfig.Spec.Authorities, bootstrapv1.AuthorityFingerprint{Name: name, Fingerprint: prints[name]})
+		recorded := bootstrapv1.AuthorityFingerprint{Name: name, Fingerprint: prints[name]}
+		s.clusterConfig.Spec.Authorities = append(s.clusterConfig.Spec.Authorities, recorded)
 	}
 	refused(t, r, s, controlplanev1.AuthorityMissingReason, "They are being read from the host of the Machine prod-1")
 }
@@ -182,7 +184,7 @@ func TestRecoversNothingUnknown(t *testing.T) {
 // TestExternalEtcdsPair: nothing is signed by it, and no host has it, so it is made anew and not asked for.
 func TestExternalEtcdsPair(t *testing.T) {
 	r, s, pairs, prints := lost(t)
-	r.wish(t, s, controlplanev1.RecoverFromAny)
+	r.request(t, s, controlplanev1.RecoverFromAny)
 	s.Object.Spec.Cluster.Etcd.Type = spec.EtcdExternal
 	refused(t, r, s, controlplanev1.AuthorityMissingReason, "missing: Secret prod-sa. ")
 	r.load(t, s)

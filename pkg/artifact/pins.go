@@ -130,7 +130,8 @@ func (p *pinning) file(list *[]LockedFile, nameOf func(LockedFile) string, f Loc
 	case i < 0:
 		*list = append(*list, f)
 	case (*list)[i] != f:
-		p.differs("%s: sha256 %s (%d bytes), and the lock file has %s (%d bytes)", nameOf(f), f.SHA256, f.Size, (*list)[i].SHA256, (*list)[i].Size)
+		was := (*list)[i]
+		p.differs("%s: sha256 %s (%d bytes), and the lock file has %s (%d bytes)", nameOf(f), f.SHA256, f.Size, was.SHA256, was.Size)
 	}
 }
 
