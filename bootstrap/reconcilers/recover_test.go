@@ -145,7 +145,9 @@ func TestTakesRecovery(t *testing.T) {
 	pairs, _ := lostPairs(t)
 	pairs.CompleteEncryption()
 	s, away := controlPlaneScope(), errors.New("the API is away")
-	kept := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "prod-proxy"}, Data: map[string][]byte{"tls.crt": []byte("theirs")}}
+	kept := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "prod-proxy"}, Data: map[string][]byte{"tls.crt": []byte("theirs")},
+	}
 	api := kubefake.NewClientBuilder().WithObjects(kept).WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 			if away != nil && o.GetName() == "prod-etcd" {
@@ -159,12 +161,14 @@ func TestTakesRecovery(t *testing.T) {
 		t.Helper()
 		s.ended = false
 		s.job = &hostrun.State[outcome]{
-			What: recovering, Started: recoveryTime, Ended: recoveryTime.Add(time.Second), Result: outcome{asked: recoveryTime, err: err, recovered: pairs},
+			What: recovering, Started: recoveryTime, Ended: recoveryTime.Add(time.Second),
+			Result: outcome{asked: recoveryTime, err: err, recovered: pairs},
 		}
 		_, _, failed := r.takesIn(t.Context(), s)
 		return failed
 	}
-	if err := ends(&engine.Error{Cause: errors.New("the manager ends")}); err != nil || !s.config.Status.LastCertificateRecovery.EndTime.IsZero() {
+	interruption := &engine.Error{Cause: errors.New("the manager ends")}
+	if err := ends(interruption); err != nil || !s.config.Status.LastCertificateRecovery.EndTime.IsZero() {
 		t.Errorf("interrupted, it says %+v, %v", s.config.Status.LastCertificateRecovery, err)
 	}
 	if err := ends(nil); !errors.Is(err, away) || !s.config.Status.LastCertificateRecovery.EndTime.IsZero() {
@@ -214,7 +218,9 @@ func TestRecovers(t *testing.T) {
 		"of a Machine that nobody owns": {func(s *scope) { s.machine.OwnerReferences = nil }, "the host is none of a control plane's"},
 		"without fingerprints":          {func(s *scope) { s.config.AskRecovery("", recoveryTime) }, "no fingerprint follows the time"},
 		"with what is none":             {func(s *scope) { s.config.AskRecovery("ca=abc", recoveryTime) }, "is no fingerprint"},
-		"of other pairs":                {func(s *scope) { s.config.AskRecovery(others.String(), recoveryTime) }, "was made with another key pair ca"},
+		"of other pairs": {func(s *scope) {
+			s.config.AskRecovery(others.String(), recoveryTime)
+		}, "was made with another key pair ca"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := controlPlaneScope()
@@ -222,7 +228,8 @@ func TestRecovers(t *testing.T) {
 			r := &Config{Runner: NewRunner(t.Context(), 1, time.Second), Events: events.NewFakeRecorder(9)}
 			started := make(chan struct{}, 1)
 			r.Reader = kubefake.NewClientBuilder().WithObjects(&corev1.Secret{
-				ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "ssh"}, Type: corev1.SecretTypeSSHAuth, Data: map[string][]byte{"ssh-privatekey": []byte("x")},
+				ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "ssh"}, Type: corev1.SecretTypeSSHAuth,
+				Data: map[string][]byte{"ssh-privatekey": []byte("x")},
 			}).Build()
 			r.Dial = func(ctx context.Context, _ ssh.Config) (host.Host, error) {
 				started <- struct{}{}

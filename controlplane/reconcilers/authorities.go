@@ -151,7 +151,8 @@ func differing(s *scope, recorded, now pki.Fingerprints) error {
 				reason: controlplanev1.AuthorityDiffersReason,
 				message: fmt.Sprintf("the Secret %s holds another key pair, or another key (%s) than the cluster was made with (%s). %s. "+
 					"Where no host was ever made with the other, remove the annotation %s",
-					capisecret.Name(s.Cluster.Name, capisecret.Purpose(name)), now[name], was, restore(s, deleteFirst), controlplanev1.AuthoritiesAnnotation),
+					capisecret.Name(s.Cluster.Name, capisecret.Purpose(name)), now[name], was,
+					restore(s, deleteFirst), controlplanev1.AuthoritiesAnnotation),
 			}
 		}
 	}

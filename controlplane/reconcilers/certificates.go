@@ -130,7 +130,7 @@ func (r *ControlPlane) encryptionKey(ctx context.Context, s *scope, found *corev
 	pair := pki.KeyPair{Key: secret.New(found.Data[pki.EncryptionKeyName])}
 	if pair.Key.IsZero() {
 		return pair, &untrusted{
-			reason:  controlplanev1.AuthorityIncompleteReason,
+			reason: controlplanev1.AuthorityIncompleteReason,
 			message: fmt.Sprintf("the Secret %s has no %s, which is the key that Secrets are encrypted with. %s",
 				found.Name, pki.EncryptionKeyName, restore(s, deleteFirst)),
 		}

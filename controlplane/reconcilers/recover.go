@@ -32,7 +32,8 @@ func (r *ControlPlane) recovers(ctx context.Context, s *scope, names []string, r
 	wanted, unknown := s.fingerprintsOf(names, recorded)
 	if len(unknown) > 0 {
 		return fmt.Sprintf("They are not read back from a host: nothing is recorded of %s, by which what a host has could be told from "+
-			"another's. Who knows its fingerprint adds it to the annotation %s. ", strings.Join(unknown, ", "), controlplanev1.AuthoritiesAnnotation), nil
+			"another's. Who knows its fingerprint adds it to the annotation %s. ",
+			strings.Join(unknown, ", "), controlplanev1.AuthoritiesAnnotation), nil
 	}
 	d := s.Recover()
 	if d.Ask == nil {

@@ -72,8 +72,8 @@ func (c *ControlPlane) Recover() Recovery {
 	case !done && waited < recoverWaits:
 		return Recovery{Message: fmt.Sprintf(reading, last.Name)}
 	case !done:
-		return Recovery{Ask: next, Message: fmt.Sprintf("they were not read from the host of the Machine %s within %s; its KubexmConfig %s may say "+
-			"why. Next is that of %s", last.Name, recoverWaits, c.ConfigOf(&last).Name, next.Name)}
+		return Recovery{Ask: next, Message: fmt.Sprintf("they were not read from the host of the Machine %s within %s; its KubexmConfig %s may "+
+			"say why. Next is that of %s", last.Name, recoverWaits, c.ConfigOf(&last).Name, next.Name)}
 	}
 	r := Recovery{Message: fmt.Sprintf("they could not be read from the host of the Machine %s: %s. It is tried every minute",
 		last.Name, result.Message)}

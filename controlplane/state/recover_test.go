@@ -47,8 +47,8 @@ func TestRecover(t *testing.T) {
 		"one that answers first": {anybody, func(c *state.ControlPlane) {
 			conditions.Set(&c.Configs[0], metav1.Condition{Type: bootstrapv1.HostReachableCondition, Status: metav1.ConditionFalse, Reason: "x"})
 		}, "b", "the Machine b"},
-		"it is asked":                        {anybody, func(c *state.ControlPlane) { ask(c, 0, time.Minute) }, "", "are being read from the host of the Machine a"},
-		"it says nothing":                    {anybody, func(c *state.ControlPlane) { ask(c, 0, 3*time.Minute) }, "b", "not read from the host of the Machine a within 2m0s"},
+		"it is asked":                        {anybody, func(c *state.ControlPlane) { ask(c, 0, time.Minute) }, "", "being read from the host of the Machine a"},
+		"it says nothing":                    {anybody, func(c *state.ControlPlane) { ask(c, 0, 3*time.Minute) }, "b", "the Machine a within 2m0s"},
 		"the one that is named says nothing": {"a", func(c *state.ControlPlane) { ask(c, 0, 3*time.Minute) }, "a", "Next is that of a"},
 		"it has failed just now": {anybody, func(c *state.ControlPlane) {
 			ended(ask(c, 0, time.Minute), c.Now.Add(-time.Second), bootstrapv1.RunFailed)

@@ -62,7 +62,8 @@ func TestLock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(lock.Downloads) != 9 || len(lock.Images) != 6 || !slices.IsSortedFunc(lock.Downloads, func(a, b LockedFile) int { return strings.Compare(a.URL, b.URL) }) {
+	byURL := func(a, b LockedFile) int { return strings.Compare(a.URL, b.URL) }
+	if len(lock.Downloads) != 9 || len(lock.Images) != 6 || !slices.IsSortedFunc(lock.Downloads, byURL) {
 		t.Errorf("locked: %+v", lock)
 	}
 	sum := sha256.Sum256([]byte("content of /v1.0.0/amd64/kubelet"))
@@ -74,7 +75,8 @@ func TestLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(file)
-	if err != nil || !strings.HasPrefix(string(text), "# ") || !strings.Contains(string(text), "sha256: "+want.SHA256+"\n  size: 32\n  url: "+want.URL+"\n") {
+	entry := "sha256: " + want.SHA256 + "\n  size: 32\n  url: " + want.URL + "\n"
+	if err != nil || !strings.HasPrefix(string(text), "# ") || !strings.Contains(string(text), entry) {
 		t.Errorf("%s, %v", text, err)
 	}
 
