@@ -155,7 +155,7 @@ func (d Dir) Copy(w io.Writer, name string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
-	f, err := root.Open(strings.TrimPrefix(name, string(d)+string(filepath.Separator)))
+	f, err := root.Open(strings.TrimPrefix(name, filepath.Clean(string(d))+string(filepath.Separator)))
 	if err != nil {
 		return err
 	}
