@@ -52,6 +52,17 @@ func TestVerbs(t *testing.T) {
 	e.ends(7, append([]string{"run", "command"}, append(known, "--", "sh", "-c", "exit 7")...))
 	e.kubeconfig()
 
+	t.Log("what was changed by hand is shown in lines, and changed back when asked")
+	const file, line = "/etc/sysctl.d/99-kubexm-cri.conf", "vm.swappiness = 7"
+	e.sh(worker, "echo '"+line+"' >>"+file)
+	shown := []string{worker.Name, "file " + file, "-" + line}
+	e.ends(0, []string{"describe", "cluster", "-f", e.Config(), "--known-hosts", e.KnownHosts}, append(shown, "Drift:")...)
+	e.ends(0, append([]string{"plan"}, e.declared()...), shown...)
+	e.sh(worker, "grep -qx '"+line+"' "+file)
+	e.ends(0, e.CreateArgs())
+	e.sh(worker, "! grep -qx '"+line+"' "+file)
+	e.ends(0, append([]string{"plan"}, e.declared()...), "No changes.")
+
 	t.Log("one host is reset, and becomes a Node again")
 	e.ends(0, append([]string{"reset", "host", worker.Name, "--yes"}, known...), worker.Name)
 	e.unchanged(worker)

@@ -104,7 +104,15 @@ func (a *app) describe(ctx context.Context, s *source, name string) (*descriptio
 
 // drift compares the hosts, and the cluster, with what the config file declares.
 func (a *app) drift(ctx context.Context, s *source, into *description) error {
-	d, err := a.declare(ctx, s)
+	c, err := a.load(s)
+	if err != nil {
+		return err
+	}
+	from := *s
+	if c.Spec.Artifacts.Bundle.Path == "" && c.KubernetesVersion == into.KubernetesVersion {
+		from.bundle = into.Bundle // it was made from this one, wherever others lie
+	}
+	d, err := a.declareCluster(ctx, &from, c)
 	if err != nil {
 		return err
 	}
