@@ -42,6 +42,8 @@ type cluster struct {
 	t      *testing.T
 	pool   *hosts.Pool
 	before map[string]hosts.Snapshot
+	// domain is that of services and pods, cluster.local if empty.
+	domain string
 }
 
 // start makes hosts, and writes the config file; see kubexm.Cluster.Write. Where it has $ETCD, the URL of an etcd of others, one
@@ -257,7 +259,9 @@ func (c *cluster) proves(prove func(*proof.Cluster, context.Context) error) {
 	ctx, cancel := context.WithTimeout(c.t.Context(), 5*time.Minute)
 	defer cancel()
 	var said bytes.Buffer
-	of := proof.Cluster{Client: c.api(10 * time.Second), Bundle: c.Bundle, SSHConfig: filepath.Join(c.Dir, "hosts", "ssh_config"), Out: &said}
+	of := proof.Cluster{
+		Client: c.api(10 * time.Second), Bundle: c.Bundle, SSHConfig: filepath.Join(c.Dir, "hosts", "ssh_config"), Domain: c.domain, Out: &said,
+	}
 	if err := prove(&of, ctx); err != nil {
 		c.t.Fatalf("%v\n%s", err, said.String())
 	}

@@ -13,6 +13,8 @@
 //	               and by replacing hosts, under writes and with a workload that has a PodDisruptionBudget
 //	TestScale      a control plane grows from one host to three and shrinks to one, another goes from three to five and back; an
 //	               even number is refused
+//	TestSettings   another domain and port of the API, another domain of services, host-gw and name servers of Pods, seen from Pods and
+//	               on hosts
 //
 // A host that was given back equals its snapshot from before.
 //

@@ -7,6 +7,7 @@
 package proof
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -35,8 +36,15 @@ type Cluster struct {
 	Bundle string
 	// SSHConfig is an ssh_config with a host for each Node, by address.
 	SSHConfig string
+	// Domain is that of services and pods, cluster.local if empty.
+	Domain string
 	// Out is where is written what was seen, a line each.
 	Out io.Writer
+}
+
+// name is a Service's DNS name.
+func (c *Cluster) name(service, namespace string) string {
+	return service + "." + namespace + ".svc." + cmp.Or(c.Domain, "cluster.local")
 }
 
 func (c *Cluster) say(format string, args ...any) {
@@ -182,7 +190,7 @@ func (c *Cluster) serviceByName(ctx context.Context, nodes []corev1.Node, image 
 	if _, err := c.serve(ctx, from, to, image, corev1.IPFamilyPolicySingleStack); err != nil {
 		return err
 	}
-	return c.answered(ctx, "hello."+namespace+".svc.cluster.local", from, to)
+	return c.answered(ctx, c.name("hello", namespace), from, to)
 }
 
 // serve makes a server on one node, a client on another, and a Service for the server.
@@ -220,7 +228,7 @@ func (c *Cluster) clean() {
 func (c *Cluster) answered(ctx context.Context, at, from, to string) error {
 	var last error
 	err := wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
-		answer, err := c.dial(ctx, at)
+		answer, err := c.dial(ctx, at, "80", "hostname")
 		if err != nil || answer != "server" {
 			last = fmt.Errorf("answer %q: %w", answer, err)
 			return false, nil
@@ -234,10 +242,10 @@ func (c *Cluster) answered(ctx context.Context, at, from, to string) error {
 	return nil
 }
 
-// dial has the client pod ask for the server's host name over HTTP, by the API server's proxy.
-func (c *Cluster) dial(ctx context.Context, name string) (string, error) {
+// dial has the client pod ask for a path over HTTP, by the API server's proxy.
+func (c *Cluster) dial(ctx context.Context, name, at, path string) (string, error) {
 	raw, err := c.Client.CoreV1().Pods(namespace).ProxyGet("http", "client", fmt.Sprint(port), "dial", map[string]string{
-		"host": name, "port": "80", "protocol": "http", "request": "hostname", "tries": "1",
+		"host": name, "port": at, "protocol": "http", "request": path, "tries": "1",
 	}).DoRaw(ctx)
 	if err != nil {
 		return "", err

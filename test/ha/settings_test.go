@@ -1,0 +1,128 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build ha
+
+package ha
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/test/hosts"
+	"github.com/mensylisir/cluster-api-provider-kubexm/test/smoke/proof"
+)
+
+// TestSettings makes clusters in which what most leave as it is has other values: the API's domain and port, the domain of services and
+// pods, names of its DNS server's own, flannel's backend and MTU, and the length of Nodes' networks; on hosts with a resolver of their own.
+func TestSettings(t *testing.T) {
+	for _, by := range []string{"kubexm", "kubeadm"} {
+		t.Run(by, func(t *testing.T) {
+			c := start(t, "hat", 3, strings.ReplaceAll(`  roleGroups: {master: [$1], worker: [$2, $3]}
+  kubernetes: {version: v1.36.3, type: $BY, nodeCidrMaskSize: 26}
+  controlPlaneEndpoint: {domain: api.settings.example, port: 7443}
+  network:
+    podCIDRs: [172.27.0.0/20]
+    serviceCIDRs: [172.28.0.0/20]
+    flannel: {backend: host-gw, mtu: 1400}
+  dns:
+    clusterDomain: corp.settings.example
+    etcHosts: [{address: 172.28.0.1, hostnames: [api.outside.example]}]
+    coreDNS:
+      rewriteBlock: rewrite name ledger.outside.example hello.kubexm-smoke.svc.corp.settings.example
+`, "$BY", by))
+			c.domain = "corp.settings.example"
+			c.resolveLocally()
+			c.create()
+			c.works()
+			c.proves(func(p *proof.Cluster, ctx context.Context) error {
+				return p.ProveSettings(ctx, proof.Settings{
+					Port: 7443, NameServer: upstream, Names: []string{"ledger.outside.example"}, APINames: []string{"api.outside.example"},
+				})
+			})
+			c.endpointIs("https://api.settings.example:7443")
+			c.routesByHosts()
+			c.staysAsItIs()
+			c.givesBack()
+		})
+	}
+}
+
+// upstream is a name server of hosts that pods can reach.
+const upstream = "192.0.2.53"
+
+// resolveLocally gives hosts, whose name server is on a loopback address, another one behind it, as where a resolver of the host's own
+// comes first.
+func (c *cluster) resolveLocally() {
+	c.t.Helper()
+	for _, h := range c.pool.Hosts {
+		line := "grep -q '^nameserver 127' /etc/resolv.conf && echo nameserver " + upstream + " >>/etc/resolv.conf"
+		if out, err := h.Exec(c.t.Context(), "sh", "-euc", line); err != nil {
+			c.t.Fatalf("%v: %s", err, out)
+		}
+	}
+	c.before = c.snapshots()
+}
+
+// endpointIs wants every host to reach the API at this URL alone, and people too, who may not know the name.
+func (c *cluster) endpointIs(want string) {
+	c.t.Helper()
+	config, err := clientcmd.LoadFromFile(c.Kubeconfig())
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for _, of := range config.Clusters {
+		c.t.Logf("people reach the API at %s", of.Server)
+		if !strings.HasSuffix(of.Server, ":7443") {
+			c.t.Errorf("people reach the API at %s, want port 7443", of.Server)
+		}
+	}
+	for _, h := range c.pool.Hosts {
+		kubelet, err := h.Exec(c.t.Context(), "grep", "-o", "https://.*", "/etc/kubernetes/kubelet.conf")
+		if err != nil || kubelet != want {
+			c.t.Errorf("the kubelet of %s asks %s, want %s: %v", h.Name, kubelet, want, err)
+		}
+		if out, err := h.Exec(c.t.Context(), "ss", "-Hltn", "sport = :6443"); err != nil || out != "" {
+			c.t.Errorf("something on %s listens on port 6443: %s (%v)", h.Name, out, err)
+		}
+	}
+}
+
+// routesByHosts wants each host to send what is for other Nodes' pods to these Nodes themselves, with nothing wrapped around it.
+func (c *cluster) routesByHosts() {
+	c.t.Helper()
+	nodes, err := c.api(10*time.Second).CoreV1().Nodes().List(c.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for _, h := range c.pool.Hosts {
+		out, err := h.Exec(c.t.Context(), "ip", "-4", "route")
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		routes := strings.Split(out, "\n")
+		for _, n := range nodes.Items {
+			if n.Name == h.Name {
+				continue
+			}
+			at := slices.IndexFunc(c.pool.Hosts, func(o *hosts.Host) bool { return o.Name == n.Name })
+			want := fmt.Sprintf("%s via %s dev eth0", n.Spec.PodCIDR, c.pool.Hosts[at].Address)
+			if !strings.HasSuffix(n.Spec.PodCIDR, "/26") || !slices.ContainsFunc(routes, func(r string) bool { return strings.HasPrefix(r, want) }) {
+				c.t.Errorf("%s has no route %q:\n%s", h.Name, want, out)
+			}
+		}
+		if links, err := h.Exec(c.t.Context(), "ip", "-brief", "link"); err != nil || strings.Contains(links, "flannel") {
+			c.t.Errorf("%s has a link of flannel's: %v\n%s", h.Name, err, links)
+		}
+		if env, err := h.Exec(c.t.Context(), "cat", "/run/flannel/subnet.env"); err != nil || !strings.Contains(env, "FLANNEL_MTU=1400") {
+			c.t.Errorf("pods on %s have another MTU: %v\n%s", h.Name, err, env)
+		}
+	}
+}
