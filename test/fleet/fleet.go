@@ -8,7 +8,9 @@ package fleet
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"net/netip"
@@ -195,6 +197,16 @@ func (f *Fleet) Get(name string, object client.Object) {
 func (f *Fleet) List(objects client.ObjectList) {
 	f.T.Helper()
 	must(f.T, f.API.List(context.WithoutCancel(f.T.Context()), objects, client.InNamespace(Namespace)))
+}
+
+// Patch changes an object by a merge patch, a format with its values.
+func (f *Fleet) Patch(object client.Object, format string, a ...any) {
+	f.T.Helper()
+	text := fmt.Appendf(nil, format, a...)
+	if !json.Valid(text) {
+		f.T.Fatalf("%s", text)
+	}
+	must(f.T, f.API.Patch(f.T.Context(), object, client.RawPatch("application/merge-patch+json", text)))
 }
 
 func must(t *testing.T, err error) {

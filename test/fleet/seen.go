@@ -11,6 +11,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
@@ -53,6 +55,25 @@ func (f *Fleet) Machines() []clusterv1.Machine {
 	all := &clusterv1.MachineList{}
 	f.List(all)
 	return all.Items
+}
+
+// Configs are the KubexmConfigs of all hosts.
+func (f *Fleet) Configs() []bootstrapv1.KubexmConfig {
+	all := &bootstrapv1.KubexmConfigList{}
+	f.List(all)
+	return all.Items
+}
+
+// Workload is the cluster's own API, for its administrator.
+func (f *Fleet) Workload() kubernetes.Interface {
+	f.T.Helper()
+	kubeconfig := &corev1.Secret{}
+	f.Get(Name+"-kubeconfig", kubeconfig)
+	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig.Data["value"])
+	must(f.T, err)
+	api, err := kubernetes.NewForConfig(config)
+	must(f.T, err)
+	return api
 }
 
 // Events are those that were told since others were known, in order. One that was told again counts.

@@ -7,7 +7,6 @@ package upgrade
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"regexp"
@@ -63,11 +62,11 @@ type careful struct {
 func (c *careful) awaitsWindow() {
 	opens := time.Now().UTC().Truncate(time.Minute).Add(3 * time.Minute)
 	before := marks(c.T, c.Pool.Hosts)
-	c.patch(&controlplanev1.KubexmControlPlane{ObjectMeta: fleet.Of(fleet.Name)}, `{"spec":{"version":%q,"cluster":{"disruption":{
+	c.Patch(&controlplanev1.KubexmControlPlane{ObjectMeta: fleet.Of(fleet.Name)}, `{"spec":{"version":%q,"cluster":{"disruption":{
 		"maintenanceWindows":[{"start":"%d %d * * *","durationMinutes":60}]}}}}`, c.version, opens.Minute(), opens.Hour())
 	message := ""
 	c.Await(time.Minute, func(context.Context) error {
-		for _, config := range c.configs() {
+		for _, config := range c.Configs() {
 			if conditions.GetReason(&config, bootstrapv1.DisruptionAllowedCondition) == bootstrapv1.OutsideMaintenanceWindowReason {
 				message = conditions.GetMessage(&config, bootstrapv1.DisruptionAllowedCondition)
 				return nil
@@ -128,16 +127,16 @@ func (c *careful) followsCanary() {
 
 // workersAreApproved has workers follow in place, the last of them first, each when somebody agrees to what would be done to it.
 func (c *careful) workersAreApproved() {
-	c.patch(&controlplanev1.KubexmControlPlane{ObjectMeta: fleet.Of(fleet.Name)},
+	c.Patch(&controlplanev1.KubexmControlPlane{ObjectMeta: fleet.Of(fleet.Name)},
 		`{"spec":{"cluster":{"disruption":{"approval":"Required","maintenanceWindows":null}}}}`)
 	workers := slices.Clone(c.Pool.Hosts[c.Options.ControlPlanes:])
 	slices.Reverse(workers)
-	c.patch(&clusterv1.MachineDeployment{ObjectMeta: fleet.Of(fleet.Worker)},
+	c.Patch(&clusterv1.MachineDeployment{ObjectMeta: fleet.Of(fleet.Worker)},
 		`{"metadata":{"annotations":{"kubexm.mensylisir.io/in-place-version":%q,"kubexm.mensylisir.io/in-place-canary":%q}}}`, c.version, workers[0].Name)
 	for i, h := range workers {
 		config := &bootstrapv1.KubexmConfig{}
 		c.Await(3*time.Minute, func(context.Context) error {
-			for _, other := range c.configs() {
+			for _, other := range c.Configs() {
 				reason := conditions.GetReason(&other, bootstrapv1.DisruptionAllowedCondition)
 				switch {
 				case other.Status.Host.Name == h.Name && reason == bootstrapv1.WaitingForApprovalReason:
@@ -199,30 +198,13 @@ func (c *careful) approve(object client.Object, annotation, shown string) {
 	if len(found) != 2 {
 		c.T.Fatalf("nothing is shown that can be agreed to: %s", shown)
 	}
-	c.patch(object, `{"metadata":{"annotations":{%q:%q}}}`, annotation, found[1])
-}
-
-func (c *careful) patch(object client.Object, format string, a ...any) {
-	c.T.Helper()
-	text := fmt.Appendf(nil, format, a...)
-	if !json.Valid(text) {
-		c.T.Fatalf("%s", text)
-	}
-	if err := c.API.Patch(c.T.Context(), object, client.RawPatch("application/merge-patch+json", text)); err != nil {
-		c.T.Fatal(err)
-	}
-}
-
-func (c *careful) configs() []bootstrapv1.KubexmConfig {
-	all := &bootstrapv1.KubexmConfigList{}
-	c.List(all)
-	return all.Items
+	c.Patch(object, `{"metadata":{"annotations":{%q:%q}}}`, annotation, found[1])
 }
 
 // versions are the hosts' versions of Kubernetes.
 func (c *careful) versions() map[string]string {
 	versions := map[string]string{}
-	for _, config := range c.configs() {
+	for _, config := range c.Configs() {
 		versions[config.Status.Host.Name] = config.Status.KubernetesVersion
 	}
 	return versions

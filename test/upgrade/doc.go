@@ -9,7 +9,9 @@
 // that is stopped half way, which the next goes on with. Hosts of both versions live in one cluster (TestMixed), as they do in a
 // rollout by replacement. At the end the hosts are given back as they were.
 //
-// By objects, a cluster follows when a maintenance window opens and somebody agrees, behind a canary (TestDisruption).
+// By objects, a cluster follows when a maintenance window opens and somebody agrees, behind a canary (TestDisruption). Workers that are in
+// use are changed by hand, by settings that restart their kubelets and by one that fails, and a version that does not serve what is in use
+// is not begun (TestPool, which needs one bundle).
 //
 // TestAPIServerAway takes the API server away for five minutes in the midst of an upgrade by the command.
 //
