@@ -13,4 +13,6 @@ type Residue struct {
 	Chains []string
 	// Tables are nftables' tables, as "family name".
 	Tables []string
+	// Script is shell that removes what no name tells, before links go. What it needs that is not there is not to be removed.
+	Script string
 }

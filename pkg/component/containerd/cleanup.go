@@ -55,6 +55,6 @@ func Pods() step.Step {
 
 // networkRemoval is the script with what the network adds to what the standard plugins and kube-proxy leave.
 func networkRemoval(network step.Residue) string {
-	return fmt.Sprintf("links='%s' chains='%s' tables='%s'\n",
+	return network.Script + fmt.Sprintf("links='%s' chains='%s' tables='%s'\n",
 		strings.Join(network.Links, " "), strings.Join(network.Chains, " "), strings.Join(network.Tables, ",")) + removeNetwork
 }

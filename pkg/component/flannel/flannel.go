@@ -5,6 +5,8 @@
 package flannel
 
 import (
+	_ "embed"
+
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
@@ -20,6 +22,9 @@ const (
 	namespace = "kube-flannel"
 	daemonSet = "kube-flannel-ds"
 )
+
+//go:embed routes.sh
+var removeRoutes string
 
 // Network is flannel.
 type Network struct{}
@@ -75,5 +80,6 @@ func (Network) Residue() step.Residue {
 		Links:  []string{"flannel.1", "flannel-v6.1"},
 		Chains: []string{"FLANNEL-"},
 		Tables: []string{"ip flannel-ipv4", "ip6 flannel-ipv6"},
+		Script: removeRoutes,
 	}
 }
