@@ -4,6 +4,8 @@
 package flannel
 
 import (
+	_ "embed"
+	"strconv"
 	"strings"
 	"time"
 
@@ -14,6 +16,11 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 )
 
+// conflist is the chart's own configuration of pods' networks, but for the MTU of pods' interfaces.
+//
+//go:embed cni.conflist
+var conflist string
+
 // release installs the chart, with images by their full references.
 func release(n spec.Network, chart step.Artifact, image, pluginImage string) step.Step {
 	settings := map[string]any{
@@ -21,8 +28,9 @@ func release(n spec.Network, chart step.Artifact, image, pluginImage string) ste
 		"flannel_cni": map[string]any{"image": split(pluginImage)},
 		"backend":     string(n.Flannel.Backend),
 	}
-	if n.Flannel.MTU != 0 {
-		settings["mtu"] = n.Flannel.MTU
+	if mtu := n.Flannel.MTU; mtu != 0 {
+		// The chart's own value is that of what carries packets with VXLAN, and nothing with host-gw.
+		settings["cniConf"] = strings.Replace(conflist, "$MTU", strconv.Itoa(int(mtu)), 1)
 	}
 	values := map[string]any{"podCidr": n.PodCIDR(spec.IPv4), "flannel": settings}
 	if cidr := n.PodCIDR(spec.IPv6); cidr != "" {
