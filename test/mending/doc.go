@@ -10,6 +10,9 @@
 //	replace    the host that has the cluster's address, or a worker's, is switched off and never comes back: the spare one takes its
 //	           place, and it goes into quarantine
 //
+// A member of etcd that no host of the cluster has is left to whoever declares it to be gone (TestUnknownMember): nothing is scaled until
+// then.
+//
 // What was done, as events tell it, and how long it took is logged.
 //
 // The management cluster is the embedded plane with the reconcilers of all providers.
