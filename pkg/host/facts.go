@@ -88,7 +88,7 @@ type System struct {
 	Firewall string   `json:"firewall,omitempty"`
 	TimeSync string   `json:"timeSync,omitempty"`
 
-	// Tools says which optional tools are on the path: zstd, gzip, tar, iptables, nft, conntrack, socat, …
+	// Tools says which compressors are on the path: zstd, gzip.
 	Tools map[string]bool `json:"tools,omitempty"`
 }
 

@@ -77,7 +77,7 @@ func New(name string) *Machine {
 			CgroupVersion: 2, CPUs: 2, MemoryBytes: 4 << 30, DiskFreeBytes: 50 << 30, DiskTotalBytes: 60 << 30, User: "root", Root: true,
 			BootTime: born, Addresses: []string{"10.0.0.1/24"}, DefaultInterface: "eth0", HostnameAddresses: []string{"10.0.0.1"},
 			Nameservers: []string{"10.0.0.53"}, TimeSync: "chrony.service",
-			Tools: map[string]bool{"zstd": true, "gzip": true, "tar": true, "iptables": true},
+			Tools: map[string]bool{"zstd": true, "gzip": true},
 		},
 		files: map[string]node{}, units: map[string]host.UnitState{}, sysctls: map[string]string{}, modules: map[string]bool{},
 		packages: map[string]string{}, staged: map[string][]byte{}, journal: map[string]host.JournalEntry{},

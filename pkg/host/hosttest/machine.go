@@ -437,6 +437,7 @@ func testObserve(r *rig) {
 		"command not there":    f.Commands["none"].ExitCode == 127,
 		"system":               f.System.OSID != "" && f.System.CPUs > 0 && f.System.MemoryBytes > 0 && f.System.Root && f.System.DiskFreeBytes > 0 && f.System.BootTime.Before(time.Now()),
 		"addresses":            len(f.System.Addresses) > 0 && f.System.DefaultInterface != "" && len(f.System.HostnameAddresses) > 0,
+		"time service":         f.System.TimeSync == "chrony.service",
 		"clocks are one":       f.ClockSkew.Abs() < time.Second && time.Since(f.Taken).Abs() < time.Minute,
 	} {
 		if !ok {

@@ -24,7 +24,7 @@ func asked() host.Query {
 
 // FuzzObservation: whatever a host answers, facts are bounded, printable, and can be written down.
 func FuzzObservation(f *testing.F) {
-	f.Add("\n@M - clock 1700000000.5 99.5\n\n@M + files\n==> P/etc/os-release <==\nID=debian\n\n==> P/proc/meminfo <==\nMemTotal: 5 kB\n\n@M + paths\n81a4 root root 0 0 5 1.5 1:2:5:1.5 /etc/a\n\n@M - end\n", "\n@M + stderr 0\nx\n@M - end\n")
+	f.Add("\n@M - clock 1700000000.5 99.5\n\n@M + files\n==> P/etc/os-release <==\nID=debian\n\n==> P/proc/meminfo <==\nMemTotal: 5 kB\n\n@M + paths\n81a4 7 8 5 1.5 1:2:5:1.5 /etc/a\n\n@M + accounts\n7 8 \x1b UNKNOWN\n\n@M - end\n", "\n@M + stderr 0\nx\n@M - end\n")
 	f.Add("\n@M + units\nId=a.service\nActiveState=active\nActiveEnterTimestampMonotonic=9223372036854775807\n\n@M - disk -1 99 9223372036854775807\n\n@M - end\n", "")
 	f.Add("\n@M + stdout 0\nx\n@M - exit 0 124\n\n@M - stopped 0\n\n@M - stopped 7\n\n@M - end\n", "")
 	f.Add("\n@M + ports\nLISTEN 0 1 *:22 *:* users:((\"\x1b\",pid=-3\n\n@M + link\n/etc/a\n\x1b[2J\n@M - entries -4\n\n@M + addresses\n1: e inet 10.0.0.1/8\n\n@M - end\n", "")

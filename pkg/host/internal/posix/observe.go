@@ -140,15 +140,11 @@ func (o *observation) render(s *script, stateDir string) {
 	s.line("[ $# -eq 0 ] || o_files", strconv.Itoa(maxFile), `"$@"`)
 	if len(paths) > 0 {
 		s.call("o_paths", paths...)
-		s.call("o_entries", paths...)
-		s.call("o_links", paths...)
 	}
 	if len(digests) > 0 {
 		s.call("o_digests", digests...)
 	}
-	if len(o.units) > 0 {
-		s.call("o_units", o.units...)
-	}
+	o.renderUnits(s)
 	for _, m := range o.query.Modules {
 		name := strings.ReplaceAll(m, "-", "_")
 		s.call("o_modules", name)
@@ -164,6 +160,18 @@ func (o *observation) render(s *script, stateDir string) {
 	}
 	for i, c := range o.query.Commands {
 		s.call("o_command", append([]string{strconv.Itoa(i), strconv.Itoa(host.MaxContent), hundredths(c.Limit())}, c.Argv...)...)
+	}
+}
+
+// renderUnits asks for the units of the query, and for those that tell about the system where they run.
+func (o *observation) renderUnits(s *script) {
+	switch system := o.units[len(o.query.Units):]; {
+	case len(system) > 0:
+		s.call("o_running", system...)
+		s.line("set --", quoteAll(o.query.Units), "$running")
+		s.line(`[ $# -eq 0 ] || o_units "$@"`)
+	case len(o.units) > 0:
+		s.call("o_units", o.units...)
 	}
 }
 

@@ -79,6 +79,8 @@ func (a *answer) add(f frame) bool {
 		a.files = splitFiles(f.body, a.o.prefix)
 	case "paths":
 		a.paths(f.body)
+	case "accounts":
+		a.accounts(f.body)
 	case "entries":
 		a.path(firstLine(f.body), func(p *host.Path) { p.Entries = int(between(0, parseInt(f.arg(1)), math.MaxInt32)) })
 	case "link":
@@ -144,21 +146,21 @@ func (a *answer) paths(body []byte) {
 		found[q.Path] = host.Path{}
 	}
 	for line := range strings.Lines(string(body)) {
-		fields := strings.SplitN(strings.TrimSuffix(line, "\n"), " ", 9)
-		if len(fields) != 9 {
+		fields := strings.SplitN(strings.TrimSuffix(line, "\n"), " ", 7)
+		if len(fields) != 7 {
 			continue
 		}
 		mode, err := strconv.ParseUint(fields[0], 16, 32)
 		if err != nil {
 			continue
 		}
-		if _, asked := found[fields[8]]; !asked {
+		if _, asked := found[fields[6]]; !asked {
 			continue
 		}
-		found[fields[8]] = host.Path{
+		found[fields[6]] = host.Path{
 			Exists: true, Mode: fileMode(uint32(mode)),
-			Owner: nameOr(fields[1], fields[3]), Group: nameOr(fields[2], fields[4]),
-			Size: max(0, parseInt(fields[5])), Modified: parseSeconds(fields[6]),
+			Owner: account(fields[1]), Group: account(fields[2]),
+			Size: max(0, parseInt(fields[3])), Modified: parseSeconds(fields[4]),
 		}
 	}
 	a.facts.Paths = make(map[string]host.Path, len(a.o.query.Paths))
@@ -167,12 +169,32 @@ func (a *answer) paths(body []byte) {
 	}
 }
 
-// nameOr is the account's name, or its number when it has none.
-func nameOr(name, number string) string {
-	if name == "UNKNOWN" {
-		name = number
+// account is root's name, and the number of any other until accounts names it.
+func account(number string) string {
+	if number == "0" {
+		return "root"
 	}
-	return host.Word(name, maxID)
+	return host.Word(number, maxID)
+}
+
+// accounts gives the owners and groups of paths their names. One without a name keeps its number.
+func (a *answer) accounts(body []byte) {
+	users, groups := map[string]string{}, map[string]string{}
+	for line := range strings.Lines(string(limit(body, maxSystemFile))) {
+		if fields := strings.Fields(line); len(fields) == 4 {
+			users[fields[0]], groups[fields[1]] = fields[2], fields[3]
+		}
+	}
+	named := func(names map[string]string, number string) string {
+		if name, ok := names[number]; ok && name != "UNKNOWN" {
+			return host.Word(name, maxID)
+		}
+		return number
+	}
+	for name, p := range a.facts.Paths {
+		p.Owner, p.Group = named(users, p.Owner), named(groups, p.Group)
+		a.facts.Paths[name] = p
+	}
 }
 
 // digests reads sha256sum's lines; one whose path holds a backslash starts with another and doubles them.

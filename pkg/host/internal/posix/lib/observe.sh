@@ -8,7 +8,9 @@ o_clock() {
 
 # System facts that need a process each; the rest is read by o_files.
 o_system() {
-	k_say machine "$(uname -m)"
+	arch=
+	{ read -r arch </proc/sys/kernel/arch; } 2>/dev/null || arch=$(uname -m) # there since Linux 6.1
+	k_say machine "$arch"
 	k_say disk "$(stat -f -c '%a %b %S' /var/lib 2>/dev/null)"
 	[ -e /.dockerenv ] && k_say container docker
 	[ -e /run/.containerenv ] && k_say container podman
@@ -18,7 +20,7 @@ o_system() {
 	k_body resolves
 	timeout 3 getent ahosts "$name" 2>/dev/null
 	tools=
-	for tool in zstd gzip tar openssl iptables nft ipset conntrack socat ebtables ethtool ss modprobe apt-get dnf yum rpm; do
+	for tool in zstd gzip; do
 		command -v "$tool" >/dev/null 2>&1 && tools="$tools $tool"
 	done
 	k_say tools $tools
@@ -33,34 +35,48 @@ o_files() {
 	head -v -c "$max" -- "$@" 2>/dev/null
 }
 
-# What is at each path; a missing one has no line.
+# What is at each path; a missing one has no line. Accounts come by number: by name, stat would read the accounts anew for each path.
 o_paths() {
-	seen=$(stat -c '%f %U %G %u %g %s %.9Y %d:%i:%s:%.9Z %n' -- "$@" 2>/dev/null)
+	seen=$(stat -c '%f %u %g %s %.9Y %d:%i:%s:%.9Z %n' -- "$@" 2>/dev/null)
 	k_body paths
 	printf '%s\n' "$seen"
+	IFS=$NL
+	set -f
+	set -- $seen
+	set +f
+	unset IFS
+	for line; do
+		shift
+		path=${line#* * * * * * }
+		case $line in
+		4*) o_entries "$path" ;;
+		a*) o_link "$path" ;;
+		esac
+		case ${line#* } in
+		'0 0 '*) ;; # root
+		*) set -- "$@" "$path" ;;
+		esac
+	done
+	[ $# -gt 0 ] || return 0
+	k_body accounts
+	stat -c '%u %g %U %G' -- "$@" 2>/dev/null
 }
 
-# The entries of each directory.
+# How many entries directory $1 has.
 o_entries() {
-	for d; do
-		[ -d "$d" ] && [ ! -L "$d" ] || continue
-		n=0
-		for entry in "$d"/* "$d"/.[!.]* "$d"/..?*; do
-			[ -e "$entry" ] || [ -L "$entry" ] && n=$((n + 1))
-		done
-		k_body entries "$n"
-		printf '%s\n' "$d"
+	n=0
+	for entry in "$1"/* "$1"/.[!.]* "$1"/..?*; do
+		[ -e "$entry" ] || [ -L "$entry" ] && n=$((n + 1))
 	done
+	k_body entries "$n"
+	printf '%s\n' "$1"
 }
 
-# The targets of those that are links.
-o_links() {
-	for l; do
-		[ -L "$l" ] || continue
-		k_body link
-		printf '%s\n' "$l"
-		readlink -n -- "$l"
-	done
+# Where link $1 leads.
+o_link() {
+	k_body link
+	printf '%s\n' "$1"
+	readlink -n -- "$1"
 }
 
 # sha256 of regular files, after o_paths has seen them. What "digests" remembers of an unchanged inode is not read again.
@@ -90,6 +106,18 @@ o_digests() {
 	[ $# -gt 0 ] || return 0
 	k_body digests
 	sha256sum -- "$@" 2>/dev/null
+}
+
+# Those of the units that run, in $running: systemd has a link for each of them, and loads one that is not there each time that it
+# is asked about it. Where it has none for its own journal it has none at all, and every unit may run.
+o_running() {
+	running=$*
+	[ -L /run/systemd/units/invocation:systemd-journald.service ] || return 0
+	running=
+	for unit; do
+		[ -L "/run/systemd/units/invocation:$unit" ] && running="$running $unit"
+	done
+	return 0
 }
 
 o_units() {
