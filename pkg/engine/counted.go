@@ -40,6 +40,11 @@ func (c countedSession) Stage(ctx context.Context, blobs []host.Blob) error {
 	return c.Session.Stage(ctx, blobs)
 }
 
+func (c countedSession) StageAhead(ctx context.Context, lots ...[]host.Blob) error {
+	c.n.Add(1)
+	return c.Session.StageAhead(ctx, lots...)
+}
+
 func (c countedSession) Do(ctx context.Context, acts ...host.Act) (*host.Facts, error) {
 	c.n.Add(1)
 	return c.Session.Do(ctx, acts...)

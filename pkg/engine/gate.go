@@ -22,8 +22,9 @@ import (
 var errUnneeded = errors.New("nobody waits for it any more")
 
 const (
-	// A gate asks again after a tenth of the time that it has waited, within these bounds, so that it opens late by no more than that.
-	firstPoll = 200 * time.Millisecond
+	// A gate asks again after a part of the time that it has waited, within these bounds, so that it opens late by no more than that.
+	pollPart  = 20
+	firstPoll = 100 * time.Millisecond
 	lastPoll  = 2 * time.Second
 	// repeatWaiting is how long a gate that keeps missing the same thing is silent, and goes on with one connection to the cluster.
 	repeatWaiting = 30 * time.Second
@@ -148,7 +149,7 @@ func (w *worker) poll(ctx context.Context, n plan.Node, rt *step.Runtime, missin
 		if now.Sub(start) >= rt.Timeout {
 			return &TimedOut{After: rt.Timeout, Missing: notYet.Reason, Err: err}
 		}
-		if !w.sleep(ctx, w.o.Jitter(min(max(now.Sub(start)/10, firstPoll), lastPoll))) {
+		if !w.sleep(ctx, w.o.Jitter(min(max(now.Sub(start)/pollPart, firstPoll), lastPoll))) {
 			return context.Cause(ctx)
 		}
 	}

@@ -36,6 +36,8 @@ type machine struct {
 	fresh int
 	// begun: of the nodes at the positions below it, it was told that their first attempt begins.
 	begun int
+	// ahead says that content is sent ahead in this session.
+	ahead bool
 	// did is what came of nodes that shared an exchange, by position. failed is how that ended, if it did so with the first attempt at the
 	// node at failedAt.
 	did       map[int]outcome
@@ -149,7 +151,7 @@ func (m *machine) begin(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	m.session, m.began = s, true
+	m.session, m.began, m.ahead = s, true, false
 	return nil
 }
 
@@ -401,6 +403,9 @@ func (m *machine) once(ctx context.Context, at int, again bool) error {
 		if done, err := m.isSo(ctx, at); done || err != nil {
 			return err
 		}
+	}
+	if err := m.stageAhead(ctx, at); err != nil {
+		return err
 	}
 	var made outputs
 	rt := m.runtime(n, m.view(at), &made)

@@ -188,6 +188,8 @@ func (s *session) Waited() bool { return s.waited }
 
 func (s *session) Stage(context.Context, []host.Blob) error { return nil }
 
+func (s *session) StageAhead(context.Context, ...[]host.Blob) error { return nil }
+
 func (s *session) Do(ctx context.Context, acts ...host.Act) (*host.Facts, error) {
 	s.mu.Lock()
 	hold, reached, acting := s.hold, s.reached, s.acting

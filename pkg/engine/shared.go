@@ -67,6 +67,9 @@ func (m *machine) shareOnce(ctx context.Context, at, end int, done *int) error {
 	if !had && m.session.Waited() {
 		return m.look(ctx, at) // what a run that was killed did meanwhile
 	}
+	if err := m.stageAhead(ctx, at); err != nil {
+		return err
+	}
 	var acts []host.Act
 	limit := m.o.ObserveTimeout
 	began := m.o.Clock.Now()

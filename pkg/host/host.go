@@ -60,6 +60,10 @@ type Session interface {
 	// is verified on the far side before it counts.
 	Stage(ctx context.Context, blobs []Blob) error
 
+	// StageAhead begins to send what later calls of Stage will ask for, a lot for each in their order, and does not wait for it:
+	// it is sent while acts go on. What goes wrong with a lot is not told; its Stage sends it again. End and Undo stop it.
+	StageAhead(ctx context.Context, lots ...[]Blob) error
+
 	// Do performs acts in their order in one exchange. Of each act: for each change in order save what it replaces in the undo
 	// store, then change; then journal. After the last one Verify of all is answered. When a change fails the rest is not
 	// attempted, its act is not journaled, and the error names the change; the acts before it are done, and their Done was

@@ -19,13 +19,7 @@ func act(ctx context.Context, rt *Runtime, a Actor) error {
 		return err
 	}
 	if len(e.Blobs) > 0 {
-		blobs := make([]host.Blob, len(e.Blobs))
-		for i, b := range e.Blobs {
-			blobs[i] = host.Blob{Digest: b.Digest, Size: b.Size, Name: b.Path, Open: func() (io.ReadCloser, error) {
-				return rt.Artifacts.Open(ctx, b)
-			}}
-		}
-		if err := rt.Session.Stage(ctx, blobs); err != nil {
+		if err := rt.Session.Stage(ctx, blobs(ctx, rt.Artifacts, e)); err != nil {
 			return err
 		}
 	}
@@ -41,6 +35,27 @@ func act(ctx context.Context, rt *Runtime, a Actor) error {
 	}
 	rt.Seen = seen
 	return nil
+}
+
+func blobs(ctx context.Context, from Artifacts, e Effect) []host.Blob {
+	blobs := make([]host.Blob, len(e.Blobs))
+	for i, b := range e.Blobs {
+		blobs[i] = host.Blob{Digest: b.Digest, Size: b.Size, Name: b.Path, Open: func() (io.ReadCloser, error) { return from.Open(ctx, b) }}
+	}
+	return blobs
+}
+
+// Blobs is the content that s would have staged if it ran now, none where that cannot be told yet. ctx bounds the reading of it.
+func Blobs(ctx context.Context, from Artifacts, v View, s Step) []host.Blob {
+	a, ok := s.(Actor)
+	if !ok {
+		return nil
+	}
+	e, err := a.Effect(v)
+	if err != nil {
+		return nil
+	}
+	return blobs(ctx, from, e)
 }
 
 // act is what the host is asked to do of a's effect.

@@ -4,6 +4,8 @@
 package hosttest
 
 import (
+	"context"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -79,4 +81,94 @@ func testStage(t *testing.T, fixture func(t *testing.T) Fixture) {
 		r.undo(s, host.Scope{})
 		r.end(s)
 	})
+
+	t.Run("Ahead", func(t *testing.T) {
+		r := newRig(t, fixture(t))
+		s := r.begin(r.dial(), newRun())
+		large, both, empty := strings.Repeat("c", 300_000), "both", ""
+		first, second := []string{large, both}, []string{empty, "second", both}
+		if err := s.StageAhead(r.ctx, blobsOf(first), blobsOf(second)); err != nil {
+			t.Fatalf("StageAhead: %s", explain(err))
+		}
+		// An act goes on meanwhile.
+		r.do(s, host.Act{Node: "between", Changes: []host.Change{host.Directory{Path: r.Dir + "/d", Mode: 0o755}}})
+		for i, lot := range [][]string{first, second} {
+			if err := s.Stage(r.ctx, blobsOf(lot)); err != nil {
+				t.Fatalf("Stage of lot %d: %s", i, explain(err))
+			}
+			act := host.Act{Node: fmt.Sprint("lot-", i)}
+			for n, content := range lot {
+				path := fmt.Sprintf("%s/%d-%d", r.Dir, i, n)
+				act.Changes = append(act.Changes, host.File{Path: path, Mode: 0o640, Blob: digestOf(content)})
+				act.Verify.Paths = append(act.Verify.Paths, host.PathQuery{Path: path, Digest: true})
+			}
+			f := r.do(s, act)
+			for n, content := range lot {
+				if seen := f.Paths[fmt.Sprintf("%s/%d-%d", r.Dir, i, n)]; seen.Digest != digestOf(content) || seen.Mode != 0o640 {
+					t.Errorf("lot %d: content %d is %+v", i, n, seen)
+				}
+			}
+		}
+		r.undo(s, host.Scope{})
+		r.end(s)
+	})
+
+	t.Run("AheadAndWrong", func(t *testing.T) {
+		r := newRig(t, fixture(t))
+		s := r.begin(r.dial(), newRun())
+		broken := blobOf([]byte("changed"), digestOf("original"))
+		short := blobOf([]byte("short"), digestOf("short and more"))
+		short.Size += 9
+		good := blobsOf([]string{"good"})
+		if err := s.StageAhead(r.ctx, []host.Blob{broken}, []host.Blob{short}, good); err != nil {
+			t.Fatalf("StageAhead: %s", explain(err))
+		}
+		for _, wrong := range []host.Blob{broken, short} {
+			if err := s.Stage(r.ctx, []host.Blob{wrong}); host.KindOf(err) != host.KindCorrupt {
+				t.Errorf("content that is not what it should be: %v", err)
+			}
+		}
+		if err := s.Stage(r.ctx, good); err != nil {
+			t.Errorf("content after it: %s", explain(err))
+		}
+		r.undo(s, host.Scope{})
+		r.end(s)
+	})
+
+	// What is sent ahead and never asked for keeps nobody from ending, and leaves nothing.
+	t.Run("AheadForNothing", func(t *testing.T) {
+		r := newRig(t, fixture(t))
+		for _, end := range []func(s host.Session){
+			func(s host.Session) { r.undo(s, host.Scope{}) },
+			func(s host.Session) { r.end(s) },
+			func(s host.Session) { r.undo(s, host.Scope{}) },
+		} {
+			h := r.Dial(t)
+			s := r.begin(h, newRun())
+			r.do(s, host.Act{Node: "n", Changes: []host.Change{host.Directory{Path: r.Dir + "/d", Mode: 0o755}}})
+			if err := s.StageAhead(r.ctx, []host.Blob{endless(r)}, blobsOf([]string{"never"})); err != nil {
+				t.Fatalf("StageAhead: %s", explain(err))
+			}
+			end(s)
+			_ = h.Close()
+		}
+	})
+}
+
+// endless is content of which there is no more than the beginning until the test is over.
+func endless(r *rig) host.Blob {
+	return host.Blob{Digest: digestOf("endless"), Size: 1 << 20, Name: "endless content", Open: func() (io.ReadCloser, error) {
+		reader, writer := io.Pipe()
+		go func() { _, _ = io.WriteString(writer, "the beginning") }()
+		context.AfterFunc(r.ctx, func() { _ = writer.CloseWithError(r.ctx.Err()) })
+		return reader, nil
+	}}
+}
+
+func blobsOf(contents []string) []host.Blob {
+	blobs := make([]host.Blob, len(contents))
+	for i, content := range contents {
+		blobs[i] = blobOf([]byte(content), digestOf(content))
+	}
+	return blobs
 }

@@ -29,6 +29,10 @@ type session struct {
 	// system is what is known of the system, brought up to date by each act; skew is that of the clocks.
 	system host.System
 	skew   time.Duration
+	// tools are the system's, and stay as they were when the session began.
+	tools map[string]bool
+	// ahead is nil when nothing is sent ahead.
+	ahead *ahead
 	// owner is whose the host is, nil if it has no record that can be read; unreadable says why not.
 	owner      *host.Owner
 	unreadable string
@@ -199,7 +203,7 @@ func (s *session) look(ctx context.Context) error {
 	facts := a.finish(sent)
 	s.host.own(facts, a.files)
 	s.system, s.skew, s.owner, s.unreadable = facts.System, facts.ClockSkew, facts.Owner, facts.OwnerUnreadable
-	s.system.User = s.host.config.User
+	s.system.User, s.tools = s.host.config.User, facts.System.Tools
 	journal, undo := a.files[s.host.config.StateDir+"/"+journalFile], a.files[s.host.config.StateDir+"/"+undoFile]
 	if s.logs, err = parseLogs(journal, undo); err != nil {
 		return s.host.damaged(err)
@@ -479,6 +483,7 @@ func (s *session) facts(a *answer, sent time.Time, full bool) *host.Facts {
 
 // End implements host.Session.
 func (s *session) End(ctx context.Context, keep bool) error {
+	s.stopAhead()
 	defer func() {
 		s.broken = s.host.invalid("", fmt.Errorf("the session has ended"))
 		_ = s.proc.Close()

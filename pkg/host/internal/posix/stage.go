@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -49,15 +48,31 @@ const (
 
 // Stage implements host.Session.
 func (s *session) Stage(ctx context.Context, blobs []host.Blob) error {
+	blobs, err := s.take(ctx, blobs)
+	if err != nil {
+		return err
+	}
+	missing, err := s.missing(ctx, blobs)
+	if err != nil || len(missing) == 0 {
+		return err
+	}
+	if err := s.send(ctx, missing); err != nil {
+		return err
+	}
+	return s.accept(ctx, missing)
+}
+
+// missing are those of the blobs, each once, that the host does not have.
+func (s *session) missing(ctx context.Context, blobs []host.Blob) ([]host.Blob, error) {
 	wanted := make(map[string]host.Blob, len(blobs))
 	sc := &script{}
 	sc.WriteString("t_missing")
 	for _, b := range blobs {
 		if err := match("blob", digestName, b.Digest); err != nil {
-			return s.host.invalid("content "+b.Name, err)
+			return nil, s.host.invalid("content "+b.Name, err)
 		}
 		if b.Size < 0 || b.Open == nil {
-			return s.host.invalid("content "+b.Name, errors.New("it has no size or no source"))
+			return nil, s.host.invalid("content "+b.Name, errors.New("it has no size or no source"))
 		}
 		if _, ok := wanted[b.Digest]; !ok {
 			sc.WriteString(" " + b.Digest)
@@ -65,7 +80,7 @@ func (s *session) Stage(ctx context.Context, blobs []host.Blob) error {
 		wanted[b.Digest] = b
 	}
 	if len(wanted) == 0 {
-		return nil
+		return nil, nil
 	}
 	sc.WriteString("\n")
 	var missing []host.Blob
@@ -77,13 +92,7 @@ func (s *session) Stage(ctx context.Context, blobs []host.Blob) error {
 		missing = append(missing, b)
 		return nil
 	})
-	if err != nil || len(missing) == 0 {
-		return err
-	}
-	if err := s.send(ctx, missing); err != nil {
-		return err
-	}
-	return s.accept(ctx, missing)
+	return missing, err
 }
 
 func (l *link) measured(rate float64) {
@@ -108,7 +117,7 @@ type part struct {
 // name of the part's file in the staging area.
 func (p part) name() string { return strings.TrimPrefix(p.blob.Digest, "sha256:") }
 
-// send transfers all blobs: first as they are until the link's rate is known, then in the way that suits it.
+// send transfers all blobs: first as they are until the link's rate is known, then in the way that suits it. It may go on beside acts.
 func (s *session) send(ctx context.Context, blobs []host.Blob) error {
 	var todo []part
 	var total int64
@@ -168,12 +177,12 @@ func (s *session) send(ctx context.Context, blobs []host.Blob) error {
 
 // compressor is the tool that wins time on a link of this rate, or "".
 func (s *session) compressor(rate float64) string {
-	switch tools := s.system.Tools; {
+	switch {
 	case rate == 0:
 		return ""
-	case rate < slowZstd && tools["zstd"]:
+	case rate < slowZstd && s.tools["zstd"]:
 		return "zstd"
-	case rate < slowGzip && tools["gzip"]:
+	case rate < slowGzip && s.tools["gzip"]:
 		return "gzip"
 	}
 	return ""
@@ -275,7 +284,7 @@ func (st *stream) giveUp() {
 func (st *stream) put(parts []part) error {
 	buffer := make([]byte, copyBuffer)
 	for _, p := range parts {
-		if err := sendPart(st.pack, p, buffer); err != nil {
+		if err := sendPart(st.ctx, st.pack, p, buffer); err != nil {
 			return err
 		}
 	}
@@ -286,7 +295,7 @@ func (st *stream) put(parts []part) error {
 func (st *stream) close(sendErr error) error {
 	defer st.giveUp()
 	var broken *sourceError
-	if errors.As(sendErr, &broken) {
+	if errors.As(sendErr, &broken) && st.ctx.Err() == nil {
 		return &host.Error{Kind: host.KindCorrupt, Host: st.host.Name(), Change: "content " + broken.name, Message: "its source cannot be read as declared", Err: broken.err}
 	}
 	// What fails from here on is the host's to explain. It may also have been quicker: when it has read the end, its input
@@ -321,12 +330,14 @@ func (e *sourceError) Error() string { return "content " + e.name + ": " + e.err
 func (e *sourceError) Unwrap() error { return e.err }
 
 // sendPart writes a part as t_receive takes it. A stretch is a whole number of buffers.
-func sendPart(to io.Writer, p part, buffer []byte) error {
+func sendPart(ctx context.Context, to io.Writer, p part, buffer []byte) error {
 	source, err := p.open()
 	if err != nil {
 		return &sourceError{p.blob.Name, err}
 	}
 	defer source.Close()
+	stop := context.AfterFunc(ctx, func() { _ = source.Close() }) // one that has no more to give yet
+	defer stop()
 	for left := p.length; left > 0; {
 		if done := p.length - left; done%stretch == 0 {
 			if _, err := fmt.Fprintf(to, "%s %d %d\n", p.name(), p.offset+done, min(left, stretch)); err != nil {
@@ -366,13 +377,16 @@ func (p part) open() (io.ReadCloser, error) {
 // accept has the host verify what has arrived. Content that is not what it should be is read again here, to tell a corrupt
 // source from a corrupt transfer.
 func (s *session) accept(ctx context.Context, blobs []host.Blob) error {
+	if len(blobs) == 0 {
+		return nil
+	}
 	byName := make(map[string]host.Blob, len(blobs))
 	sc := &script{}
 	sc.WriteString("t_accept")
 	for _, b := range blobs {
 		name := part{blob: b}.name()
 		byName[name] = b
-		sc.WriteString(" " + name + " " + strconv.FormatInt(b.Size, 10))
+		sc.WriteString(" " + name)
 	}
 	sc.WriteString("\n")
 	var failures []error

@@ -141,14 +141,16 @@ c_blob() {
 	c_parents "$1" "$2"
 	c_save file "$1" "$2"
 	c_exists "$new" && c_try rm -rf -- "$new"
-	if [ "$6" = keep ] || ! ln -- "$staged" "$new" 2>/dev/null; then
+	mode=$3
+	if [ "$6" != keep ] && mv -- "$staged" "$new" 2>/dev/null; then
+		[ "$3" != 0755 ] || mode=- # as t_accept gives it to all that is staged
+	else
 		c_try cp --reflink=auto -- "$staged" "$new"
 	fi
-	c_own "$new" "$4" "$3"
+	c_own "$new" "$4" "$mode"
 	c_try sync "$S/undo.log" "$new"
 	s_boundary
 	c_place "$new" "$1"
-	[ "$6" = keep ] || rm -f "$staged"
 	printf '%s %s %s\n' "$(stat -c '%d:%i:%s:%.9Z' -- "$1")" "$5" "$1" >>"$S/digests"
 }
 

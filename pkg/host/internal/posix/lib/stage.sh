@@ -14,17 +14,16 @@ t_copy() {
 		[ "$value" = "$1" ] && [ -f "$path" ] && [ "$(stat -c '%d:%i:%s:%.9Z' -- "$path")" = "$sig" ] && found=$path
 	done <"$S/digests"
 	[ -n "$found" ] || return 1
-	cp --reflink=auto -- "$found" "$S/staging/copy.part" && sync "$S/staging/copy.part" && mv "$S/staging/copy.part" "$S/staging/${1#sha256:}"
+	cp --reflink=auto -- "$found" "$S/staging/copy.part" && chmod 0755 "$S/staging/copy.part" && sync "$S/staging/copy.part" && mv "$S/staging/copy.part" "$S/staging/${1#sha256:}"
 }
 
-# The sha256 of standard input, by the faster tool.
+# The sha256 of files, a line for each, by the faster tool.
 t_sha256() {
 	if command -v openssl >/dev/null 2>&1; then
-		sum=$(openssl dgst -sha256 -r)
+		openssl dgst -sha256 -r "$@"
 	else
-		sum=$(sha256sum)
+		sha256sum "$@"
 	fi
-	printf '%s\n' "${sum%% *}"
 }
 
 # Make the pipe by which sshd hands on what arrives hold 1 MiB (1031 is F_SETPIPE_SZ). sshd writes to it once for up to 256 KiB
@@ -52,23 +51,30 @@ t_receive() {
 # The same from compressed input; $1 is the tool.
 t_unpack() { "$1" -dc | t_receive; }
 
-# What has arrived becomes staged if it is what it should be: digest and size of each.
+# What has arrived becomes staged if it is what it should be: the digests of all. It gets the mode of programs, which most of it is.
 t_accept() {
-	while [ $# -gt 0 ]; do
-		part=$S/staging/$1.part
-		[ -e "$part" ] || : >"$part"
-		# The disk writes while the processor reads.
-		sync "$part" &
-		synced=$!
-		if [ "$(stat -c %s "$part")" = "$2" ] && [ "$(t_sha256 <"$part")" = "$1" ]; then
-			wait "$synced" && mv "$part" "$S/staging/$1" || return
-			k_say accepted "$1"
-		else
-			wait "$synced"
-			rm -f "$part"
-			k_say corrupt "$1"
-		fi
-		shift 2
+	cd "$S/staging" || return
+	digests=$*
+	set --
+	for digest in $digests; do
+		[ -e "$digest.part" ] || : >"$digest.part"
+		set -- "$@" "$digest.part"
+	done
+	# The disk writes while the processor reads.
+	sync "$@" &
+	sums=$NL$(t_sha256 "$@")$NL
+	chmod 0755 "$@" && wait "$!" || return
+	for digest in $digests; do
+		case $sums in
+		*"$NL$digest "[\ \*]"$digest.part$NL"*)
+			mv "$digest.part" "$digest" || return
+			k_say accepted "$digest"
+			;;
+		*)
+			rm -f "$digest.part"
+			k_say corrupt "$digest"
+			;;
+		esac
 	done
 }
 
