@@ -6,6 +6,7 @@ package posix
 import (
 	"context"
 	"maps"
+	"time"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 )
@@ -22,13 +23,13 @@ type ahead struct {
 type lot struct {
 	digests map[string]bool
 	missing []host.Blob
-	sent    chan struct{} // closed when it is, or will not be
+	sent    chan struct{} // closed when all of it is staged, or will not be
 	err     error         // to be read after sent
 }
 
 // StageAhead implements host.Session.
 func (s *session) StageAhead(ctx context.Context, lots ...[]host.Blob) error {
-	s.stopAhead()
+	s.stopAhead(ctx)
 	a := &ahead{ended: make(chan struct{}), lots: map[string]*lot{}}
 	var all []host.Blob
 	var todo []*lot
@@ -57,13 +58,51 @@ func (s *session) StageAhead(ctx context.Context, lots ...[]host.Blob) error {
 		defer close(a.ended)
 		defer a.cancel()
 		for _, l := range todo {
-			if l.err = ctx.Err(); l.err == nil {
-				l.err = s.send(ctx, l.missing)
-			}
+			l.err = s.sendAhead(ctx, l.missing)
 			close(l.sent)
 		}
 	}()
 	return nil
+}
+
+// sendAhead stages blobs beside what the session's worker does.
+func (s *session) sendAhead(ctx context.Context, blobs []host.Blob) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err := s.send(ctx, blobs); err != nil {
+		return err
+	}
+	return s.accept(ctx, blobs, s.host.aside)
+}
+
+// aside asks a shell of its own. What it has begun is waited for when ctx ends, for a while: it should not work on in what an undo
+// removes.
+func (h *Host) aside(ctx context.Context, asked string, take func(frame) error) (int, error) {
+	mark := newMark()
+	sc := newScript(mark, h.config.StateDir, coreLib, stageLib)
+	sc.line("(", asked, ")")
+	sc.line("k_say end $?")
+	p, err := h.start(ctx, sc.String(), nil)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = p.Close() }()
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(h.config.StopGrace, func() { _ = p.Close() }) })
+	defer stop()
+	var first error
+	for in := newFrameReader(p.out, mark, framesFor(sc.String())); ; {
+		f, err := in.read()
+		switch {
+		case err != nil:
+			return 0, p.unread(ctx, err)
+		case f.kind() == "end":
+			return int(parseInt(f.arg(1))), first
+		}
+		if err := take(f); err != nil && first == nil {
+			first = err
+		}
+	}
 }
 
 // take waits for what of the blobs is sent ahead, and returns the others, and those with which that went wrong.
@@ -85,7 +124,7 @@ func (s *session) take(ctx context.Context, blobs []host.Blob) (rest []host.Blob
 		for digest := range l.digests {
 			delete(s.ahead.lots, digest)
 		}
-		if l.err == nil && s.accept(ctx, l.missing) == nil {
+		if l.err == nil {
 			maps.Copy(staged, l.digests)
 		}
 	}
@@ -97,11 +136,15 @@ func (s *session) take(ctx context.Context, blobs []host.Blob) (rest []host.Blob
 	return rest, nil
 }
 
-// stopAhead ends what is sent ahead, and waits until it has ended.
-func (s *session) stopAhead() {
-	if s.ahead != nil {
-		s.ahead.cancel()
-		<-s.ahead.ended
-		s.ahead = nil
+// stopAhead ends what is sent ahead, and waits until it has ended, or ctx.
+func (s *session) stopAhead(ctx context.Context) {
+	if s.ahead == nil {
+		return
 	}
+	s.ahead.cancel()
+	select {
+	case <-s.ahead.ended:
+	case <-ctx.Done():
+	}
+	s.ahead = nil
 }

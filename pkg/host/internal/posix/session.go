@@ -483,7 +483,7 @@ func (s *session) facts(a *answer, sent time.Time, full bool) *host.Facts {
 
 // End implements host.Session.
 func (s *session) End(ctx context.Context, keep bool) error {
-	s.stopAhead()
+	s.stopAhead(ctx)
 	defer func() {
 		s.broken = s.host.invalid("", fmt.Errorf("the session has ended"))
 		_ = s.proc.Close()

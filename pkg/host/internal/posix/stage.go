@@ -59,7 +59,7 @@ func (s *session) Stage(ctx context.Context, blobs []host.Blob) error {
 	if err := s.send(ctx, missing); err != nil {
 		return err
 	}
-	return s.accept(ctx, missing)
+	return s.accept(ctx, missing, s.ask)
 }
 
 // missing are those of the blobs, each once, that the host does not have.
@@ -374,9 +374,12 @@ func (p part) open() (io.ReadCloser, error) {
 	return source, nil
 }
 
+// asking sends a script to a shell with the library, hands each frame of its answer to take, and returns the exit code.
+type asking func(ctx context.Context, script string, take func(frame) error) (int, error)
+
 // accept has the host verify what has arrived. Content that is not what it should be is read again here, to tell a corrupt
 // source from a corrupt transfer.
-func (s *session) accept(ctx context.Context, blobs []host.Blob) error {
+func (s *session) accept(ctx context.Context, blobs []host.Blob, ask asking) error {
 	if len(blobs) == 0 {
 		return nil
 	}
@@ -390,7 +393,7 @@ func (s *session) accept(ctx context.Context, blobs []host.Blob) error {
 	}
 	sc.WriteString("\n")
 	var failures []error
-	code, err := s.ask(ctx, sc.String(), func(f frame) error {
+	code, err := ask(ctx, sc.String(), func(f frame) error {
 		b, ok := byName[f.arg(1)]
 		switch {
 		case ok && f.kind() == "corrupt":

@@ -20,7 +20,7 @@ func (s *session) Undo(ctx context.Context, scope host.Scope, report func(host.U
 	if s.given {
 		return nil
 	}
-	s.stopAhead() // which would write below what is removed
+	s.stopAhead(ctx) // which would write below what is removed
 	if report == nil {
 		report = func(host.Undone) {}
 	}
