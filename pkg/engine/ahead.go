@@ -13,7 +13,7 @@ import (
 // stageAhead has the content of the nodes from a position on sent to the host while they are brought about, once for each session. What
 // cannot be told of a node yet is sent when it is its turn.
 func (m *machine) stageAhead(ctx context.Context, at int) error {
-	if m.ahead {
+	if m.ahead || m.o.Artifacts == nil {
 		return nil
 	}
 	m.ahead = true
