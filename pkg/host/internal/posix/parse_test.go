@@ -57,7 +57,8 @@ func TestAccounts(t *testing.T) {
 	o := newObservation(host.Query{Paths: []host.PathQuery{{Path: "/a"}, {Path: "/b c"}, {Path: "/d"}}}, false)
 	a := newAnswer(o)
 	for _, f := range []frame{
-		{words: []string{"paths"}, body: []byte("81a4 0 0 5 1.5 1:2:5:1.5 /a\n81a4 7 8 5 1.5 1:3:5:1.5 /b c\n81a4 9 0 5 1.5 1:4:5:1.5 /d\n81a4 0 0 5 1.5 1:5:5:1.5 /not-asked\n")},
+		{words: []string{"paths"}, body: []byte("81a4 0 0 5 1.5 1:2:5:1.5 /a\n81a4 7 8 5 1.5 1:3:5:1.5 /b c\n" +
+			"81a4 9 0 5 1.5 1:4:5:1.5 /d\n81a4 0 0 5 1.5 1:5:5:1.5 /not-asked\n")},
 		{words: []string{"accounts"}, body: []byte("7 8 ops staff\n9 0 UNKNOWN root\n")},
 	} {
 		if !a.add(f) {
@@ -76,7 +77,8 @@ func TestAccounts(t *testing.T) {
 // Units that only tell about the system may be left out by the host.
 func TestSystemUnitsLeftOut(t *testing.T) {
 	a := newAnswer(newObservation(host.Query{Units: []string{"mine.service"}}, true))
-	a.units = []byte("Id=mine.service\nLoadState=loaded\nActiveState=active\n\nId=chrony.service\nNames=chronyd.service chrony.service\nActiveState=active\n")
+	a.units = []byte("Id=mine.service\nLoadState=loaded\nActiveState=active\n\n" +
+		"Id=chrony.service\nNames=chronyd.service chrony.service\nActiveState=active\n")
 	f := a.finish(time.Now())
 	if f.Units["mine.service"].Active != "active" || f.System.TimeSync != "chrony.service" || f.System.Firewall != "" {
 		t.Errorf("got %+v, time by %q, firewall %q", f.Units, f.System.TimeSync, f.System.Firewall)
