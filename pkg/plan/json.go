@@ -5,10 +5,13 @@ package plan
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"slices"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/graph"
@@ -43,42 +46,88 @@ type documentNode struct {
 
 // document is p as it is written, without its digest.
 func (p *Plan) document() (document, error) {
-	d := document{Version: Version, Intent: p.Intent, Cluster: p.Cluster, Hosts: p.Hosts}
-	for i := range p.graph.Len() {
-		gn := p.graph.Node(i)
-		n := gn.Value
-		raw, err := step.Marshal(n.Step)
+	d := p.head()
+	for n, err := range p.documentNodes() {
 		if err != nil {
-			return document{}, fmt.Errorf("node %s: %w", n.ID, err)
+			return document{}, err
 		}
-		own := n.Step.Meta().Takes
-		beside := slices.DeleteFunc(slices.Clone(gn.Takes), func(output string) bool { return slices.Contains(own, output) })
-		d.Nodes = append(d.Nodes, documentNode{
-			ID: n.ID, Host: n.Host, Module: n.Module, Task: n.Task, Name: n.Name,
-			After: gn.After, Takes: beside, Limits: n.Limits, Digest: n.Digest, Step: raw,
-		})
+		d.Nodes = append(d.Nodes, n)
 	}
 	return d, nil
 }
 
+// head is the document of p without digest and nodes.
+func (p *Plan) head() document {
+	return document{Version: Version, Intent: p.Intent, Cluster: p.Cluster, Hosts: p.Hosts}
+}
+
+// documentNodes yields p's nodes as they are written, up to one that cannot be.
+func (p *Plan) documentNodes() iter.Seq2[documentNode, error] {
+	return func(yield func(documentNode, error) bool) {
+		for i := range p.graph.Len() {
+			n, err := documentNodeOf(p.graph.Node(i))
+			if !yield(n, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+func documentNodeOf(gn graph.Node[Node]) (documentNode, error) {
+	n := gn.Value
+	raw, err := step.Marshal(n.Step)
+	if err != nil {
+		return documentNode{}, fmt.Errorf("node %s: %w", n.ID, err)
+	}
+	own := n.Step.Meta().Takes
+	beside := slices.DeleteFunc(slices.Clone(gn.Takes), func(output string) bool { return slices.Contains(own, output) })
+	return documentNode{
+		ID: n.ID, Host: n.Host, Module: n.Module, Task: n.Task, Name: n.Name,
+		After: gn.After, Takes: beside, Limits: n.Limits, Digest: n.Digest, Step: raw,
+	}, nil
+}
+
 // digest of d without the one that is written in it.
 func (d document) digest() (string, error) {
-	d.Digest = ""
-	raw, err := json.Marshal(d)
+	return documentDigest(d, func(yield func(documentNode, error) bool) {
+		for _, n := range d.Nodes {
+			if !yield(n, nil) {
+				return
+			}
+		}
+	})
+}
+
+// documentDigest is the digest of what json.Marshal makes of d with these nodes and no digest. One node after the other is made: all of
+// them at once would be the most memory that a run on many hosts takes.
+func documentDigest(d document, nodes iter.Seq2[documentNode, error]) (string, error) {
+	d.Digest, d.Nodes = "", []documentNode{}
+	head, err := json.Marshal(d)
 	if err != nil {
 		return "", err
 	}
-	return digest(raw), nil
+	const end = "]}" // of the nodes, which come last, and of the document
+	hash := sha256.New()
+	hash.Write(bytes.TrimSuffix(head, []byte(end)))
+	between := ""
+	for n, err := range nodes {
+		if err != nil {
+			return "", err
+		}
+		raw, err := json.Marshal(n)
+		if err != nil {
+			return "", err
+		}
+		hash.Write([]byte(between))
+		hash.Write(raw)
+		between = ","
+	}
+	hash.Write([]byte(end))
+	return digestPrefix + hex.EncodeToString(hash.Sum(nil)), nil
 }
 
 // Digest is "sha256:…" of all that p says. Two plans with one digest do the same.
-func (p *Plan) Digest() (string, error) {
-	d, err := p.document()
-	if err != nil {
-		return "", err
-	}
-	return d.digest()
-}
+func (p *Plan) Digest() (string, error) { return documentDigest(p.head(), p.documentNodes()) }
 
 // Write writes p as JSON, with secrets and outputs as references. Read reads it back.
 func (p *Plan) Write(w io.Writer) error {

@@ -248,9 +248,12 @@ func fits(s step.Step, hostName string) error {
 	return nil
 }
 
+// digestPrefix names what digests are made by.
+const digestPrefix = "sha256:"
+
 func digest(raw []byte) string {
 	sum := sha256.Sum256(raw)
-	return "sha256:" + hex.EncodeToString(sum[:])
+	return digestPrefix + hex.EncodeToString(sum[:])
 }
 
 // placeOf is how IDs name a host.
