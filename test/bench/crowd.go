@@ -35,8 +35,8 @@ const (
 	childConverge = "converge" // converges and observes them
 
 	crowdSize = 100
-	// crowdFile is what each host of the crowd is sent besides the sixty settings, in bytes. It can be compressed to about a
-	// half, and is, because a hundred transfers at once make every link a slow one.
+	// crowdFile is what each host of the crowd is sent besides the sixty settings, in bytes. It could be compressed to about a half, but
+	// is so small that no link is measured for it: it is sent as it is.
 	crowdFile = 16 << 20
 )
 

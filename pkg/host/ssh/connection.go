@@ -236,11 +236,14 @@ func newProcess(c *connection, channel ssh.Channel, requests <-chan *ssh.Request
 	return p
 }
 
+// pumped is the buffer of a pump, in bytes. It is held for as long as the process runs, and most say little.
+const pumped = 4 << 10
+
 // pump makes reading from r end when p is closed.
 func (p *process) pump(r io.Reader) *io.PipeReader {
 	reader, writer := io.Pipe()
 	go func() {
-		_, err := io.CopyBuffer(writer, struct{ io.Reader }{r}, make([]byte, 32<<10))
+		_, err := io.CopyBuffer(writer, struct{ io.Reader }{r}, make([]byte, pumped))
 		_ = writer.CloseWithError(err) // never fails
 	}()
 	return reader

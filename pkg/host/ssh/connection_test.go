@@ -7,6 +7,7 @@ import (
 	"crypto/ed25519"
 	"crypto/rand"
 	"net"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -102,4 +103,31 @@ func serve(t *testing.T, answer func(ssh.NewChannel)) *ssh.Client {
 		t.Fatal(err)
 	}
 	return client
+}
+
+// A hundred hosts are connected to at once, and most of their processes are waited for.
+func TestAnIdleProcessIsSmall(t *testing.T) {
+	const most = 32 << 10 // bytes, with the server's part
+	client := serve(t, func(open ssh.NewChannel) {
+		if _, requests, err := open.Accept(); err == nil {
+			go ssh.DiscardRequests(requests)
+		}
+	})
+	c := newConnection("node-1", client, nil, time.Minute, 3)
+	defer func() { _ = c.close() }()
+	alive := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before := alive()
+	for range maxChannels {
+		if _, err := c.Start(t.Context(), "true"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if each := (alive() - before) / maxChannels; each > most {
+		t.Errorf("each takes %d bytes, want %d at most", each, most)
+	}
 }

@@ -8,8 +8,11 @@ import (
 	"sync"
 )
 
-// gatherLimit is how much a gatheredConn takes before its writer must wait, in bytes.
-const gatherLimit = 128 << 10
+// gatherLimit is how much waits before the writer must wait, too, in bytes: two packets. As much again is being written.
+const gatherLimit = 64 << 10
+
+// gathered are buffers of gatherLimit bytes. A connection has one only while something is in it: of a hundred hosts most are waited for.
+var gathered = sync.Pool{New: func() any { return new([gatherLimit]byte) }}
 
 // gatheredConn writes to its connection what has come together since its last write. x/crypto writes each packet in two
 // pieces of which the first has 4 KiB; to write them so costs two system calls and wakes up the peer twice, more than to
@@ -20,7 +23,8 @@ type gatheredConn struct {
 	net.Conn
 	mu      sync.Mutex
 	changed sync.Cond // of what follows
-	waiting []byte
+	buffer  *[gatherLimit]byte
+	waiting int // so much of the buffer
 	err     error
 }
 
@@ -32,34 +36,41 @@ func gather(conn net.Conn) *gatheredConn {
 }
 
 // Write implements net.Conn.
-func (c *gatheredConn) Write(b []byte) (int, error) {
+func (c *gatheredConn) Write(b []byte) (written int, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for len(c.waiting) >= gatherLimit && c.err == nil {
-		c.changed.Wait()
+	for written < len(b) {
+		for c.waiting == gatherLimit && c.err == nil {
+			c.changed.Wait()
+		}
+		if c.err != nil {
+			return written, c.err
+		}
+		if c.buffer == nil {
+			c.buffer = gathered.Get().(*[gatherLimit]byte)
+		}
+		n := copy(c.buffer[c.waiting:], b[written:])
+		written, c.waiting = written+n, c.waiting+n
+		c.changed.Broadcast()
 	}
-	if c.err != nil {
-		return 0, c.err
-	}
-	c.waiting = append(c.waiting, b...)
-	c.changed.Broadcast()
-	return len(b), nil
+	return written, nil
 }
 
 // pass writes to the connection what waits, until an error or the end.
 func (c *gatheredConn) pass() {
-	var taken []byte
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for c.err == nil {
-		if len(c.waiting) == 0 {
+		if c.waiting == 0 {
 			c.changed.Wait()
 			continue
 		}
-		taken, c.waiting = c.waiting, taken[:0]
+		taken, n := c.buffer, c.waiting
+		c.buffer, c.waiting = nil, 0
 		c.changed.Broadcast()
 		c.mu.Unlock()
-		_, err := c.Conn.Write(taken)
+		_, err := c.Conn.Write(taken[:n])
+		gathered.Put(taken)
 		c.mu.Lock()
 		if c.err == nil {
 			c.err = err

@@ -10,6 +10,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -44,7 +45,7 @@ const (
 	maxWaiting = 16 << 10
 	// maxAnswer is the most bytes of one answer: both logs at their longest, and what contents and commands may add.
 	maxAnswer = 3 * maxFile
-	// maxHead is the longest head of a frame, in bytes: a record holds a path or a command's words.
+	// maxHead is the longest head of a frame, in bytes: a record holds a path or a command's words. Few are longer than a reader's buffer.
 	maxHead = 64 << 10
 	// maxGreeting is how much a login shell may print before our shell greets us, in bytes.
 	maxGreeting = 1 << 20
@@ -80,7 +81,7 @@ type frameReader struct {
 // newFrameReader reads one answer, to a question of which at most so many frames can come, or the first of many: see allow.
 func newFrameReader(r io.Reader, mark string, frames int) *frameReader {
 	return &frameReader{
-		in: bufio.NewReaderSize(r, maxHead), mark: []byte("@" + mark + " "), frames: frames, bytes: maxAnswer, keep: maxBody,
+		in: bufio.NewReader(r), mark: []byte("@" + mark + " "), frames: frames, bytes: maxAnswer, keep: maxBody,
 	}
 }
 
@@ -120,7 +121,7 @@ func (r *frameReader) until(keep bool) ([]byte, error) {
 	var body []byte
 	start := true // at the start of a line
 	for {
-		line, err := r.in.ReadSlice('\n')
+		line, err := r.line(start)
 		if r.bytes -= int64(len(line)); r.bytes < 0 {
 			return nil, &excess{"it has more than " + strconv.Itoa(maxAnswer>>20) + " MiB"}
 		}
@@ -141,4 +142,18 @@ func (r *frameReader) until(keep bool) ([]byte, error) {
 			return body, err
 		}
 	}
+}
+
+// line returns the next line, or a piece of one that is longer than what is buffered. A header comes as a whole, up to maxHead.
+func (r *frameReader) line(start bool) ([]byte, error) {
+	line, err := r.in.ReadSlice('\n')
+	if !start || !errors.Is(err, bufio.ErrBufferFull) || !bytes.HasPrefix(line, r.mark) {
+		return line, err
+	}
+	head := slices.Clone(line)
+	for errors.Is(err, bufio.ErrBufferFull) && len(head) < maxHead {
+		line, err = r.in.ReadSlice('\n')
+		head = append(head, line...)
+	}
+	return head, err
 }

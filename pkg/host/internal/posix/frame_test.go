@@ -18,22 +18,25 @@ func TestFrames(t *testing.T) {
 		"\n@M + body a b\nline\n@N + imitation\n@M\nno newline at the end" +
 		"\n@M + body empty\n" +
 		"\n@M + body long\n" + long + "\n\n" +
+		"\n@M - record " + long[:60_000] + "\n" +
+		"\n@M + body nearly\n@M - record " + long + "\n" +
 		"\n@M - end 0\n"
 	for name, r := range map[string]io.Reader{"at once": strings.NewReader(input), "by bytes": iotest.OneByteReader(strings.NewReader(input))} {
 		t.Run(name, func(t *testing.T) {
 			frames := newFrameReader(r, "M", 1000)
 			for _, want := range []struct{ head, body string }{
-				{"clock 12.5", ""}, {"body a b", "line\n@N + imitation\n@M\nno newline at the end"}, {"body empty", ""}, {"body long", long + "\n\n"}, {"end 0", ""},
+				{"clock 12.5", ""}, {"body a b", "line\n@N + imitation\n@M\nno newline at the end"}, {"body empty", ""}, {"body long", long + "\n\n"},
+				{"record " + long[:60_000], ""}, {"body nearly", "@M - record " + long + "\n"}, {"end 0", ""},
 			} {
 				f, err := frames.read()
 				if err != nil {
 					t.Fatal(err)
 				}
 				if got := strings.Join(f.words, " "); got != want.head {
-					t.Errorf("head %q, want %q", got, want.head)
+					t.Errorf("head %.60q (%d bytes), want %.60q (%d)", got, len(got), want.head, len(want.head))
 				}
 				if got := string(f.body); got != want.body {
-					t.Errorf("body of %s: %.60q (%d bytes), want %d", want.head, got, len(got), len(want.body))
+					t.Errorf("body of %.60s: %.60q (%d bytes), want %d", want.head, got, len(got), len(want.body))
 				}
 			}
 			if _, err := frames.read(); !errors.Is(err, io.EOF) {

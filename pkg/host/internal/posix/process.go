@@ -67,16 +67,13 @@ func (h *Host) start(ctx context.Context, script string, onStderr func(io.Reader
 	h.stats.exchanges.Add(1)
 	p := &process{
 		Process: started, host: h,
-		out:    bufio.NewReaderSize(countingReader{started.Stdout(), &h.stats.received}, 64<<10),
+		out:    bufio.NewReader(countingReader{started.Stdout(), &h.stats.received}),
 		stderr: &tail{limit: maxTail}, errDone: make(chan struct{}),
 	}
 	stop := context.AfterFunc(ctx, func() { _ = started.Close() })
 	defer stop()
 	go p.readStderr(prompt, onStderr)
-	send := func() error {
-		_, err := p.Write([]byte(strconv.Itoa(len(script)) + "\n" + script))
-		return err
-	}
+	send := func() error { return p.submit(script) }
 	// With a password to give, what is sent too early would be taken for one.
 	if prompt == "" && send() != nil {
 		return nil, p.failure(ctx, false)
@@ -100,6 +97,25 @@ func (p *process) Write(b []byte) (int, error) {
 	n, err := p.Process.Write(b)
 	p.host.stats.sent.Add(int64(n))
 	return n, err
+}
+
+// submitPiece is how much of a script is sent at once, in bytes. x/crypto keeps as much for each channel that it was sent.
+const submitPiece = 8 << 10
+
+// submit sends a script after its length.
+func (p *process) submit(script string) error {
+	if _, err := p.Write([]byte(strconv.Itoa(len(script)) + "\n")); err != nil {
+		return err
+	}
+	buffer := make([]byte, min(submitPiece, len(script)))
+	for sent := 0; sent < len(script); {
+		n := copy(buffer, script[sent:])
+		if _, err := p.Write(buffer[:n]); err != nil {
+			return err // the buffer may be read from
+		}
+		sent += n
+	}
+	return nil
 }
 
 // said is the end of what the process has printed to standard error, without the password.
@@ -144,8 +160,11 @@ func (p *process) readStderr(prompt string, onStderr func(io.Reader)) {
 	if onStderr != nil {
 		onStderr(stderr)
 	}
-	// An error here is one of the process, which Wait tells.
-	_, _ = io.Copy(io.Discard, stderr)
+	// An error here is one of the process, which Wait tells. Most say nothing, and io.Discard would hold a buffer for it meanwhile.
+	var err error
+	for piece := make([]byte, 512); err == nil; {
+		_, err = stderr.Read(piece)
+	}
 }
 
 // end waits until the process has ended and returns its exit code, or why it was lost.

@@ -23,7 +23,7 @@ type session struct {
 	proc *process
 	pid  string // of the session's shell on the host
 	in   *frameReader
-	// writing keeps frames and beats apart.
+	// writing keeps scripts and beats apart.
 	writing sync.Mutex
 	logs    *logs
 	// system is what is known of the system, brought up to date by each act; skew is that of the clocks.
@@ -111,7 +111,10 @@ func (s *session) beat() {
 			return
 		case <-ticker.C:
 		}
-		if s.write("\n") != nil {
+		s.writing.Lock()
+		_, err := s.proc.Write([]byte("\n"))
+		s.writing.Unlock()
+		if err != nil {
 			return
 		}
 	}
@@ -120,12 +123,11 @@ func (s *session) beat() {
 // Waited implements host.Session.
 func (s *session) Waited() bool { return s.waited }
 
-// write sends a whole frame or beat.
-func (s *session) write(frame string) error {
+// submit sends a whole script, with no beat in it.
+func (s *session) submit(script string) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
-	_, err := s.proc.Write([]byte(frame))
-	return err
+	return s.proc.submit(script)
 }
 
 // locked reads how taking the lock went.
@@ -258,7 +260,7 @@ func (s *session) ask(ctx context.Context, script string, take func(frame) error
 		<-stopped
 	}()
 	// A host that reads nothing keeps us from writing, too.
-	if s.write(strconv.Itoa(len(script))+"\n"+script) != nil {
+	if s.submit(script) != nil {
 		return 0, s.lose(ctx, io.ErrUnexpectedEOF)
 	}
 	s.in.allow(framesFor(script))

@@ -40,8 +40,8 @@ const (
 	maxStripes = 4
 	// stretch is after how much the host begins to write to its disk what has arrived, in bytes.
 	stretch = 32 << 20
-	// copyBuffer is the memory that a stream takes, in bytes.
-	copyBuffer = 256 << 10
+	// copyBuffer is the memory that a stream takes, in bytes: a packet.
+	copyBuffer = 32 << 10
 	// streamFrames is how many frames answer a stream: ready, end.
 	streamFrames = 2
 )
