@@ -18,8 +18,15 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/kubeproxy"
 )
 
-//go:embed join.sh
-var joinScript string
+// Both scripts begin with nodeScript.
+var (
+	//go:embed node.sh
+	nodeScript string
+	//go:embed join.sh
+	joinScript string
+	//go:embed six.sh
+	sixScript string
+)
 
 // script is the reference for a host that joins. What it sends is laid out before it is returned.
 func (c *cluster) script(name string, role spec.Role) (func(context.Context) error, error) {
@@ -41,7 +48,7 @@ func (c *cluster) script(name string, role spec.Role) (func(context.Context) err
 		"PROXY="+c.bundle.Images(c.arch)["kube-proxy"]+" "+kubeproxy.Image)
 	return func(ctx context.Context) error {
 		// Not by standard input, which ssh reads.
-		cmd := exec.CommandContext(ctx, "sh", "-c", joinScript, "join.sh", c.members[0].Name, name)
+		cmd := exec.CommandContext(ctx, "sh", "-c", nodeScript+joinScript, "join.sh", c.members[0].Name, name)
 		cmd.Env = env
 		return run(cmd, nil)
 	}, nil
