@@ -20,7 +20,7 @@ const (
 	EtcdElsewhere = ""
 )
 
-// Subject is a control plane host, all of whose components run.
+// Subject is a control plane host, all of whose components run, or a host of etcd's own.
 type Subject struct {
 	Type spec.KubernetesType
 	Etcd string
@@ -42,6 +42,17 @@ func (c Control) ofEtcd() bool {
 // once.
 func Check(t *testing.T, s Subject) {
 	t.Helper()
+	check(t, s, func(c Control) bool { return s.Etcd != EtcdElsewhere || !c.ofEtcd() })
+}
+
+// CheckEtcd is Check of a host that has etcd and need have nothing else.
+func CheckEtcd(t *testing.T, s Subject) {
+	t.Helper()
+	check(t, s, Control.ofEtcd)
+}
+
+func check(t *testing.T, s Subject, applies func(Control) bool) {
+	t.Helper()
 	seen, err := s.Run(t.Context(), append([]string{"sh", "-uc", look, "cis"}, components...)...)
 	if err != nil {
 		t.Fatalf("%v: %s", err, seen)
@@ -51,7 +62,7 @@ func Check(t *testing.T, s Subject) {
 		t.Fatal(err)
 	}
 	for _, c := range Controls() {
-		if c.ofEtcd() && s.Etcd == EtcdElsewhere {
+		if !applies(c) {
 			continue
 		}
 		t.Run(c.ID, func(t *testing.T) {

@@ -82,7 +82,7 @@ func TestAuditsNeedAHost(t *testing.T) {
 // What a host prints is understood: modes, owners, arguments, and the kubelet's configuration below its flags.
 func TestParse(t *testing.T) {
 	h, err := parse("file\t/etc/kubernetes/admin.conf\t640\troot:root\narg\tkubelet\t--rotate-certificates\narg\tetcd\t--cert-file=/a\n" +
-		"kubelet\tauthentication:\nkubelet\t  anonymous: {enabled: false}\nkubelet\trotateCertificates: false\n")
+		"sum\tabc\t/etc/ca\nkubelet\tauthentication:\nkubelet\t  anonymous: {enabled: false}\nkubelet\trotateCertificates: false\n")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,11 +95,36 @@ func TestParse(t *testing.T) {
 	if v, set := h.flag("etcd", "cert-file"); !set || v != "/a" {
 		t.Errorf("the flag is %q", v)
 	}
+	if h.sums["/etc/ca"] != "abc" {
+		t.Errorf("the digests are %q", h.sums)
+	}
 	if got := h.setting("anonymous-auth", "authentication", "anonymous", "enabled"); got != "false" {
 		t.Errorf("the setting is %q", got)
 	}
 	if got := h.setting("rotate-certificates", "rotateCertificates"); got != "true" {
 		t.Errorf("the flag counts for %q", got)
+	}
+}
+
+// An etcd that trusts the cluster's authority does not pass, nor one whose authority is not seen.
+func TestOwnAuthority(t *testing.T) {
+	const own, clusters = "/etc/kubexm/etcd/ssl/ca.pem", kubernetes + "pki/ca.crt"
+	for _, tt := range []struct {
+		name, client, peer string
+		sums               map[string]string
+		passes             bool
+	}{
+		{"its own", own, own, map[string]string{own: "a", clusters: "b"}, true},
+		{"on a host of its own", own, own, map[string]string{own: "a"}, true},
+		{"the cluster's", clusters, own, map[string]string{own: "a", clusters: "b"}, false},
+		{"the cluster's, of peers", own, clusters, map[string]string{own: "a", clusters: "b"}, false},
+		{"a copy of the cluster's", own, own, map[string]string{own: "b", clusters: "b"}, false},
+		{"one that is not seen", own, own, nil, false},
+	} {
+		h := &host{args: map[string][]string{"etcd": {"--trusted-ca-file=" + tt.client, "--peer-trusted-ca-file=" + tt.peer}}, sums: tt.sums}
+		if err := ownAuthority(h, Subject{}); (err == nil) != tt.passes {
+			t.Errorf("%s: %v", tt.name, err)
+		}
 	}
 }
 

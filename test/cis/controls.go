@@ -167,6 +167,18 @@ func encrypts(h *host, _ Subject) error {
 	return errors.Join(errs...)
 }
 
+// ownAuthority: whom etcd admits is not for the cluster's authority to say. A host of etcd's own does not have that.
+func ownAuthority(h *host, _ Subject) error {
+	for _, name := range []string{"trusted-ca-file", "peer-trusted-ca-file"} {
+		file, _ := h.flag("etcd", name)
+		sum := h.sums[file]
+		if sum == "" || sum == h.sums[kubernetes+"pki/ca.crt"] {
+			return fmt.Errorf("etcd has --%s=%s (%q), and the cluster's authority is %q", name, file, sum, h.sums[kubernetes+"pki/ca.crt"])
+		}
+	}
+	return nil
+}
+
 // Controls are the benchmark's automated controls of a control plane host, in its order, and those of its manual ones that a program can
 // tell.
 func Controls() []Control {
@@ -252,6 +264,7 @@ func Controls() []Control {
 		{ID: "2.4", Title: "etcd: a certificate for peers", audit: has("etcd", "peer-cert-file", "peer-key-file")},
 		{ID: "2.5", Title: "etcd: peers have certificates", audit: is("etcd", "peer-client-cert-auth", "true")},
 		{ID: "2.6", Title: "etcd: no peer-auto-tls", audit: isNot("etcd", "peer-auto-tls", "true")},
+		{ID: "2.7", Title: "etcd: an authority of its own (manual)", audit: ownAuthority},
 		{ID: "4.1.1", Title: "unit of the kubelet 0600", audit: private("/etc/systemd/system/kubelet.service")},
 		{ID: "4.1.2", Title: "unit of the kubelet root's", audit: roots("/etc/systemd/system/kubelet.service")},
 		{ID: "4.1.5", Title: "kubeconfig of the kubelet 0600", audit: private(kubernetes + "kubelet.conf")},

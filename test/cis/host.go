@@ -20,15 +20,16 @@ var components = []string{"kube-apiserver", "kube-controller-manager", "kube-sch
 const lookAtProviders = `sed -nE 's/^ *- (aescbc|aesgcm|identity|kms|secretbox):.*/provider\t\1/p' ` + encryptionConfig + ` 2>/dev/null
 `
 
-// look prints of the host: files with mode and owner, the arguments of components, what the API server encrypts with, and the
-// configuration of the kubelet.
+// look prints of the host: files with mode and owner, the arguments of components, digests of authorities, what the API server encrypts
+// with, and the configuration of the kubelet, if it has one.
 const look = `for root in /etc/kubernetes /etc/systemd/system /var/lib/etcd /var/lib/kubelet/config.yaml; do
 	find "$root" -path "$root/*/member" -prune -o -printf 'file\t%p\t%m\t%u:%g\n' 2>/dev/null
 done
 for program in "$@"; do
 	for pid in $(pidof "$program"); do tr '\0' '\n' <"/proc/$pid/cmdline" | sed "s/^/arg\t$program\t/"; done
 done
-` + lookAtProviders + `sed 's/^/kubelet\t/' /var/lib/kubelet/config.yaml
+sha256sum /etc/kubexm/etcd/ssl/ca.pem /etc/kubernetes/pki/ca.crt 2>/dev/null | sed 's/^\([0-9a-f]*\) */sum\t\1\t/'
+` + lookAtProviders + `sed 's/^/kubelet\t/' /var/lib/kubelet/config.yaml 2>/dev/null || true
 `
 
 type file struct {
@@ -40,6 +41,8 @@ type file struct {
 type host struct {
 	files map[string]file
 	args  map[string][]string
+	// sums are digests of the authorities' certificates.
+	sums map[string]string
 	// providers are those that the API server encrypts with, in order.
 	providers []string
 	// kubelet is its configuration, kubelet.config.k8s.io/v1beta1.
@@ -47,7 +50,7 @@ type host struct {
 }
 
 func parse(seen string) (*host, error) {
-	h := &host{files: map[string]file{}, args: map[string][]string{}}
+	h := &host{files: map[string]file{}, args: map[string][]string{}, sums: map[string]string{}}
 	var config strings.Builder
 	for line := range strings.SplitSeq(seen, "\n") {
 		words := strings.Split(line, "\t")
@@ -60,6 +63,8 @@ func parse(seen string) (*host, error) {
 			h.files[words[1]] = file{mode, words[3]}
 		case words[0] == "arg" && len(words) >= 3:
 			h.args[words[1]] = append(h.args[words[1]], strings.Join(words[2:], "\t"))
+		case words[0] == "sum" && len(words) == 3:
+			h.sums[words[2]] = words[1]
 		case words[0] == "provider" && len(words) == 2:
 			h.providers = append(h.providers, words[1])
 		case words[0] == "kubelet":

@@ -29,6 +29,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/etcd"
+	"github.com/mensylisir/cluster-api-provider-kubexm/test/cis"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/hosts"
 )
 
@@ -222,6 +223,9 @@ func TestOnHosts(t *testing.T) {
 	}
 	m.must(2)
 	m.wantVoters(2)
+	for _, h := range m.pool.Hosts[:2] { // the one that began, and one that joined
+		t.Run("CIS/"+h.Name, func(t *testing.T) { cis.CheckEtcd(t, cis.Subject{Etcd: cis.EtcdUnit, Run: h.Exec}) })
+	}
 
 	// The third is cut while it joins, by what nobody can catch; the step is tried again.
 	killed := make(chan error, 1)
