@@ -158,7 +158,7 @@ var values = []known{
 	of(`(zones|etcHosts)\[\]\.(address)`, "192.168.0.99"), of(`nameservers\[\]`, "192.168.0.98"), of(`upstreamServers\[\]`, "192.168.0.97"),
 	of(`zones\[\]`, "other.corp.example"),
 	of(`rewriteBlock`, "rewrite name c.example d.example"), of(`additionalConfigs`, "errors"),
-	of(`debs\[\]`, "jq"), of(`(swap|firewall)`, spec.PolicyOff, spec.PolicyKeep),
+	of(`debs\[\]`, "jq"), of(`swap`, spec.PolicyOff, spec.PolicyKeep), of(`firewall`, spec.FirewallOff, spec.FirewallKeep),
 	of(`ignorePreflightErrors\[\]`, spec.CheckResolv),
 	of(`renewal`, spec.RenewalAutomatic, spec.RenewalManual), of(`caAlgorithm`, spec.KeyRSA4096),
 	of(`sha256`, "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"),
@@ -231,7 +231,7 @@ func ownSystem() spec.System {
 	return spec.System{
 		Packages: spec.Packages{Debs: []string{"lvm2", "curl=7.88.1"}},
 		Sysctls:  []spec.Sysctl{{Name: "net.core.rmem_max", Value: "4096"}, {Name: "vm.swappiness", Value: "1"}},
-		Modules:  []string{"bonding", "dm_crypt"}, Swap: spec.PolicyOff, Firewall: spec.PolicyKeep,
+		Modules:  []string{"bonding", "dm_crypt"}, Swap: spec.PolicyOff, Firewall: spec.FirewallKeep,
 		EtcHosts: []spec.HostEntry{
 			{Address: "192.168.0.9", Hostnames: []string{"log.example", "log"}}, {Address: "192.168.0.10", Hostnames: []string{"ntp.example", "ntp"}},
 		},
@@ -253,7 +253,7 @@ func richSystem() spec.System {
 	return spec.System{
 		Packages: spec.Packages{Debs: []string{"nfs-common", "socat=1.7.4.4-2"}},
 		Sysctls:  []spec.Sysctl{{Name: "net.core.somaxconn", Value: "4096"}, {Name: "vm.max_map_count", Value: "262144"}},
-		Modules:  []string{"nf_conntrack", "dummy"}, Swap: spec.PolicyKeep, Firewall: spec.PolicyOff,
+		Modules:  []string{"nf_conntrack", "dummy"}, Swap: spec.PolicyKeep, Firewall: spec.FirewallOff,
 		EtcHosts: []spec.HostEntry{
 			{Address: "192.168.0.7", Hostnames: []string{"store.example", "store"}}, {Address: "192.168.0.8", Hostnames: []string{"mail.example", "mail"}},
 		},

@@ -127,7 +127,7 @@ func TestNoNodes(t *testing.T) {
 			HostRef: bootstrapv1.HostReference{Name: "e1", Role: spec.RoleEtcd},
 			Node: spec.Node{
 				Kubelet: spec.Kubelet{MaxPods: 7}, NodeLabels: map[string]string{"a": "b"}, NodeTaints: []corev1.Taint{{Key: "a", Effect: corev1.TaintEffectNoSchedule}},
-				System: spec.System{Swap: spec.PolicyOff, Firewall: spec.PolicyOff}, PostCommands: []string{"true"},
+				System: spec.System{Swap: spec.PolicyOff, Firewall: spec.FirewallOff}, PostCommands: []string{"true"},
 			},
 		},
 	}

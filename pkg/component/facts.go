@@ -25,6 +25,8 @@ type Facts struct {
 	MayTuneLimits bool
 	// TrackedConnections is how many connections the kernel is to track, or 0 in a container, where that is not ours to say.
 	TrackedConnections int32
+	// Firewall is the firewall manager that is active.
+	Firewall string
 }
 
 // Relevant picks them.
@@ -34,6 +36,7 @@ func Relevant(s host.System) Facts {
 		IPv6:          s.DefaultIPv6,
 		Forwards:      strings.Join(Forwards(s), " ") + "/" + strings.Join(s.Nameservers, " "),
 		MayTuneLimits: !slices.Contains(s.MissingCapabilities, "sys_resource"), TrackedConnections: trackedConnections(s),
+		Firewall: s.Firewall,
 	}
 }
 

@@ -20,8 +20,6 @@ type Network interface {
 	Agent() (namespace, daemonSet string)
 	// PodMTU is the maximum transmission unit of pods' interfaces in bytes, where they are not configured by the network itself.
 	PodMTU(n spec.Network) int32
-	// Ports are those that it listens on on each Node, as port/protocol.
-	Ports(n spec.Network) []string
 	// Residue is what its Pods leave on a host.
 	Residue() step.Residue
 }

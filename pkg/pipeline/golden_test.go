@@ -130,13 +130,21 @@ type scenario struct {
 func scenarios(b *artifact.Bundle) []scenario {
 	control, worker := spec.RoleControlPlane, spec.RoleWorker
 	others := func(t *spec.Target) {
-		t.Cluster.System.Swap, t.Cluster.System.Firewall = spec.PolicyKeep, spec.PolicyOff
+		t.Cluster.System.Swap, t.Cluster.System.Firewall = spec.PolicyKeep, spec.FirewallOff
 	}
 	resolved := machine
 	resolved.Nameservers, resolved.UpstreamNameservers = []string{"127.0.0.53"}, []string{"192.168.0.53", "fe80::1%eth0", "2001:db8::53"}
 	dual := machine
 	dual.DefaultInterface, dual.DefaultIPv6 = "eth0", "2001:db8::5"
+	firewalld, ufw := machine, dual
+	firewalld.Firewall, ufw.Firewall = spec.Firewalld, spec.UFW
 	return []scenario{
+		{"control-plane-firewalld", func() (*plan.Plan, error) {
+			return pipeline.CreateControlPlane(node("cp1", "192.168.0.11", control, firewalld), b)
+		}},
+		{"worker-ufw", func() (*plan.Plan, error) {
+			return pipeline.JoinWorker(node("w1", "192.168.0.21", worker, ufw, dualStack), b)
+		}},
 		{"control-plane-machine", func() (*plan.Plan, error) {
 			return pipeline.CreateControlPlane(node("cp1", "192.168.0.11", control, machine), b)
 		}},

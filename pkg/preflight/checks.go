@@ -36,7 +36,7 @@ func subjects() []subject {
 		{name: "ports", query: portsQuery, find: ports},
 		{name: "resolv", query: resolvQuery, find: resolv},
 		{name: "selinux", find: selinux},
-		{name: "firewall", find: firewall},
+		{name: "firewall", query: firewallQuery, find: firewall},
 		{name: "swap", find: swap},
 	}
 }

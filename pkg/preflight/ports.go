@@ -10,25 +10,15 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
-const kubeletPort = 10250
-
-// portsOf are the ports that a host's components listen on.
+// portsOf are the TCP ports that a host's components listen on. Nothing listens on those of NodePorts.
 func portsOf(t spec.Target) []int32 {
-	api, etcd := t.Cluster.ControlPlaneEndpoint.Port, []int32{2379, 2380}
-	switch t.Host.Role {
-	case spec.RoleEtcd:
-		return etcd
-	case spec.RoleLoadBalancer:
-		return []int32{api}
-	case spec.RoleWorker:
-		return []int32{kubeletPort}
-	case spec.RoleControlPlane:
+	var numbers []int32
+	for _, p := range t.Ports() {
+		if p.Protocol == spec.TCP && p.Last == 0 {
+			numbers = append(numbers, p.Number)
+		}
 	}
-	ports := []int32{api}
-	if t.Cluster.Etcd.IsStacked() {
-		ports = append(ports, etcd...)
-	}
-	return append(ports, kubeletPort, 10257, 10259)
+	return numbers
 }
 
 func portsQuery(t spec.Target) host.Query { return host.Query{Ports: portsOf(t)} }

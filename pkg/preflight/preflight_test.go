@@ -298,13 +298,40 @@ func scenarios() []scenario {
 			t.Cluster.DNS.CoreDNS.UpstreamServers = []string{"172.16.0.1"}
 		}},
 		{name: "SELinux", spoil: func(_ *spec.Target, f *host.Facts) { f.System.SELinux = "Enforcing" }},
-		{name: "firewall", spoil: func(_ *spec.Target, f *host.Facts) { f.System.Firewall = "ufw" }},
-		{name: "firewall to be turned off", spoil: func(t *spec.Target, f *host.Facts) {
-			f.System.Firewall, t.Node.System.Firewall = "ufw", spec.PolicyOff
+		{name: "firewall", spoil: func(_ *spec.Target, f *host.Facts) { f.System.Firewall = spec.UFW }},
+		{name: "firewall of a host of ours", spoil: func(_ *spec.Target, f *host.Facts) {
+			f.System.Firewall, f.Owner = spec.UFW, &owner
+			refuse(f, "ip filter INPUT", "ip6 filter INPUT")
 		}},
-		{name: "firewall of a worker", worker: true, spoil: func(_ *spec.Target, f *host.Facts) { f.System.Firewall = "ufw" }},
+		{name: "firewall of a worker", worker: true, spoil: func(_ *spec.Target, f *host.Facts) { f.System.Firewall = spec.Firewalld }},
+		{name: "firewall to be turned off", spoil: func(t *spec.Target, f *host.Facts) {
+			f.System.Firewall, t.Node.System.Firewall = spec.UFW, spec.FirewallOff
+		}},
 		{name: "firewall to be kept", spoil: func(t *spec.Target, f *host.Facts) {
-			f.System.Firewall, t.Node.System.Firewall = "firewalld", spec.PolicyKeep
+			f.System.Firewall, t.Node.System.Firewall = spec.UFW, spec.FirewallKeep
+		}},
+		{name: "firewalld to be kept", spoil: func(t *spec.Target, f *host.Facts) {
+			f.System.Firewall, t.Node.System.Firewall = spec.Firewalld, spec.FirewallKeep
+		}},
+		{name: "firewall of a load balancer, to be kept", spoil: func(t *spec.Target, f *host.Facts) {
+			f.System.Firewall, t.Node.System.Firewall, t.Host.Role = spec.UFW, spec.FirewallKeep, spec.RoleLoadBalancer
+			t.Members = []spec.Member{{Name: "lb2", Role: spec.RoleLoadBalancer, Address: "172.16.0.9"}}
+		}},
+		{name: "rules of the host's own", spoil: func(_ *spec.Target, f *host.Facts) { refuse(f, "inet filter input") }},
+		{name: "rules of the host's own, which let the ports in", spoil: func(t *spec.Target, f *host.Facts) {
+			refuse(f, "inet filter input")
+			t.Node.System.IgnorePreflightErrors = []spec.PreflightCheck{spec.CheckFirewall}
+		}},
+		{name: "rules of the host's own, to be kept", worker: true, spoil: func(t *spec.Target, f *host.Facts) {
+			refuse(f, "inet filter input")
+			t.Node.System.Firewall = spec.FirewallKeep
+		}},
+		{name: "rules beside firewalld's", worker: true, spoil: func(_ *spec.Target, f *host.Facts) {
+			f.System.Firewall = spec.Firewalld
+			refuse(f, "inet firewalld filter_INPUT", "ip filter INPUT")
+		}},
+		{name: "the firewall does not answer", spoil: func(_ *spec.Target, f *host.Facts) {
+			f.Commands["preflight/refusing-chains"] = host.Result{Stopped: host.QueryTimeout}
 		}},
 		{name: "swap", spoil: func(_ *spec.Target, f *host.Facts) { f.System.Swap = []string{"/dev/sdb2", "/swapfile"} }},
 		{name: "swap to be kept", spoil: func(t *spec.Target, f *host.Facts) {
@@ -314,6 +341,11 @@ func scenarios() []scenario {
 			f.System.Swap, f.System.Container = []string{"/dev/sdb2"}, "docker"
 		}},
 	}
+}
+
+// refuse is what a host answers whose chains refuse what they do not name.
+func refuse(f *host.Facts, chains ...string) {
+	f.Commands["preflight/refusing-chains"] = host.Result{Stdout: []byte(strings.Join(chains, "\n") + "\n")}
 }
 
 // TestMessages keeps every message of every check in a file that a person can read.

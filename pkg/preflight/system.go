@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
@@ -17,50 +18,88 @@ func selinux(r *report) {
 	}
 }
 
-// firewall: seed 002, Step_CheckFirewallStatus.
-func firewall(r *report) {
-	active := r.f.System.Firewall
-	switch {
-	case active == "":
-	case r.t.System().Firewall == spec.PolicyKeep:
-		opened := openedPorts(r.t)
-		r.warn(fmt.Sprintf("%s is active and stays so; the host needs %s open", active, strings.Join(opened, ", ")), openPorts(active, opened, r.t))
-	default:
-		r.warn(active+" is active (will be turned off, restored on reset)", "set system.firewall: Keep to leave it on")
-	}
+// ownRules is a command that names the chains which refuse packets to the host that no rule of theirs lets in: by their policy, or by
+// their last rule. Chains of firewall managers are among them.
+const ownRules = `PATH=$PATH:/usr/sbin:/sbin
+refuses='^[[:space:]]*(counter packets [0-9]+ bytes [0-9]+ )?(drop|reject( with .*)?)$'
+if command -v nft >/dev/null; then
+	nft list chains | awk '$1 == "table" { table = $2 " " $3 } $1 == "chain" { chain = $2 }
+		$1 == "type" && $2 == "filter" && $4 == "input" { print table, chain, $0 ~ /policy drop/ ? "drop" : "accept" }' |
+	while read -r family table chain policy; do
+		[ "$policy" = drop ] || nft list chain "$family" "$table" "$chain" | grep -v '}$' | tail -n 1 | grep -qE "$refuses" || continue
+		printf '%s\n' "$family $table $chain"
+	done
+elif command -v iptables >/dev/null; then
+	iptables -S INPUT | grep -qE '^-P INPUT DROP|^-A INPUT -j (DROP|REJECT)' && echo "ip filter INPUT"
+fi
+exit 0`
+
+const refusingChains = "preflight/refusing-chains"
+
+func firewallQuery(spec.Target) host.Query {
+	return host.Query{Commands: []host.CommandQuery{{ID: refusingChains, Argv: []string{"/bin/sh", "-c", ownRules}}}}
 }
 
-// openedPorts are those that other hosts, and users, reach the host at, as port/protocol.
-func openedPorts(t spec.Target) []string {
-	api := fmt.Sprintf("%d/tcp", t.Cluster.ControlPlaneEndpoint.Port)
-	etcd := []string{"2379/tcp", "2380/tcp"}
-	switch t.Host.Role {
-	case spec.RoleEtcd:
-		return etcd
-	case spec.RoleLoadBalancer:
-		return []string{api}
-	case spec.RoleControlPlane, spec.RoleWorker:
+// ofManager reports whether a chain that ownRules names is one that the firewall manager makes.
+func ofManager(manager, chain string) bool {
+	switch manager {
+	case spec.Firewalld:
+		return strings.HasPrefix(chain, "inet firewalld ")
+	case spec.UFW:
+		return chain == "ip filter INPUT" || chain == "ip6 filter INPUT"
 	}
-	var ports []string
-	if t.Host.Role == spec.RoleControlPlane {
-		ports = append(ports, api)
-		if t.Cluster.Etcd.IsStacked() {
-			ports = append(ports, etcd...)
+	return false
+}
+
+// firewall: seed 002, Step_CheckFirewallStatus.
+func firewall(r *report) {
+	active, policy := r.f.System.Firewall, r.t.System().Firewall
+	var opened []string
+	for _, p := range r.t.OpenPorts() {
+		opened = append(opened, p.String())
+	}
+	list := strings.Join(opened, ", ")
+	var chains []string
+	for line := range strings.Lines(string(r.f.Commands[refusingChains].Stdout)) {
+		if chain := strings.TrimSpace(line); chain != "" && !ofManager(active, chain) {
+			chains = append(chains, host.Word(chain, 120))
 		}
 	}
-	ports = append(ports, fmt.Sprintf("%d/tcp", kubeletPort))
-	if t.Cluster.Network.Flannel.Backend == spec.FlannelVXLAN {
-		ports = append(ports, "8472/udp")
+	if len(chains) > 0 {
+		cause := fmt.Sprintf("rules of its own (%s) refuse what they do not name; the host needs %s open", strings.Join(chains, "; "), list)
+		const remedy = "let these in there, and forward what is from and to pods: kubexm changes no rules but those of firewalld and ufw"
+		if policy == spec.FirewallKeep {
+			r.warn(cause, remedy)
+		} else {
+			r.avoid(spec.CheckFirewall, cause, remedy)
+		}
 	}
-	return append(ports, "30000-32767/tcp", "30000-32767/udp")
+	switch {
+	case active == "":
+	case policy == spec.FirewallOpen && r.ours():
+	case policy == spec.FirewallOpen:
+		r.warn(fmt.Sprintf("%s is active (%s will be opened in it by the name kubexm, closed on reset)", active, list),
+			"set system.firewall: Keep to open them yourself")
+	case policy == spec.FirewallKeep:
+		r.warn(fmt.Sprintf("%s is active and stays so; the host needs %s open", active, list), openPorts(active, r.t))
+	default:
+		r.warn(active+" is active (will be turned off, restored on reset)", "set system.firewall: Open to leave it on")
+	}
 }
 
 // openPorts is how to open them by this firewall manager, and to let through what comes from pods.
-func openPorts(manager string, ports []string, t spec.Target) string {
+func openPorts(manager string, t spec.Target) string {
 	var commands []string
-	if manager == "ufw" {
-		for _, p := range ports {
-			commands = append(commands, "ufw allow "+strings.Replace(p, "-", ":", 1))
+	if manager == spec.UFW {
+		for _, p := range t.OpenPorts() {
+			switch {
+			case p.Number > 0:
+				commands = append(commands, "ufw allow "+strings.Replace(p.String(), "-", ":", 1))
+			default:
+				for _, peer := range t.Peers(p) {
+					commands = append(commands, fmt.Sprintf("ufw allow from %s proto %s", peer, p))
+				}
+			}
 		}
 		if t.Host.Role.IsNode() {
 			for _, cidr := range t.Cluster.Network.PodCIDRs {
@@ -69,8 +108,12 @@ func openPorts(manager string, ports []string, t spec.Target) string {
 		}
 	} else {
 		add := "firewall-cmd --permanent"
-		for _, p := range ports {
-			add += " --add-port=" + p
+		for _, p := range t.OpenPorts() {
+			if p.Number > 0 {
+				add += " --add-port=" + p.String()
+			} else {
+				add += " --add-protocol=" + p.String()
+			}
 		}
 		commands = append(commands, add)
 		if t.Host.Role.IsNode() {
@@ -82,7 +125,7 @@ func openPorts(manager string, ports []string, t spec.Target) string {
 		}
 		commands = append(commands, "firewall-cmd --reload")
 	}
-	return "unless they are open: " + strings.Join(commands, " && ") + "; or set system.firewall: Off"
+	return "unless they are open: " + strings.Join(commands, " && ") + "; or set system.firewall: Open"
 }
 
 // swap: seed 002, Step_CheckSwapStatus.

@@ -32,17 +32,21 @@ func ValidateSharedUpdate(old, updated *Cluster, path *field.Path) field.ErrorLi
 	})...)
 }
 
+const turnedOff = "what was turned off stays off until the host is reset: set it back, or replace the Machine"
+
 // ValidateSystemUpdate is ValidateNodeUpdate for system settings, be they a host's own or those that hosts share.
 func ValidateSystemUpdate(was, is *System, system *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	for _, policy := range []struct {
-		name    string
-		was, is Policy
-	}{{"swap", was.Swap, is.Swap}, {"firewall", was.Firewall, is.Firewall}} {
-		// What a host leaves out is its cluster's, which may be Off.
-		if policy.was == PolicyOff && policy.is != PolicyOff || policy.was == "" && policy.is == PolicyKeep {
-			errs = append(errs, field.Forbidden(system.Child(policy.name), "what was turned off stays off until the host is reset: set it back, or replace the Machine"))
-		}
+	// What a host leaves out is its cluster's, which may be Off.
+	if was.Swap == PolicyOff && is.Swap != PolicyOff || was.Swap == "" && is.Swap == PolicyKeep {
+		errs = append(errs, field.Forbidden(system.Child("swap"), turnedOff))
+	}
+	switch firewall := system.Child("firewall"); {
+	case is.Firewall == was.Firewall, is.Firewall == FirewallOff:
+	case was.Firewall == FirewallOff, was.Firewall == "":
+		errs = append(errs, field.Forbidden(firewall, turnedOff))
+	case was.Firewall == FirewallOpen:
+		errs = append(errs, field.Forbidden(firewall, "what was opened stays open until the host is reset: set it back, or replace the Machine"))
 	}
 	return append(errs, stays([]list{
 		{system.Child("packages", "debs"), names(was.Packages.Debs, debName), names(is.Packages.Debs, debName)},

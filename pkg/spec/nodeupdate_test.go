@@ -43,7 +43,7 @@ func TestValidateNodeUpdate(t *testing.T) {
 			n.Limits = []spec.Limit{{Step: "node/drain", TimeoutSeconds: 60}}
 		}},
 		"what is added": {change: func(n *spec.Node) {
-			n.System.Firewall = spec.PolicyOff
+			n.System.Firewall = spec.FirewallOff
 			n.System.Modules = append(n.System.Modules, "br_netfilter")
 			n.Files = slices.Insert(n.Files, 0, spec.File{Path: "/etc/c", Content: "c"})
 			n.PreCommands = append(n.PreCommands, "uname")
@@ -72,5 +72,23 @@ func TestValidateNodeUpdate(t *testing.T) {
 				t.Errorf("refused are %v, not %v", refused, test.refused)
 			}
 		})
+	}
+}
+
+// A host follows where nothing of what was done to its firewall would stay without being asked for.
+func TestValidateFirewallUpdate(t *testing.T) {
+	const unset, open, keep, off = spec.FirewallPolicy(""), spec.FirewallOpen, spec.FirewallKeep, spec.FirewallOff
+	follows := map[[2]spec.FirewallPolicy]bool{
+		{keep, open}: true, {keep, unset}: true, // the cluster's may be any
+		{keep, off}: true, {open, off}: true, {unset, off}: true,
+	}
+	policies := []spec.FirewallPolicy{unset, open, keep, off}
+	for _, was := range policies {
+		for _, is := range policies {
+			errs := spec.ValidateSystemUpdate(&spec.System{Firewall: was}, &spec.System{Firewall: is}, field.NewPath("spec", "system"))
+			if ok := was == is || follows[[2]spec.FirewallPolicy{was, is}]; ok != (len(errs) == 0) {
+				t.Errorf("from %q to %q: %v", was, is, errs)
+			}
+		}
 	}
 }

@@ -53,11 +53,12 @@ type System struct {
 	// +optional
 	Swap Policy `json:"swap,omitempty"`
 
-	// firewall is what becomes of firewalld and ufw. If unset, Keep for a cluster and the cluster's for a host.
-	// With Keep the ports that Kubernetes and the network plugin need must be open where one of them is active: a host's
-	// preflight names them.
+	// firewall is what becomes of firewalld or ufw where one of them is active. If unset, Open for a cluster and the cluster's for
+	// a host. With Open the ports of the host's role, and those that pods send and get packets by, are opened in it under the name
+	// kubexm; nothing else of it is changed, and a reset closes them. With Keep they must be open: a host's preflight names them.
+	// Off turns it off. Rules that neither of the two manages are never changed.
 	// +optional
-	Firewall Policy `json:"firewall,omitempty"`
+	Firewall FirewallPolicy `json:"firewall,omitempty"`
 
 	// etcHosts are further lines of /etc/hosts.
 	// +optional
@@ -68,18 +69,19 @@ type System struct {
 	EtcHosts []HostEntry `json:"etcHosts,omitempty"`
 
 	// ignorePreflightErrors are preflight checks whose errors become warnings, so that they stop nothing: Hostname (the host's
-	// own name leads to itself alone), Time (no time synchronization runs) and Resolv (no name server that pods can reach). What
-	// a cluster cannot do without is not to be ignored, such as clocks that differ.
+	// own name leads to itself alone), Time (no time synchronization runs), Resolv (no name server that pods can reach) and Firewall
+	// (rules of the host's own refuse what they do not name). What a cluster cannot do without is not to be ignored, such as clocks
+	// that differ.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=3
+	// +kubebuilder:validation:MaxItems=4
 	IgnorePreflightErrors []PreflightCheck `json:"ignorePreflightErrors,omitempty"`
 }
 
 // PreflightCheck is a check of preflight whose errors may be ignored.
 //
-// +kubebuilder:validation:Enum=Hostname;Time;Resolv
+// +kubebuilder:validation:Enum=Hostname;Time;Resolv;Firewall
 type PreflightCheck string
 
 // Checks whose errors may be ignored.
@@ -87,6 +89,7 @@ const (
 	CheckHostname PreflightCheck = "Hostname"
 	CheckTime     PreflightCheck = "Time"
 	CheckResolv   PreflightCheck = "Resolv"
+	CheckFirewall PreflightCheck = "Firewall"
 )
 
 // Packages are names of operating system packages, by kind.
@@ -121,7 +124,7 @@ type Sysctl struct {
 // setDefaults is for a Cluster's System alone: what a Node leaves out is its Cluster's.
 func (s *System) setDefaults() {
 	defaultTo(&s.Swap, PolicyOff)
-	defaultTo(&s.Firewall, PolicyKeep)
+	defaultTo(&s.Firewall, FirewallOpen)
 }
 
 var (
@@ -132,7 +135,7 @@ var (
 
 func (s *System) validate(path *field.Path) field.ErrorList {
 	errs := oneOf(path.Child("swap"), s.Swap, PolicyOff, PolicyKeep)
-	errs = append(errs, oneOf(path.Child("firewall"), s.Firewall, PolicyOff, PolicyKeep)...)
+	errs = append(errs, oneOf(path.Child("firewall"), s.Firewall, FirewallOpen, FirewallKeep, FirewallOff)...)
 	return append(errs, s.validateLists(path)...)
 }
 
@@ -140,7 +143,7 @@ func (s *System) validate(path *field.Path) field.ErrorList {
 func (s *System) validateOwn(path *field.Path) field.ErrorList {
 	own := *s
 	defaultTo(&own.Swap, PolicyOff)
-	defaultTo(&own.Firewall, PolicyKeep)
+	defaultTo(&own.Firewall, FirewallOpen)
 	return own.validate(path)
 }
 
@@ -162,7 +165,7 @@ func (s *System) validateLists(path *field.Path) field.ErrorList {
 	// To modprobe, '-' and '_' are one.
 	ignored := path.Child("ignorePreflightErrors")
 	for i, check := range s.IgnorePreflightErrors {
-		errs = append(errs, oneOf(ignored.Index(i), check, CheckHostname, CheckTime, CheckResolv)...)
+		errs = append(errs, oneOf(ignored.Index(i), check, CheckHostname, CheckTime, CheckResolv, CheckFirewall)...)
 	}
 	errs = append(errs, unique(ignored, s.IgnorePreflightErrors, itself)...)
 	errs = append(errs, unique(modules, s.Modules, func(name string) string { return strings.ReplaceAll(name, "-", "_") })...)

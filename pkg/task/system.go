@@ -43,8 +43,13 @@ func System(in component.Inputs) plan.Task {
 	if s.Swap == spec.PolicyOff && in.IsNode() {
 		steps = append(steps, system.Swap())
 	}
-	if s.Firewall == spec.PolicyOff {
-		steps = append(steps, system.Firewall())
+	switch active := component.Relevant(in.System).Firewall; {
+	case s.Firewall == spec.FirewallOff:
+		steps = append(steps, system.FirewallOff())
+	case s.Firewall == spec.FirewallOpen && active == spec.Firewalld:
+		steps = append(steps, system.Firewalld(openings(in)))
+	case s.Firewall == spec.FirewallOpen && active == spec.UFW:
+		steps = append(steps, system.UFW(openings(in)))
 	}
 	if debs := append(packages(in), s.Packages.Debs...); len(debs) > 0 {
 		steps = append(steps, system.Packages(debs, in.PackageFiles.For(debs...)))
@@ -61,6 +66,24 @@ func System(in component.Inputs) plan.Task {
 		steps = append(steps, system.Sysctls(lasting, momentary))
 	}
 	return plan.Task{Name: "system", Steps: append(steps, system.EtcHosts(etcHosts(in, s)), system.Hostname(in.Target.Host.Name))}
+}
+
+// openings are what must get past the host's firewall.
+func openings(in component.Inputs) system.Openings {
+	var o system.Openings
+	for _, p := range in.Target.OpenPorts() {
+		if p.From == "" {
+			o.Ports = append(o.Ports, p)
+			continue
+		}
+		for _, address := range in.Target.Peers(p) {
+			o.Peers = append(o.Peers, system.Peer{Address: address, Port: p})
+		}
+	}
+	if in.IsNode() {
+		o.Pods = in.Target.Cluster.Network.PodCIDRs
+	}
+	return o
 }
 
 // packages are what a kube-proxy that is no pod needs beside it; kubeadm's has it in its image.

@@ -24,7 +24,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/kube"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
-	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/flannel"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component/flannel"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/kubexm"
 )
 
@@ -117,10 +117,11 @@ func (c *cluster) flannelManifest(path string) error {
 		name, tag := cutTag(c.bundle.Images(c.arch)[of])
 		return map[string]any{"image": map[string]any{"repository": name, "tag": tag}}
 	}
+	namespace, _ := flannel.Network{}.Agent()
 	own := image("flannel")
 	own["flannel_cni"] = image("flannel-cni-plugin")
 	values, err := chartutil.ToRenderValues(chart, map[string]any{"flannel": own},
-		chartutil.ReleaseOptions{Name: "flannel", Namespace: flannel.Namespace}, chartutil.DefaultCapabilities)
+		chartutil.ReleaseOptions{Name: "flannel", Namespace: namespace}, chartutil.DefaultCapabilities)
 	if err != nil {
 		return err
 	}
@@ -154,12 +155,11 @@ func (l *lab) awaitSix(ctx context.Context, kubeconfig string, names []string) e
 		conditions = append(conditions, own.Healthy)
 	}
 	conditions = append(conditions, func(ctx context.Context) error { return l.sixVote(ctx, names[0]) })
+	namespace, agent := flannel.Network{}.Agent()
 	for _, name := range names[:sixNodes] {
 		conditions = append(conditions,
 			func(ctx context.Context) error { return api.NodeReady(ctx, name) },
-			func(ctx context.Context) error {
-				return api.NetworkReady(ctx, flannel.Namespace, flannel.DaemonSet, name)
-			})
+			func(ctx context.Context) error { return api.NetworkReady(ctx, namespace, agent, name) })
 	}
 	conditions = append(conditions, func(ctx context.Context) error { return api.WorkloadReady(ctx, "Deployment", "kube-system", "coredns") })
 	return await(ctx, conditions...)

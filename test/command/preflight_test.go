@@ -49,6 +49,16 @@ func TestPreflight(t *testing.T) {
 			want: []string{"hostname: the host's own name preflight-1 resolves to 127.0.0.1", "add Hostname to system.ignorePreflightErrors"},
 		},
 		{
+			name: "firewall by policy", spoil: "nft 'table inet own { chain in { type filter hook input priority 0; policy drop; ct state established accept; tcp dport 22 accept; }; }'",
+			restore: "nft delete table inet own",
+			want:    []string{"firewall: rules of its own (inet own in) refuse what they do not name; the host needs 6443/tcp", "add Firewall to system.ignorePreflightErrors"},
+		},
+		{
+			name: "firewall by its last rule", spoil: "iptables -A INPUT -p tcp --dport 22 -j ACCEPT && iptables -A INPUT -j REJECT",
+			restore: "iptables -F INPUT",
+			want:    []string{"firewall: rules of its own (ip filter INPUT) refuse"},
+		},
+		{
 			name: "network", spoil: "ip address add 198.18.5.1/24 dev lo", restore: "ip address del 198.18.5.1/24 dev lo",
 			spec: plain + "  network: {podCIDRs: [198.18.0.0/16]}\n",
 			want: []string{"network: an interface of the host is in the network 198.18.5.0/24, which overlaps the network of pods 198.18.0.0/16", "choose another network in network.podCIDRs"},

@@ -65,14 +65,6 @@ func (Network) PodMTU(n spec.Network) int32 {
 	return ethernet
 }
 
-// Ports is VXLAN's, which Linux has at another port than the one that is registered.
-func (Network) Ports(n spec.Network) []string {
-	if n.Flannel.Backend == spec.FlannelVXLAN {
-		return []string{"8472/udp"}
-	}
-	return nil
-}
-
 // Residue is of flanneld, and of the plugins that it hands pods to.
 func (Network) Residue() step.Residue {
 	return step.Residue{

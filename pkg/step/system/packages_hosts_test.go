@@ -191,10 +191,14 @@ func (o offline) plan(steps ...step.Step) *plan.Plan {
 }
 
 func (o offline) engine() *engine.Engine {
-	return engine.New(engine.Options{Holder: "test", Artifacts: o.artifacts, Dial: func(ctx context.Context, _ string) (host.Host, error) {
-		return ssh.Dial(ctx, ssh.Config{
-			Name: o.host.Name, Address: o.host.Address, Port: int32(o.host.Port), User: hosts.Ops,
-			Auth: ssh.Auth{Signers: []gossh.Signer{o.host.Signer}}, HostKey: ssh.HostKey{Pinned: []string{gossh.FingerprintSHA256(o.host.HostKey)}},
-		})
-	}})
+	return engine.New(engine.Options{
+		Holder: "test", Artifacts: o.artifacts, Dial: func(ctx context.Context, _ string) (host.Host, error) { return o.dial(ctx) },
+	})
+}
+
+func (o offline) dial(ctx context.Context) (host.Host, error) {
+	return ssh.Dial(ctx, ssh.Config{
+		Name: o.host.Name, Address: o.host.Address, Port: int32(o.host.Port), User: hosts.Ops,
+		Auth: ssh.Auth{Signers: []gossh.Signer{o.host.Signer}}, HostKey: ssh.HostKey{Pinned: []string{gossh.FingerprintSHA256(o.host.HostKey)}},
+	})
 }

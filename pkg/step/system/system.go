@@ -18,14 +18,6 @@ func Swap() step.Step {
 	return step.New(step.Meta{Name: "system/swap", Description: "turn swap off"}, step.SwapOff{})
 }
 
-// Firewall stops firewalld and ufw, whichever is there.
-func Firewall() step.Step {
-	return step.New(step.Meta{Name: "system/firewall", Description: "turn the firewall manager off"},
-		step.Service{Name: "firewalld.service", State: step.Stopped},
-		step.Service{Name: "ufw.service", State: step.Stopped},
-	)
-}
-
 // Modules loads kernel modules, now and at each boot.
 func Modules(names []string) step.Step {
 	const file = "/etc/modules-load.d/kubexm.conf"

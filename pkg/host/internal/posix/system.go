@@ -139,7 +139,8 @@ func (a *answer) unitsFromList() {
 	}
 	if shown["firewalld.service"].Active == "active" {
 		sys.Firewall = "firewalld"
-	} else if shown["ufw.service"].Active == "active" && assignments(a.files[fileUFW])["ENABLED"] == "yes" {
+	} else if unit := shown["ufw.service"]; (unit.Active == "active" || unit.File == "enabled") && assignments(a.files[fileUFW])["ENABLED"] == "yes" {
+		// "ufw enable" does not start its unit, which the next boot does.
 		sys.Firewall = "ufw"
 	}
 }
