@@ -139,12 +139,6 @@ func scenarios(b *artifact.Bundle) []scenario {
 	firewalld, ufw := machine, dual
 	firewalld.Firewall, ufw.Firewall = spec.Firewalld, spec.UFW
 	return []scenario{
-		{"control-plane-firewalld", func() (*plan.Plan, error) {
-			return pipeline.CreateControlPlane(node("cp1", "192.168.0.11", control, firewalld), b)
-		}},
-		{"worker-ufw", func() (*plan.Plan, error) {
-			return pipeline.JoinWorker(node("w1", "192.168.0.21", worker, ufw, dualStack), b)
-		}},
 		{"control-plane-machine", func() (*plan.Plan, error) {
 			return pipeline.CreateControlPlane(node("cp1", "192.168.0.11", control, machine), b)
 		}},
@@ -181,6 +175,12 @@ func scenarios(b *artifact.Bundle) []scenario {
 				node("cp1", "192.168.0.11", control, machine),
 				node("w2", "192.168.0.22", worker, container),
 			}, b)
+		}},
+		{"control-plane-firewalld", func() (*plan.Plan, error) {
+			return pipeline.CreateControlPlane(node("cp1", "192.168.0.11", control, firewalld), b)
+		}},
+		{"worker-ufw", func() (*plan.Plan, error) {
+			return pipeline.JoinWorker(node("w1", "192.168.0.21", worker, ufw, dualStack), b)
 		}},
 	}
 }

@@ -21,10 +21,10 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component/flannel"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/kube"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
-	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component/flannel"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/kubexm"
 )
 
