@@ -76,4 +76,5 @@ func (in Inputs) CgroupDriver() string {
 	return "systemd"
 }
 
+// MayTuneLimits reports whether processes may ask for limits above their own.
 func (in Inputs) MayTuneLimits() bool { return Relevant(in.System).MayTuneLimits }

@@ -15,15 +15,15 @@ var (
 	NetworkDeployed = graph.Output[string]{Name: "network-deployed"}
 )
 
-// Joined: the host's kubelet is in the cluster.
+// Joined is made when the host's kubelet is in the cluster.
 func Joined(host string) graph.Output[string] { return graph.Output[string]{Name: "joined/" + host} }
 
-// EtcdMember: the host has a voting member.
+// EtcdMember is made when the host has a voting member.
 func EtcdMember(host string) graph.Output[string] {
 	return graph.Output[string]{Name: "etcd-member/" + host}
 }
 
-// Renewed: the host's certificates are renewed, and what uses them is well.
+// Renewed is made when the host's certificates are renewed, and what uses them is well.
 func Renewed(host string) graph.Output[string] {
 	return graph.Output[string]{Name: "certificates-renewed/" + host}
 }

@@ -66,11 +66,11 @@ type Meta struct {
 type Follows string
 
 const (
-	// FollowsAlways: whatever it disrupts.
+	// FollowsAlways is whatever the step disrupts.
 	FollowsAlways Follows = "Always"
-	// FollowsUnlessDisruptive: where it disrupts nothing.
+	// FollowsUnlessDisruptive is where the step disrupts nothing.
 	FollowsUnlessDisruptive Follows = "UnlessDisruptive"
-	// FollowsOthers: it brings what such steps need, and is no reason to act by itself.
+	// FollowsOthers is together with such steps: it brings what they need, and is no reason to act by itself.
 	FollowsOthers Follows = "Others"
 )
 
