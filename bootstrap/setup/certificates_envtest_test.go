@@ -7,6 +7,7 @@ package setup_test
 
 import (
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -56,7 +57,10 @@ func TestCertificates(t *testing.T) {
 	var has atomic.Pointer[[]byte]
 	has.Store(&first)
 	for _, m := range f.machines {
-		m.OnCommand = func(*fake.Machine, host.Command) host.Result {
+		m.OnCommand = func(_ *fake.Machine, c host.Command) host.Result {
+			if !slices.Contains(c.Argv, "/etc/kubernetes/pki") {
+				return host.Result{}
+			}
 			return host.Result{Stdout: fmt.Appendf(nil, "# %s\n%s# %s\n%s# %s\n%s", "/etc/kubernetes/pki/apiserver.crt", *has.Load(),
 				"/etc/kubernetes/pki/broken.crt", "-----BEGIN CERTIFICATE-----\n", "/etc/kubernetes/pki/ca.crt", ca.Cert)}
 		}

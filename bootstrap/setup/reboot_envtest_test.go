@@ -69,8 +69,10 @@ func TestReboot(t *testing.T) {
 			case "reboot":
 				booted.Store(time.Now().UnixMilli())
 				reboots.Add(1)
+			case "read logs":
+				return host.Result{Stdout: []byte("what was logged")}
 			}
-			return host.Result{Stdout: []byte("what was logged")}
+			return host.Result{}
 		}
 	}
 	f.declare()
