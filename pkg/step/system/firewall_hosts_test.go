@@ -89,6 +89,10 @@ func TestFirewalls(t *testing.T) {
 				t.Errorf("after the reset the host differs:\n%s", strings.Join(diff, "\n"))
 			}
 			f.sh("systemctl stop 'serve-*' && ip netns del pod")
+			// It would come before the link to the pod, which is the other host's next.
+			if out, err := f.other.Exec(f.ctx, "ip", "route", "del", "10.244.0.0/24"); err != nil {
+				f.Errorf("%v: %s", err, out)
+			}
 			f.sh(map[string]string{spec.Firewalld: "systemctl stop firewalld", spec.UFW: "ufw disable"}[name])
 		})
 	}

@@ -109,13 +109,16 @@ o_digests() {
 }
 
 # Those of the units that run, in $running: systemd has a link for each of them, and loads one that is not there each time that it
-# is asked about it. Where it has none for its own journal it has none at all, and every unit may run.
+# is asked about it. Where it has none for its own journal it has none at all, and every unit may run. That of ufw does not run where
+# "ufw enable" was all that was done, and tells all the same.
 o_running() {
 	running=$*
 	[ -L /run/systemd/units/invocation:systemd-journald.service ] || return 0
 	running=
 	for unit; do
-		[ -L "/run/systemd/units/invocation:$unit" ] && running="$running $unit"
+		if [ -L "/run/systemd/units/invocation:$unit" ] || { [ "$unit" = ufw.service ] && [ -e /etc/ufw/ufw.conf ]; }; then
+			running="$running $unit"
+		fi
 	done
 	return 0
 }
