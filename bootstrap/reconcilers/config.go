@@ -403,6 +403,9 @@ func (r *Config) converges(ctx context.Context, s *scope) (bool, ctrl.Result, er
 		m = recall(&s.config.Status, j.input, s.driftPolicy())
 	}
 	d := m.decide(j.input, s.adopts(), time.Now(), r.lookEvery(s.config.UID), s.driftPolicy())
+	if d.act == rest && m.is(j.input) && waited(s.config) {
+		d.act = look // what was waited for is there, and what the conditions say of the host is to be found out again
+	}
 	if m.is(j.input) {
 		s.config.Status.ConvergedGeneration = s.config.Generation
 		s.config.Status.MembersDigest = bootstrapv1.MembersDigest(s.clusterConfig.Spec.Members)
@@ -455,6 +458,12 @@ func (r *Config) converges(ctx context.Context, s *scope) (bool, ctrl.Result, er
 	}
 	ctrl.LoggerFrom(ctx).Info("Converging a host", "host", s.host.Name, "address", s.host.Address)
 	return false, ctrl.Result{}, nil
+}
+
+// waited reports whether the conditions say still that something is waited for.
+func waited(config *bootstrapv1.KubexmConfig) bool {
+	return conditions.GetReason(config, bootstrapv1.HostConvergedCondition) == bootstrapv1.WaitingForClusterReason ||
+		conditions.GetReason(config, bootstrapv1.HostReachableCondition) == bootstrapv1.WaitingForHostReason
 }
 
 // invalid is why no host can become what is declared.
