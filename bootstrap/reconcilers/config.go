@@ -403,7 +403,7 @@ func (r *Config) converges(ctx context.Context, s *scope) (bool, ctrl.Result, er
 		m = recall(&s.config.Status, j.input, s.driftPolicy())
 	}
 	d := m.decide(j.input, s.adopts(), time.Now(), r.lookEvery(s.config.UID), s.driftPolicy())
-	if d.act == rest && m.is(j.input) && waited(s.config) {
+	if d.act == rest && m.converged && m.input == j.input && waited(s.config) {
 		d.act = look // what was waited for is there, and what the conditions say of the host is to be found out again
 	}
 	if m.is(j.input) {

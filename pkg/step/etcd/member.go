@@ -91,8 +91,9 @@ func Member(s Settings, done graph.Output[string], after ...string) step.Step {
 // It comes after Member, on any host that stays.
 func Members(s Settings) step.Step {
 	return step.New(step.Meta{
-		Name: "etcd/members", Description: "remove the members of hosts that leave", Timeout: step.Duration(5 * time.Minute), Follows: step.FollowsUnlessDisruptive,
-		Retry: step.Retry{Attempts: 3, Delay: step.Duration(5 * time.Second)},
+		Name: "etcd/members", Description: "remove the members of hosts that leave", Timeout: step.Duration(5 * time.Minute),
+		Follows: step.FollowsUnlessDisruptive,
+		Retry:   step.Retry{Attempts: 3, Delay: step.Duration(5 * time.Second)},
 	}, step.Command{
 		Title: "bring the members of etcd up to date", Argv: s.script(cluster+`hold 240 "$own" "$members"`, "members="+cluster+members),
 		Done: step.Done{Check: s.script(cluster + membersCheck)},
@@ -129,7 +130,8 @@ func UnknownMembers(s Settings, facts *host.Facts) (unknown []Unknown, seen bool
 // on every member's host: the leader's does it for all.
 func Maintenance(s Settings) step.Step {
 	return step.New(step.Meta{
-		Name: "etcd/maintenance", Description: "look after etcd's databases", Timeout: step.Duration(30 * time.Minute), Follows: step.FollowsAlways,
+		Name: "etcd/maintenance", Description: "look after etcd's databases", Timeout: step.Duration(30 * time.Minute),
+		Follows:  step.FollowsAlways,
 		Disrupts: "pauses one etcd member after the other",
 		// Members free what is given up each in its own time: one may become loose after it was passed by.
 		Retry: step.Retry{Attempts: 3, Delay: step.Duration(5 * time.Second)},

@@ -82,7 +82,8 @@ func Packages(from step.PackageFiles) step.Step {
 func Config(s Settings) step.Step {
 	text := render(s)
 	return step.New(step.Meta{
-		Name: "keepalived/config", Description: "let the virtual address move between hosts", Disrupts: "reloads keepalived", Follows: step.FollowsAlways,
+		Name: "keepalived/config", Description: "let the virtual address move between hosts", Disrupts: "reloads keepalived",
+		Follows: step.FollowsAlways,
 	},
 		step.Command{
 			Title: "check keepalived's configuration", Argv: []string{"/bin/sh", "-ec", check}, Stdin: step.Literal(text),

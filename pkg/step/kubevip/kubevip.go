@@ -45,7 +45,8 @@ func Claim(s Settings) step.Step {
 // which it announces by ARP. The pod waits until Kubeconfig is there.
 func Pod(s Settings) step.Step {
 	return step.New(step.Meta{
-		Name: "kubevip/pod", Description: "let the virtual address move between hosts", Disrupts: "restarts kube-vip", Follows: step.FollowsAlways,
+		Name: "kubevip/pod", Description: "let the virtual address move between hosts", Disrupts: "restarts kube-vip",
+		Follows: step.FollowsAlways,
 	},
 		step.File{Path: manifest, Mode: 0o600, Content: step.Literal(strings.NewReplacer(
 			"{vip}", s.VIP,

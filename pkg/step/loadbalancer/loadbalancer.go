@@ -87,7 +87,8 @@ func (p Program) Packages(from step.PackageFiles) step.Step {
 func (p Program) Config(s Settings) step.Step {
 	text := p.render(s)
 	return step.New(step.Meta{
-		Name: p.name + "/config", Description: "run " + p.name + " in front of the API servers", Disrupts: "reloads " + p.name, Follows: step.FollowsAlways,
+		Name: p.name + "/config", Description: "run " + p.name + " in front of the API servers", Disrupts: "reloads " + p.name,
+		Follows: step.FollowsAlways,
 	},
 		step.Command{
 			Title: "check " + p.name + "'s configuration", Argv: p.check, Stdin: step.Literal(text),

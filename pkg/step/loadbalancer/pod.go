@@ -31,7 +31,8 @@ type directory struct{ name, path string }
 func (p Program) Pod(s Settings, image string) step.Step {
 	text := p.render(s)
 	return step.New(step.Meta{
-		Name: p.name + "/pod", Description: "run " + p.name + " in front of the API servers", Disrupts: "restarts " + p.name, Follows: step.FollowsAlways,
+		Name: p.name + "/pod", Description: "run " + p.name + " in front of the API servers", Disrupts: "restarts " + p.name,
+		Follows: step.FollowsAlways,
 	},
 		step.Directory{Path: p.dir(), Mode: 0o755},
 		step.File{Path: p.configPath(), Mode: 0o644, Content: step.Literal(text)},

@@ -141,7 +141,7 @@ func (f firewalled) run(changed int, port int32) {
 	}
 }
 
-// drifts: what is taken away is put back, and what stands beside it stays.
+// drifts: what is taken away is repaired, and what stands beside it stays.
 func (f firewalled) drifts() {
 	f.Helper()
 	for _, line := range map[string][]string{
