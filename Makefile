@@ -10,6 +10,16 @@ KUBERNETES_PREVIOUS ?= v1.35.4
 BUNDLE_PREVIOUS ?= build/bundle-$(KUBERNETES_PREVIOUS)
 # BUNDLE_OFFLINE has packages of test hosts' operating system too.
 BUNDLE_OFFLINE ?= build/bundle-offline
+# BUNDLE_CALICO has Calico too.
+BUNDLE_CALICO ?= build/bundle-calico
+# BUNDLE_S3 has an object store for tests.
+BUNDLE_S3 ?= build/bundle-s3
+# BUNDLE_ADDONS has what addons take too.
+BUNDLE_ADDONS ?= build/bundle-addons
+# BUNDLE_KUBE_VIP has kube-vip too.
+BUNDLE_KUBE_VIP ?= build/bundle-kube-vip
+# BUNDLE_CRIO has CRI-O, and packages, of which conmon is one.
+BUNDLE_CRIO ?= build/bundle-cri-o
 # RUN selects tests of e2e and e2e-ha, and specs of e2e-upstream, by a regular expression; empty is all.
 RUN ?=
 # How long each fuzz target is fuzzed by make fuzz, and by make test.
@@ -54,7 +64,7 @@ test: test-unit test-fuzz test-envtest test-hosts ## Unit tests, golden plans, 3
 ##@ Run
 
 .PHONY: quickstart-clean
-quickstart-clean: ## Give the quickstart's hosts back and remove all of it
+quickstart-clean: ## Delete the quickstart's cluster and its hosts
 	hack/quickstart.sh clean
 
 .PHONY: build
@@ -77,6 +87,26 @@ artifacts-previous: deps bin/kubexm ## Build or reuse the same for the minor ver
 .PHONY: artifacts-offline
 artifacts-offline: deps bin/kubexm ## Build or reuse the same with packages of the hosts' operating system, for hosts that reach no mirror
 	bin/kubexm bundle create --kubernetes-version $(KUBERNETES_VERSION) --os debian/12 --output $(BUNDLE_OFFLINE)
+
+.PHONY: artifacts-kube-vip
+artifacts-kube-vip: deps bin/kubexm ## Build or reuse the same with kube-vip, which is optional
+	bin/kubexm bundle create --kubernetes-version $(KUBERNETES_VERSION) --with kube-vip --output $(BUNDLE_KUBE_VIP)
+
+.PHONY: artifacts-cri-o
+artifacts-cri-o: deps bin/kubexm ## Build or reuse the same with CRI-O, and packages as above
+	bin/kubexm bundle create --kubernetes-version $(KUBERNETES_VERSION) --with cri-o --os debian/12 --output $(BUNDLE_CRIO)
+
+.PHONY: artifacts-calico
+artifacts-calico: deps bin/kubexm ## Build or reuse the same with Calico, for clusters whose network that is
+	bin/kubexm bundle create --kubernetes-version $(KUBERNETES_VERSION) --with calico --output $(BUNDLE_CALICO)
+
+.PHONY: artifacts-addons
+artifacts-addons: deps bin/kubexm ## Build or reuse the same with what addons take, for clusters that have some
+	bin/kubexm bundle create --kubernetes-version $(KUBERNETES_VERSION) --with metrics-server --output $(BUNDLE_ADDONS)
+
+.PHONY: artifacts-s3
+artifacts-s3: deps bin/kubexm ## Build or reuse the same with an object store, for tests of backups in buckets
+	bin/kubexm bundle create --kubernetes-version $(KUBERNETES_VERSION) --with versitygw --output $(BUNDLE_S3)
 
 .PHONY: FORCE
 FORCE:
@@ -106,6 +136,10 @@ test-envtest: $(GOTESTSUM) artifacts ## Reconcilers, webhooks and the embedded p
 .PHONY: test-hosts
 test-hosts: $(GOTESTSUM) artifacts artifacts-offline ## Steps and the SSH host on real hosts (containers with systemd and sshd)
 	$(GOTESTSUM) --format pkgname-and-test-fails -- -tags hosts -p 2 -timeout 30m $$(hack/tagged.sh hosts)
+
+.PHONY: test-s3
+test-s3: $(GOTESTSUM) artifacts-s3 ## Backups of etcd in a bucket of a real object store
+	KUBEXM_BUNDLE_S3=$(abspath $(BUNDLE_S3)) $(GOTESTSUM) --format standard-verbose -- -tags s3 -timeout 10m -count=1 ./cmd/kubexm/internal/backup
 
 .PHONY: e2e
 e2e: $(GOTESTSUM) artifacts ## A real cluster by objects: create, scale 1 → 3 → 1, delete a Machine, delete the Cluster

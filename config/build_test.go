@@ -59,6 +59,21 @@ func each[T any](t *testing.T, all resmap.ResMap, kind string) []T {
 	return found
 }
 
+// aggregates reports whether the API server gives a role the rules of another.
+func aggregates(t *testing.T, whole, part rbacv1.ClusterRole) bool {
+	t.Helper()
+	if whole.AggregationRule == nil {
+		return false
+	}
+	return slices.ContainsFunc(whole.AggregationRule.ClusterRoleSelectors, func(s metav1.LabelSelector) bool {
+		selector, err := metav1.LabelSelectorAsSelector(&s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return selector.Matches(labels.Set(part.Labels))
+	})
+}
+
 // The components are as clusterctl's contract wants them, and what they are made of finds each other.
 func TestComponents(t *testing.T) {
 	for directory, provider := range map[string]string{"bootstrap": "bootstrap", "controlplane": "control-plane", "infrastructure": "infrastructure"} {
@@ -121,9 +136,13 @@ func TestComponents(t *testing.T) {
 					t.Errorf("%s is bound to %v, and the manager is %s", binding.RoleRef.Name, to, pod.ServiceAccountName)
 				}
 			}
-			for _, role := range each[object](t, all, "ClusterRole") {
-				if !slices.Contains(bound, role.Metadata.Name) {
-					t.Errorf("nobody has the role %s", role.Metadata.Name)
+			roles := each[rbacv1.ClusterRole](t, all, "ClusterRole")
+			for _, role := range roles {
+				isPart := slices.ContainsFunc(roles, func(whole rbacv1.ClusterRole) bool {
+					return slices.Contains(bound, whole.Name) && aggregates(t, whole, role)
+				})
+				if !isPart && !slices.Contains(bound, role.Name) {
+					t.Errorf("nobody has the role %s", role.Name)
 				}
 			}
 
@@ -139,7 +158,7 @@ func TestComponents(t *testing.T) {
 				validated = append(validated, hook.Rules[0].Resources...)
 			}
 			for _, def := range each[apiextensionsv1.CustomResourceDefinition](t, all, "CustomResourceDefinition") {
-				if def.Labels["cluster.x-k8s.io/v1beta2"] != "v1beta1" {
+				if def.Labels["cluster.x-k8s.io/v1beta2"] != def.Spec.Versions[0].Name {
 					t.Errorf("%s does not say that it follows the contract v1beta2", def.Name)
 				}
 				if !slices.Contains(validated, def.Spec.Names.Plural) {
@@ -292,7 +311,17 @@ func TestNamespaced(t *testing.T) {
 	for _, directory := range []string{"bootstrap", "controlplane", "infrastructure"} {
 		t.Run(directory, func(t *testing.T) {
 			all := build(t, "namespaced/"+directory)
+			everywhere := map[string]bool{}
+			for _, binding := range each[rbacv1.ClusterRoleBinding](t, all, "ClusterRoleBinding") {
+				everywhere[binding.RoleRef.Name] = true
+			}
 			for _, role := range each[rbacv1.ClusterRole](t, all, "ClusterRole") {
+				if !everywhere[role.Name] {
+					continue // it gives nothing but where a RoleBinding names it, or one that it is a part of
+				}
+				if role.AggregationRule != nil {
+					t.Errorf("%s has what others add to it in all namespaces", role.Name)
+				}
 				for _, rule := range role.Rules {
 					for _, group := range rule.APIGroups {
 						if !slices.Contains([]string{"apiextensions.k8s.io", "authentication.k8s.io", "authorization.k8s.io"}, group) {
@@ -326,5 +355,49 @@ func TestNamespaced(t *testing.T) {
 				t.Error("the manager has no role in the namespace")
 			}
 		})
+	}
+}
+
+// The manager reads what other infrastructure providers bring, and writes nothing of it but what wakes one up; in one namespace alone if it
+// works in one. Whoever pairs it with one more adds a role.
+func TestInfrastructureProviders(t *testing.T) {
+	all := build(t, "bootstrap")
+	roles := each[rbacv1.ClusterRole](t, all, "ClusterRole")
+	at := slices.IndexFunc(roles, func(r rbacv1.ClusterRole) bool { return r.AggregationRule != nil })
+	if at < 0 {
+		t.Fatal("no role is made of others")
+	}
+	whole, got := roles[at], map[string][]string{}
+	for _, part := range roles {
+		if !aggregates(t, whole, part) {
+			continue
+		}
+		for _, rule := range part.Rules {
+			for _, resource := range rule.Resources {
+				got[resource+"."+rule.APIGroups[0]] = rule.Verbs
+			}
+		}
+	}
+	read := []string{"get", "list", "watch"}
+	want := map[string][]string{
+		"byohosts.infrastructure.cluster.x-k8s.io": read, "byomachines.infrastructure.cluster.x-k8s.io": {"get", "list", "watch", "patch"},
+		"metal3machines.infrastructure.cluster.x-k8s.io": read, "metal3datas.infrastructure.cluster.x-k8s.io": read, "baremetalhosts.metal3.io": read,
+		"ipclaims.ipam.metal3.io": read, "ipaddresses.ipam.metal3.io": read,
+		"ipaddressclaims.ipam.cluster.x-k8s.io": read, "ipaddresses.ipam.cluster.x-k8s.io": read,
+	}
+	if !equality.Semantic.DeepEqual(got, want) {
+		t.Errorf("the rights are %v, not %v", got, want)
+	}
+	isBound := func(ref rbacv1.RoleRef) bool { return ref.Kind == "ClusterRole" && ref.Name == whole.Name }
+	manager := each[appsv1.Deployment](t, all, "Deployment")[0].Spec.Template.Spec.ServiceAccountName
+	if !slices.ContainsFunc(each[rbacv1.ClusterRoleBinding](t, all, "ClusterRoleBinding"), func(b rbacv1.ClusterRoleBinding) bool {
+		return isBound(b.RoleRef) && b.Subjects[0].Name == manager
+	}) {
+		t.Errorf("the manager does not have the role %s", whole.Name)
+	}
+	if !slices.ContainsFunc(each[rbacv1.RoleBinding](t, build(t, "namespaced/bootstrap"), "RoleBinding"), func(b rbacv1.RoleBinding) bool {
+		return isBound(b.RoleRef) && b.Namespace == "${KUBEXM_NAMESPACE}" && b.Subjects[0].Name == manager
+	}) {
+		t.Errorf("the manager of one namespace does not have the role %s there", whole.Name)
 	}
 }

@@ -30,6 +30,8 @@ for provider in bootstrap controlplane infrastructure; do
 	[ $provider = bootstrap ] && roles="$source/...;./exp/runtimeextension/..."
 	$generator rbac:roleName=manager-role "paths=$roles" output:rbac:artifacts:config=config/$provider
 done
+# What API servers validate by, pkg/spec validates by.
+CGO_ENABLED=0 go test -count=1 -run '^TestSchemasOfSpec$' ./config/crd -update >"$made/schemas" || { cat "$made/schemas" >&2; exit 1; }
 # What hooks and limits may name is what plans have.
 CGO_ENABLED=0 go test -count=1 -run '^TestTasksAreKnown$' ./pkg/pipeline -update >"$made/tasks" || { cat "$made/tasks" >&2; exit 1; }
 ${CRD_REF_DOCS:-go run github.com/elastic/crd-ref-docs@v0.3.0} --source-path=. --config=hack/crd-ref-docs.yaml --renderer=markdown \

@@ -27,6 +27,6 @@ cat <<TXT
   export KUBECONFIG=$state/kubeconfig PATH=\$PWD/$(echo "$bundle" | sed "s,^$PWD/,,")/kubernetes/v1.36.3/$(go env GOARCH):\$PWD/bin:\$PATH
   kubectl get nodes
   kubexm describe cluster $name
-  kubexm delete cluster $name       # gives both hosts back as they were
+  kubexm delete cluster $name       # resets both hosts
   make quickstart-clean             # and takes the hosts away
 TXT

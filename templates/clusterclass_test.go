@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
-	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
 )
 
 // soon is how long Cluster API may take for something, on a machine that has other things to do.
@@ -44,10 +43,10 @@ func TestClusterClass(t *testing.T) {
 	t.Run("as the template has it", func(t *testing.T) {
 		create(t, read(t, "cluster/cluster-topology.yaml", values("plain")))
 		expectControlPlane(t, "plain", `
-containerRuntime: {type: containerd}
-etcd: {type: kubexm}
-kubernetes: {type: kubeadm, encryptionAtRest: {provider: Secretbox}}
-network: {plugin: flannel, flannel: {backend: vxlan}}
+containerRuntime: {type: Containerd}
+etcd: {type: Binary}
+kubernetes: {type: Kubeadm, encryptionAtRest: {provider: Secretbox}}
+network: {plugin: Flannel, flannel: {backend: VXLAN}}
 `)
 		expectWorkers(t, "plain", 2)
 	})
@@ -55,28 +54,25 @@ network: {plugin: flannel, flannel: {backend: vxlan}}
 		given := values("full")
 		given["CONTROL_PLANE_MACHINE_COUNT"] = "3"
 		create(t, withVariables(t, read(t, "cluster/cluster-topology.yaml", given), `
-- {name: kubernetesType, value: kubexm}
-- {name: networkBackend, value: host-gw}
+- {name: kubernetesType, value: Binary}
+- {name: networkBackend, value: HostGateway}
 - {name: controlPlaneRollout, value: RollingUpdate}
-- {name: controlPlaneEndpoint, value: {address: 172.16.0.100, external: kubexm-kn}}
+- {name: controlPlaneEndpoint, value: {address: 172.16.0.100, loadBalancer: Nginx}}
 `))
 		expectControlPlane(t, "full", `
-containerRuntime: {type: containerd}
-controlPlaneEndpoint:
-  address: 172.16.0.100
-  external: kubexm-kn
-  hosts: {selector: {matchLabels: {role: load-balancer}}}
-etcd: {type: kubexm}
-kubernetes: {type: kubexm, encryptionAtRest: {provider: Secretbox}}
-network: {plugin: flannel, flannel: {backend: host-gw}}
+containerRuntime: {type: Containerd}
+etcd: {type: Binary}
+kubernetes: {type: Binary, encryptionAtRest: {provider: Secretbox}}
+loadBalancer:
+  type: Keepalived
+  keepalived: {proxy: Nginx, hosts: {selector: {matchLabels: {role: load-balancer}}}}
+network: {plugin: Flannel, flannel: {backend: HostGateway}}
 `)
 		if got := controlPlane(t, "full").Spec.Rollout.Strategy.Type; got != controlplanev1.RollingUpdateStrategy {
 			t.Errorf("the strategy is %s", got)
 		}
-		infra := &infrav1.KubexmClusterList{}
-		NewWithT(t).Expect(api.List(ctx, infra, client.InNamespace(namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: "full"})).To(Succeed())
 		want := clusterv1.APIEndpoint{Host: "172.16.0.100", Port: 6443}
-		if got := infra.Items[0].Spec.ControlPlaneEndpoint; got != want {
+		if got := controlPlane(t, "full").Spec.ControlPlaneEndpoint; got != want {
 			t.Errorf("the endpoint is %v, not %v", got, want)
 		}
 	})

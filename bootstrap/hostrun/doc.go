@@ -8,5 +8,5 @@
 //	Cancel   stops it; Forget makes room for the next
 //	Source   reconciles the object when its work has gone on or has ended
 //
-// Nothing is kept from one process to the next. Whoever starts work again finds by observation where the host stands.
+// Nothing is kept from one process to the next. Anyone who starts work again finds by observation where the host stands.
 package hostrun

@@ -13,7 +13,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 )
 
-// TestLost: the first attempt to reach a host that fails is told, until the host answers; what fails elsewhere is not the host's.
+// TestLost: the first attempt to reach a host that fails is reported, until the host answers; what fails elsewhere is not the host's.
 func TestLost(t *testing.T) {
 	var p Progress
 	dial := event.Event{

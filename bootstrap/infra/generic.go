@@ -7,97 +7,58 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net/netip"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/cluster-api/controllers/external"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
 // generic is any infrastructure that keeps Cluster API's contract for infrastructure machines: status.addresses and
-// spec.providerID. How its hosts are reached is in the KubexmConfig's spec.ssh.
-type generic struct {
-	live client.Reader
-}
+// spec.providerID.
+type generic struct{ foreign }
 
 // Host is where the infrastructure machine's addresses say.
 func (g *generic) Host(ctx context.Context, s Subject) (*Host, error) {
-	ref := s.Machine.Spec.InfrastructureRef
-	ssh := s.Config.Spec.SSH
-	if ssh.User == "" {
-		return nil, &NotYet{Message: fmt.Sprintf("spec.ssh: hosts of %s say nothing of how they are reached: set user, credentialsRef and hostKeys", ref.Kind)}
-	}
-	object, err := external.GetObjectFromContractVersionedRef(ctx, g.live, ref, s.Machine.Namespace)
-	if apierrors.IsNotFound(err) {
-		return nil, &Lost{Message: fmt.Sprintf("the %s does not exist", describe(ref))}
-	} else if err != nil {
-		return nil, fmt.Errorf("get the %s: %w", describe(ref), err)
-	}
-	addresses, providerID, err := contractFields(object)
+	machine, err := g.contractMachine(ctx, s)
 	if err != nil {
-		return nil, fmt.Errorf("read the %s: %w", describe(ref), err)
+		return nil, err
 	}
+	return machine.host(s, s.Machine.Name, cmp.Or(machine.Spec.ProviderID, s.Machine.Spec.ProviderID))
+}
+
+// Reset is WhenReachable: the host may be gone for good, and then nobody wants it back.
+func (g *generic) Reset() spec.ResetPolicy { return spec.ResetWhenReachable }
+
+func (f *foreign) contractMachine(ctx context.Context, s Subject) (*contractMachine, error) {
+	object, err := f.machine(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	return decode[contractMachine](object)
+}
+
+// host is what an infrastructure machine says by the contract. Where it names no Hostname, the Node is called name.
+func (m *contractMachine) host(s Subject, name, providerID string) (*Host, error) {
+	ref, addresses := describe(s.Machine.Spec.InfrastructureRef), m.Status.Addresses
 	if len(addresses) == 0 {
 		addresses = s.Machine.Status.Addresses
 	}
-	h := &Host{
-		Name:       cmp.Or(strings.ToLower(first(addresses, clusterv1.MachineHostName)), s.Machine.Name),
-		ProviderID: cmp.Or(providerID, s.Machine.Spec.ProviderID),
-		Port:       ssh.Port, User: ssh.User, Credentials: ssh.CredentialsRef.Name, HostKeys: ssh.HostKeys,
+	if hostnames := ofType(addresses, clusterv1.MachineHostName); len(hostnames) > 0 {
+		name = strings.ToLower(hostnames[0])
 	}
-	h.Internal = reachable(addresses, clusterv1.MachineInternalIP)
-	for _, candidate := range append(reachable(addresses, clusterv1.MachineExternalIP), h.Internal...) {
-		if h.Address == "" && spec.FamilyOf(candidate) == spec.IPv4 {
-			h.Address = candidate
-		}
+	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
+		return nil, &NotYet{Message: fmt.Sprintf("the %s says that its Hostname is %q, and no Node can be called so", ref, said(name))}
 	}
-	if h.Address == "" {
-		return nil, &NotYet{Message: fmt.Sprintf("the %s has no address yet", describe(ref))}
+	inside := ofType(addresses, clusterv1.MachineInternalIP)
+	found := candidates(ofType(addresses, clusterv1.MachineExternalIP), inside)
+	if len(found) == 0 {
+		return nil, &NotYet{Message: fmt.Sprintf("the %s has no address yet", ref) + m.Status.Conditions.complaint(clusterv1.ReadyCondition)}
 	}
-	return h, nil
-}
-
-// Door is for the user of spec.ssh.
-func (g *generic) Door(s Subject) *Door {
-	ssh := s.Config.Spec.SSH
-	if ssh.User == "" {
-		return nil
-	}
-	return &Door{User: ssh.User, Credentials: ssh.CredentialsRef.Name}
-}
-
-// Met does nothing: nobody asks.
-func (g *generic) Met(context.Context, Subject, Contact) error { return nil }
-
-// Left does nothing: the infrastructure deletes the host, or does not care.
-func (g *generic) Left(context.Context, Subject, Cleanness) error { return nil }
-
-func contractFields(object *unstructured.Unstructured) (clusterv1.MachineAddresses, string, error) {
-	var machine struct {
-		Spec struct {
-			ProviderID string `json:"providerID"`
-		} `json:"spec"`
-		Status struct {
-			Addresses clusterv1.MachineAddresses `json:"addresses"`
-		} `json:"status"`
-	}
-	err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &machine)
-	return machine.Status.Addresses, machine.Spec.ProviderID, err
-}
-
-// reachable are the addresses of a kind at which others may reach the host.
-func reachable(addresses clusterv1.MachineAddresses, kind clusterv1.MachineAddressType) []string {
-	var found []string
-	for _, a := range addresses {
-		if ip, err := netip.ParseAddr(a.Address); a.Type == kind && err == nil && ip.IsGlobalUnicast() {
-			found = append(found, ip.Unmap().String())
-		}
-	}
-	return found
+	return &Host{
+		Host:       spec.Host{Name: name, ProviderID: providerID, Address: found[0], InternalAddresses: internal(inside)},
+		Access:     s.Config.Spec.Access,
+		Candidates: found,
+	}, nil
 }

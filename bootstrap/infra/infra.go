@@ -5,7 +5,8 @@
 // Node is called. There is a file for each kind of infrastructure.
 //
 // Adapters read the infrastructure's own objects. Cluster API copies addresses to the Machine only when the
-// infrastructure is provisioned, and some are not before the Node has registered.
+// infrastructure is provisioned, and some are not before the Node has registered. What an adapter reads of another
+// provider is checked here: that it is this Machine's, that addresses are addresses, and how much of it there is.
 package infra
 
 import (
@@ -24,21 +25,18 @@ import (
 
 // Host is a Machine's host.
 type Host struct {
-	// Name is the host's name, and its Node's.
-	Name string
-	// ProviderID is what the kubelet registers the Node with.
-	ProviderID string
-	// Address is where the host is dialled, Port 0 is 22. Internal are the addresses at which other hosts reach it, the Node's
-	// first; none means Address.
-	Address  string
-	Port     int32
-	Internal []string
-	// Arch is empty where the host itself is to say it.
-	Arch spec.Arch
-	// User logs in with what is in the Secret called Credentials, if the host shows one of HostKeys.
-	User        string
-	Credentials string
-	HostKeys    []string
+	// Host has no role, which is not the infrastructure's to say. Its Name is the Node's, its ProviderID "" where the infrastructure gives
+	// the Node one itself, its Address the first candidate. Its internal addresses are what the infrastructure believes, in its order.
+	spec.Host
+	// Access is how it is dialled at its Address, as far as that is declared: what is unset, the bootstrap data brings to the host.
+	Access spec.Access
+	// Maintenance is why nothing is to be run on it now, "" if something may.
+	Maintenance string
+	// Candidates are the addresses at which the host may be, the likeliest first, IPv4 before IPv6 among equals: none is of a loopback or a
+	// link, none is there twice, and there are at most 16. They are nil where Address is certain.
+	Candidates []string
+	// NodeLabels are those by which the infrastructure finds the Node.
+	NodeLabels map[string]string
 }
 
 // Contact is what came of dialling a host.
@@ -68,19 +66,17 @@ type Adapter interface {
 	// Host is the Machine's host. The error is a *NotYet while nobody may touch one, and a *Lost when it is out of reach for
 	// good.
 	Host(ctx context.Context, s Subject) (*Host, error)
-	// Door says what must be done on the host, by the bootstrap data, before it can be dialled; nil if nothing must.
-	Door(s Subject) *Door
+	// HasDoor reports whether it is the bootstrap data that lets us in.
+	HasDoor() bool
+	// Reset is whether the host is reset when it leaves, where nobody says so.
+	Reset() spec.ResetPolicy
 	// Met records what came of dialling the host, where the infrastructure wants to know.
 	Met(ctx context.Context, s Subject, c Contact) error
 	// Left records in what state the host is left, where the infrastructure wants to know. It is called before the
 	// infrastructure takes the host back.
 	Left(ctx context.Context, s Subject, c Cleanness) error
-}
-
-// Door is who must be able to log in.
-type Door struct {
-	User        string
-	Credentials string
+	// Joined notifies the infrastructure that the Node has registered, where it would only find that out after a while.
+	Joined(ctx context.Context, s Subject) error
 }
 
 // NotYet says that the Machine has no host that may be touched yet.
@@ -102,24 +98,22 @@ func isLost(err error) bool {
 
 // Of is the adapter for a Machine's infrastructure.
 func Of(machine *clusterv1.Machine, c client.Client, live client.Reader) Adapter {
-	if machine.Spec.InfrastructureRef.GroupKind() == machineKind.GroupKind() {
+	other := foreign{live: live}
+	switch machine.Spec.InfrastructureRef.GroupKind() {
+	case machineKind.GroupKind():
 		return &kubexm{client: c, live: live}
+	case byoMachineKind:
+		return &byoh{foreign: other, client: c}
+	case metal3MachineKind:
+		return &metal3{foreign: other}
+	case devMachineKind:
+		return &dev{foreign: other}
 	}
-	return &generic{live: live}
+	return &generic{foreign: other}
 }
 
 func describe(ref clusterv1.ContractVersionedObjectReference) string {
 	return fmt.Sprintf("%s %s", ref.Kind, ref.Name)
-}
-
-// first is the first address of a kind, or "".
-func first(addresses clusterv1.MachineAddresses, kind clusterv1.MachineAddressType) string {
-	for _, a := range addresses {
-		if a.Type == kind {
-			return a.Address
-		}
-	}
-	return ""
 }
 
 // Keys of a Secret with credentials.

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
 )
 
 // Inventory is the adapter for a KubexmConfig that names a KubexmHost itself, because no Machine stands behind it. It claims
@@ -34,14 +34,23 @@ func (i *InventoryAdapter) Host(ctx context.Context, s Subject) (*Host, error) {
 		return nil, err
 	}
 	switch claim := h.Spec.ClaimRef; {
-	case i.owns(s, h):
+	case i.owns(s, h) && claim.UID == string(s.Config.UID):
+	case i.owns(s, h): // clusterctl has moved both, or the KubexmConfig was made anew for its host
+		if err := i.claim(ctx, s, h); apierrors.IsConflict(err) {
+			return nil, &NotYet{Message: fmt.Sprintf("the KubexmHost %s has changed just now", h.Name)}
+		} else if err != nil {
+			return nil, err
+		}
 	case claim != (infrav1.MachineReference{}):
 		return nil, &NotYet{Message: fmt.Sprintf("the KubexmHost %s is claimed by the %s %s of the Cluster %s",
 			h.Name, claim.KindOrDefault(), claim.Name, claim.ClusterName)}
 	case !s.Config.DeletionTimestamp.IsZero():
 		return nil, &Lost{Message: fmt.Sprintf("the KubexmHost %s is not claimed", h.Name)}
+	case h.IsInMaintenance():
+		return nil, &NotYet{Message: fmt.Sprintf("the KubexmHost %s is in maintenance: %s", h.Name, h.Spec.Maintenance.Message)}
 	case h.IsQuarantined():
-		return nil, &NotYet{Message: fmt.Sprintf("the KubexmHost %s is in quarantine: %s: %s", h.Name, h.Spec.Quarantine.Reason, h.Spec.Quarantine.Message)}
+		return nil, &NotYet{Message: fmt.Sprintf("the KubexmHost %s is in quarantine: %s: %s",
+			h.Name, h.Spec.Quarantine.Reason, h.Spec.Quarantine.Message)}
 	case !conditions.IsTrue(h, infrav1.AvailableCondition):
 		return nil, &NotYet{Message: fmt.Sprintf("the KubexmHost %s is not available: %s", h.Name, cmp.Or(
 			conditions.GetMessage(h, infrav1.AvailableCondition), "nobody has said so yet"))}
@@ -55,7 +64,7 @@ func (i *InventoryAdapter) Host(ctx context.Context, s Subject) (*Host, error) {
 	if err := i.markInUse(ctx, s, h); err != nil {
 		return nil, err
 	}
-	return hostOf(h), nil
+	return HostOf(h), nil
 }
 
 func (i *InventoryAdapter) find(ctx context.Context, s Subject) (*infrav1.KubexmHost, error) {
@@ -79,7 +88,7 @@ func (i *InventoryAdapter) owns(s Subject, h *infrav1.KubexmHost) bool {
 func (i *InventoryAdapter) claim(ctx context.Context, s Subject, h *infrav1.KubexmHost) error {
 	before := h.DeepCopy()
 	h.Spec.ClaimRef = infrav1.MachineReference{
-		Kind: infrav1.ClaimedByConfig, Name: s.Config.Name, ClusterName: s.Config.Labels[clusterv1.ClusterNameLabel],
+		Kind: infrav1.ClaimedByConfig, Name: s.Config.Name, ClusterName: s.Config.Labels[clusterv1.ClusterNameLabel], UID: string(s.Config.UID),
 	}
 	controllerutil.AddFinalizer(h, infrav1.HostFinalizer)
 	if err := i.client.Patch(ctx, h, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
@@ -144,7 +153,8 @@ func (i *InventoryAdapter) Release(ctx context.Context, s Subject) error {
 	before := h.DeepCopy()
 	h.Release(metav1.Now())
 	controllerutil.RemoveFinalizer(h, infrav1.HostFinalizer)
-	if err := i.client.Patch(ctx, h, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
+	err = i.client.Patch(ctx, h, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("release the KubexmHost %s: %w", h.Name, err)
 	}
 	return nil

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
@@ -33,14 +33,16 @@ func (k *kubexm) Host(ctx context.Context, s Subject) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	return hostOf(h), nil
+	return HostOf(h), nil
 }
 
-func hostOf(h *infrav1.KubexmHost) *Host {
+// HostOf is what a KubexmHost declares.
+func HostOf(h *infrav1.KubexmHost) *Host {
 	return &Host{
-		Name: h.Name, ProviderID: infrav1.ProviderID(h), Address: h.Spec.Address, Port: h.Spec.SSH.Port,
-		Internal: h.Spec.InternalAddresses, Arch: h.Spec.Arch,
-		User: h.Spec.SSH.User, Credentials: h.Spec.SSH.CredentialsRef.Name, HostKeys: []string{h.Spec.SSH.HostKey},
+		Host: spec.Host{
+			Name: h.Name, ProviderID: infrav1.ProviderID(h), Address: h.Spec.Address, InternalAddresses: h.Spec.InternalAddresses, Arch: h.Spec.Arch,
+		},
+		Access: h.Spec.Access, Maintenance: h.Spec.Maintenance.Message,
 	}
 }
 
@@ -69,7 +71,7 @@ func (k *kubexm) host(ctx context.Context, s Subject) (*infrav1.KubexmHost, erro
 	// Another Machine's host must not be touched, whatever was written here once. A claim that the cache does not show
 	// yet comes with an update of the KubexmHost.
 	switch owner := found.Spec.ClaimRef; {
-	case owner.KindOrDefault() == infrav1.ClaimedByMachine && owner.Name == machine.Name:
+	case found.IsOf(machine):
 		return found, nil
 	case owner.Name == "":
 		return nil, &NotYet{Message: fmt.Sprintf("the KubexmHost %s is not claimed by the %s", name, describe(ref))}
@@ -78,8 +80,14 @@ func (k *kubexm) host(ctx context.Context, s Subject) (*infrav1.KubexmHost, erro
 	}
 }
 
-// Door is nil: who keeps the inventory has opened it.
-func (k *kubexm) Door(Subject) *Door { return nil }
+// HasDoor is false: who keeps the inventory has opened it.
+func (k *kubexm) HasDoor() bool { return false }
+
+// Reset is Always: the host goes back to the pool.
+func (k *kubexm) Reset() spec.ResetPolicy { return spec.ResetAlways }
+
+// Joined does nothing: a KubexmMachine does not wait for its Node.
+func (k *kubexm) Joined(context.Context, Subject) error { return nil }
 
 // Met writes the KubexmHost's facts and its condition Reachable.
 func (k *kubexm) Met(ctx context.Context, s Subject, c Contact) error {

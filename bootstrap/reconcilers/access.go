@@ -16,6 +16,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/ssh"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
 // Dial connects to a host.
@@ -36,7 +37,7 @@ type noCredentials struct{ message string }
 func (n *noCredentials) Error() string { return n.message }
 
 // dialer dials a host with the credentials that its Secret has at that time.
-func (r *Config) dialer(namespace string, h infra.Host) func(context.Context, string) (host.Host, error) {
+func (r *KubexmConfigReconciler) dialer(namespace string, h infra.Host) func(context.Context, string) (host.Host, error) {
 	return func(ctx context.Context, name string) (host.Host, error) {
 		access, err := r.access(ctx, namespace, name, h)
 		if err != nil {
@@ -46,20 +47,40 @@ func (r *Config) dialer(namespace string, h infra.Host) func(context.Context, st
 	}
 }
 
-func (r *Config) access(ctx context.Context, namespace, name string, h infra.Host) (ssh.Config, error) {
-	credentials, err := r.credentials(ctx, client.ObjectKey{Namespace: namespace, Name: h.Credentials})
+// access is how the host called name is dialled: directly, or through its jump host.
+func (r *KubexmConfigReconciler) access(ctx context.Context, namespace, name string, h infra.Host) (ssh.Config, error) {
+	a := &h.Access
+	c, err := r.login(ctx, namespace, name, a.Credentials)
+	if err != nil {
+		return ssh.Config{}, err
+	}
+	c.Candidates = h.Candidates
+	c.Address, c.Port, c.User, c.HostKey = h.Address, a.Port, a.User, ssh.HostKey{Pinned: a.HostKeys.Pinned}
+	if j := &a.ProxyJump; !j.IsZero() {
+		jump, err := r.login(ctx, namespace, name, j.Credentials)
+		if err != nil {
+			return ssh.Config{}, ssh.JumpError(err, j.Host)
+		}
+		jump.Address, jump.Port, jump.User, jump.HostKey = j.Host, j.Port, j.User, ssh.HostKey{Pinned: j.HostKeys.Pinned}
+		c.Jump = &jump
+	}
+	return c, nil
+}
+
+// login is the part of an ssh.Config that comes of credentials.
+func (r *KubexmConfigReconciler) login(ctx context.Context, namespace, name string, from spec.Credentials) (ssh.Config, error) {
+	ref := from.SecretRef.Name
+	credentials, err := r.credentials(ctx, client.ObjectKey{Namespace: namespace, Name: ref})
 	if err != nil {
 		return ssh.Config{}, &host.Error{
 			Kind: host.KindAuth, Host: name, Message: "there are no credentials to log in with", Err: err,
 			Remedy: fmt.Sprintf("have a Secret %s with %s or %s, of type %s or with the label %s=%s",
-				h.Credentials, infra.KeyPrivateKey, infra.KeyPassword, corev1.SecretTypeSSHAuth, bootstrapv1.ForHostsLabel, bootstrapv1.ForHostsCredentials),
+				ref, infra.KeyPrivateKey, infra.KeyPassword, corev1.SecretTypeSSHAuth, bootstrapv1.ForHostsLabel, bootstrapv1.ForHostsCredentials),
 		}
 	}
 	c := ssh.Config{
-		Name: name, Address: h.Address, Port: h.Port, User: h.User,
-		SudoPassword: secret.New(credentials[infra.KeySudoPassword]),
-		Auth:         ssh.Auth{Password: secret.New(credentials[infra.KeyPassword]), Passphrase: secret.New(credentials[infra.KeyPassphrase])},
-		HostKey:      ssh.HostKey{Pinned: h.HostKeys},
+		Name: name, SudoPassword: secret.New(credentials[infra.KeySudoPassword]),
+		Auth: ssh.Auth{Password: secret.New(credentials[infra.KeyPassword]), Passphrase: secret.New(credentials[infra.KeyPassphrase])},
 	}
 	if key := credentials[infra.KeyPrivateKey]; len(key) > 0 {
 		c.Auth.PrivateKeys = []secret.Value{secret.New(key)}
@@ -68,7 +89,7 @@ func (r *Config) access(ctx context.Context, namespace, name string, h infra.Hos
 }
 
 // credentials reads a Secret that has a private key or a password.
-func (r *Config) credentials(ctx context.Context, key client.ObjectKey) (map[string][]byte, error) {
+func (r *KubexmConfigReconciler) credentials(ctx context.Context, key client.ObjectKey) (map[string][]byte, error) {
 	s := &corev1.Secret{}
 	if err := r.Reader.Get(ctx, key, s); apierrors.IsNotFound(err) {
 		return nil, &noCredentials{message: fmt.Sprintf("the Secret %s does not exist", key.Name)}
@@ -76,7 +97,7 @@ func (r *Config) credentials(ctx context.Context, key client.ObjectKey) (map[str
 		return nil, fmt.Errorf("get the Secret %s: %w", key.Name, err)
 	}
 	if err := mayLogIn(s); err != nil {
-		return nil, &noCredentials{message: "credentialsRef: " + err.Error()}
+		return nil, &noCredentials{message: "credentials.secretRef: " + err.Error()}
 	}
 	if len(s.Data[infra.KeyPrivateKey])+len(s.Data[infra.KeyPassword]) == 0 {
 		return nil, &noCredentials{message: fmt.Sprintf("the Secret %s has neither %s nor %s", key.Name, infra.KeyPrivateKey, infra.KeyPassword)}

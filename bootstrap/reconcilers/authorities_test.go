@@ -46,7 +46,7 @@ func TestUntrustedEncryptionKey(t *testing.T) {
 			key := &corev1.Secret{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "prod-encryption"}, Data: map[string][]byte{"key": tc.key},
 			}
-			r := &Config{Reader: fake.NewClientBuilder().WithObjects(key).Build()}
+			r := &KubexmConfigReconciler{Reader: fake.NewClientBuilder().WithObjects(key).Build()}
 			if waiting := untrusted(s, pki.EncryptionName, key); !strings.HasPrefix(waiting, tc.want) || (waiting == "") != (tc.want == "") {
 				t.Errorf("got %q, want %q", waiting, tc.want)
 			}
@@ -91,7 +91,7 @@ func TestUntrusted(t *testing.T) {
 				s.clusterConfig.Spec.Authorities = append(s.clusterConfig.Spec.Authorities, bootstrapv1.AuthorityFingerprint{Name: name, Fingerprint: fingerprint})
 			}
 			reads := 0
-			r := &Config{Reader: fake.NewClientBuilder().WithObjects(&corev1.Secret{
+			r := &KubexmConfigReconciler{Reader: fake.NewClientBuilder().WithObjects(&corev1.Secret{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "prod-ca"}, Data: map[string][]byte{"tls.crt": tc.cert},
 			}).WithInterceptorFuncs(interceptor.Funcs{
 				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption) error {

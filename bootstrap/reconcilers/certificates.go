@@ -66,7 +66,7 @@ func certificatesOf(found []certificate.File, renewals []pipeline.Renewal) []boo
 // peoples are the names (pipeline.Renewal) of certificates that no component has.
 var peoples = []string{"admin", "admin.conf", "super-admin.conf"}
 
-// typeOf is whose the file is. What is renewed on the host was made for it; all else is told by its place and content.
+// typeOf is whose the file is. What is renewed on the host was made for it; all else is known by its place and content.
 func typeOf(f certificate.File, renewals []pipeline.Renewal) bootstrapv1.CertificateType {
 	at := slices.IndexFunc(renewals, func(r pipeline.Renewal) bool { return r.Path == f.Path })
 	switch {

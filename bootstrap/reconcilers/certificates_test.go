@@ -228,7 +228,7 @@ func TestCertificatesAreSeen(t *testing.T) {
 	s.host.Name = "w1"
 	p := testPlan(t)
 	down := false
-	r := &Config{Holder: "test", Reader: withAuthority(t, s.cluster)}
+	r := &KubexmConfigReconciler{Holder: "test", Reader: withAuthority(t, s.cluster)}
 	newJob := func() *job {
 		j := &job{
 			target:  spec.Target{ClusterName: "prod", Host: spec.Host{Name: "w1", Role: spec.RoleControlPlane, Address: "10.1.0.2"}},

@@ -49,6 +49,6 @@ func labelled(s *corev1.Secret, use, otherwise string) error {
 	if s.Labels[bootstrapv1.ForHostsLabel] == use {
 		return nil
 	}
-	return fmt.Errorf("the Secret %[1]s has no label %[2]s=%[3]s, so %[4]s; whoever may change it agrees by: kubectl label secret -n %[5]s %[1]s %[2]s=%[3]s",
+	return fmt.Errorf("the Secret %[1]s has no label %[2]s=%[3]s, so %[4]s; anyone who may change it agrees by: kubectl label secret -n %[5]s %[1]s %[2]s=%[3]s",
 		s.Name, bootstrapv1.ForHostsLabel, use, otherwise, s.Namespace)
 }

@@ -36,7 +36,7 @@ func keyOf(use string) *corev1.Secret {
 	return s
 }
 
-// Whoever names a Secret need not be allowed to read it: the Secret itself must be for hosts.
+// Anyone who names a Secret need not be allowed to read it: the Secret itself must be for hosts.
 func TestSecretsForHosts(t *testing.T) {
 	const content, credentials = bootstrapv1.ForHostsContent, bootstrapv1.ForHostsCredentials
 	for name, test := range map[string]struct {
@@ -64,7 +64,7 @@ func TestSecretsForHosts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			reader := fake.NewClientBuilder().WithObjects(test.secret).Build()
-			r := &Config{Client: reader, Reader: reader}
+			r := &KubexmConfigReconciler{Client: reader, Reader: reader}
 
 			value, err := r.secrets(t.Context(), client.ObjectKey{Namespace: "default", Name: "prod"})(step.SecretRef{Name: "it", Key: "tls.key"})
 			if got := err == nil && string(value) == "key"; got != test.file {
@@ -100,7 +100,7 @@ func TestBootstrapDataLeavesForeignSecrets(t *testing.T) {
 		Type:       clusterv1.ClusterSecretType, Data: map[string][]byte{"tls.key": []byte("key")},
 	}
 	c := fake.NewClientBuilder().WithObjects(foreign).Build()
-	r := &Config{Client: c, Reader: c}
+	r := &KubexmConfigReconciler{Client: c, Reader: c}
 	s := &scope{config: config, key: client.ObjectKeyFromObject(config)}
 	wanted := foreign.DeepCopy()
 	wanted.ResourceVersion, wanted.Data = "", map[string][]byte{"value": []byte("x")}

@@ -18,8 +18,8 @@ const (
 	lastBackoff  = 5 * time.Minute
 )
 
-// memory is what the process remembers of a host between jobs. Losing it costs one look at the host.
-type memory struct {
+// hostCache is what the process remembers of a host between jobs. Losing it costs one look at the host.
+type hostCache struct {
 	// system is what was last seen of the host, nil if it was not seen yet.
 	system *host.System
 	// input is what the host was last brought to, or what that failed for; ended is when.
@@ -31,7 +31,7 @@ type memory struct {
 	unsure int32
 	// failures is how many runs in a row have failed for this input.
 	failures int32
-	// restored is how many of these runs have put the host back to what it was before its programs were replaced.
+	// restored is how many of these runs have rolled the host back to a savepoint.
 	restored int32
 	// weight is what a run would disrupt, nil if it was not looked for; begun is the input of the last run that was let begin all the
 	// same, until it has ended with the host as it should be or as it was.
@@ -46,8 +46,6 @@ type memory struct {
 	// was last.
 	follows  int32
 	followed time.Time
-	// askedEtcd is when etcd on the host was last asked because somebody wanted to know.
-	askedEtcd time.Time
 	// wants is the input of the run that was started last.
 	wants string
 	// resetFailures is how many resets have failed, and keptLogs whether the host's logs were kept before one.
@@ -55,9 +53,9 @@ type memory struct {
 	keptLogs      bool
 }
 
-// learn takes in what a run or a look came to, once: it reports whether it has not yet, such as because the status could not be
+// recordOutcome takes in what a run or a look came to, once: it reports whether it has not yet, such as because the status could not be
 // written then. A look that finds the host changed is for the caller to note.
-func (m *memory) learn(out *outcome, ended time.Time) (isNew bool) {
+func (m *hostCache) recordOutcome(out *outcome, ended time.Time) (isNew bool) {
 	if out.system != nil {
 		m.system = out.system
 	}
@@ -83,14 +81,14 @@ func (m *memory) learn(out *outcome, ended time.Time) (isNew bool) {
 	return true
 }
 
-// mostRestored is how often a host in use is drained for a change that fails, and put back.
+// mostRestored is how often a host in use is drained for a change that fails, and rolled back.
 const mostRestored = 3
 
 // exhausted reports whether nothing is tried any more until something else is asked for.
-func (m *memory) exhausted() bool { return m.restored >= mostRestored }
+func (m *hostCache) exhausted() bool { return m.restored >= mostRestored }
 
 // is reports whether the host was brought to this input, and not found changed since.
-func (m memory) is(input string) bool { return m.converged && !m.drifted && m.input == input }
+func (m hostCache) is(input string) bool { return m.converged && !m.drifted && m.input == input }
 
 // action is what is done with a host.
 type action string
@@ -104,12 +102,12 @@ const (
 	weighs action = "weigh"
 	// catchUp makes of a plan that waits what keeps the host up with the others of its cluster.
 	catchUp action = "catch up"
-	// run makes the host so.
-	run action = "run"
+	// converges makes the host so.
+	converges action = "converge"
 )
 
-// decision is what to do now, or when to decide again.
-type decision struct {
+// need is what to do now, or when to decide again.
+type need struct {
 	act   action
 	after time.Duration
 	// turn is whether the host must have its turn for that.
@@ -117,35 +115,35 @@ type decision struct {
 }
 
 // decide is pure. input is the digest of what the host must be, adopts from whom it is to be taken over; every is how often a
-// converged host is looked at; drift is what becomes of a difference that is found then.
-func (m memory) decide(input, adopts string, now time.Time, every time.Duration, drift spec.DriftPolicy) decision {
+// converged host is observed; drift is what becomes of a difference that is found then.
+func (m hostCache) decide(input, adopts string, now time.Time, every time.Duration, drift spec.DriftPolicy) need {
 	switch {
 	case m.input == input && m.drifted && drift == spec.DriftReport && !m.foreign:
-		if wait := m.looksAfter(every) - now.Sub(m.ended); wait > 0 {
-			return decision{act: rest, after: wait}
+		if wait := m.driftCheckAfter(every) - now.Sub(m.ended); wait > 0 {
+			return need{act: rest, after: wait}
 		}
-		return decision{act: look}
+		return need{act: look}
 	case m.input != input, m.drifted, m.foreign && m.adopts != adopts:
-		return decision{act: run}
+		return need{act: converges}
 	case m.foreign:
 		if wait := lastBackoff - now.Sub(m.ended); wait > 0 {
-			return decision{act: rest, after: wait}
+			return need{act: rest, after: wait}
 		}
-		return decision{act: run}
+		return need{act: converges}
 	case m.exhausted():
-		return decision{act: rest, after: lastBackoff}
+		return need{act: rest, after: lastBackoff}
 	case m.failures > 0:
 		if wait := backoff(m.failures) - now.Sub(m.ended); wait > 0 {
-			return decision{act: rest, after: wait}
+			return need{act: rest, after: wait}
 		}
-		return decision{act: run}
+		return need{act: converges}
 	case !m.converged:
-		return decision{act: run}
+		return need{act: converges}
 	}
-	if wait := m.looksAfter(every) - now.Sub(m.ended); wait > 0 {
-		return decision{act: rest, after: wait}
+	if wait := m.driftCheckAfter(every) - now.Sub(m.ended); wait > 0 {
+		return need{act: rest, after: wait}
 	}
-	return decision{act: look}
+	return need{act: look}
 }
 
 // backoff grows with failures in a row.
@@ -157,24 +155,24 @@ func backoff(failures int32) time.Duration {
 	return min(wait, lastBackoff)
 }
 
-// recall is what an earlier process has left in the status: that a run failed lately, for the present input; or that one succeeded,
+// fromStatus is what an earlier process has left in the status: that a run failed lately, for the present input; or that one succeeded,
 // where what has changed on the host since is only to be reported.
-func recall(status *bootstrapv1.KubexmConfigStatus, input string, drift spec.DriftPolicy) memory {
-	last := status.LastRun
+func fromStatus(status *bootstrapv1.KubexmConfigStatus, input string, drift spec.DriftPolicy) hostCache {
+	last := status.Operation(bootstrapv1.ConvergeOperation)
 	if drift == spec.DriftReport && last.Outcome == bootstrapv1.RunSucceeded && last.InputDigest == input {
-		return memory{input: input, converged: true} // to be looked at now
+		return hostCache{input: input, converged: true} // to be observed now
 	}
 	if last.Outcome != bootstrapv1.RunFailed || last.Failures == nil || last.EndTime.IsZero() {
-		return memory{}
+		return hostCache{}
 	}
 	if last.InputDigest != "" && last.InputDigest != input {
-		return memory{}
+		return hostCache{}
 	}
-	return memory{input: input, ended: last.EndTime.Time, failures: *last.Failures, restored: ptr.Deref(last.Restored, 0)}
+	return hostCache{input: input, ended: last.EndTime.Time, failures: *last.Failures, restored: ptr.Deref(last.Restored, 0)}
 }
 
 // pauseOfReset is how long after a reset that failed the next is tried. That a host is somebody else's takes a person to change.
-func (m memory) pauseOfReset() time.Duration {
+func (m hostCache) pauseOfReset() time.Duration {
 	if m.foreign {
 		return lastBackoff
 	}
@@ -182,11 +180,11 @@ func (m memory) pauseOfReset() time.Duration {
 }
 
 // decideReset says whether a reset may be tried now.
-func (m memory) decideReset(adopts string, now time.Time) decision {
+func (m hostCache) decideReset(adopts string, now time.Time) need {
 	if m.resetFailures > 0 && (!m.foreign || m.adopts == adopts) {
 		if wait := m.pauseOfReset() - now.Sub(m.ended); wait > 0 {
-			return decision{act: rest, after: wait}
+			return need{act: rest, after: wait}
 		}
 	}
-	return decision{act: run}
+	return need{act: converges}
 }

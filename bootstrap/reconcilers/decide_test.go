@@ -22,28 +22,28 @@ func TestDecide(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	ago := func(d time.Duration) time.Time { return now.Add(-d) }
 	for name, tc := range map[string]struct {
-		memory memory
-		want   decision
+		cache hostCache
+		want  need
 	}{
-		"a host that nothing is known of is run":         {memory{}, decision{act: run}},
-		"a converged host rests":                         {memory{input: "a", ended: ago(time.Minute), converged: true}, decision{act: rest, after: 9 * time.Minute}},
-		"a converged host is looked at after a while":    {memory{input: "a", ended: ago(10 * time.Minute), converged: true}, decision{act: look}},
-		"a host that is to become something else is run": {memory{input: "b", ended: ago(time.Second), converged: true}, decision{act: run}},
-		"a host that was found changed is run":           {memory{input: "a", ended: ago(time.Second), converged: true, drifted: true}, decision{act: run}},
-		"a failure is not repeated at once":              {memory{input: "a", ended: ago(time.Second), failures: 1}, decision{act: rest, after: 4 * time.Second}},
-		"failures in a row wait longer":                  {memory{input: "a", ended: ago(time.Second), failures: 3}, decision{act: rest, after: 19 * time.Second}},
-		"no failure waits for ever":                      {memory{input: "a", ended: ago(time.Minute), failures: 1000}, decision{act: rest, after: 4 * time.Minute}},
-		"after the wait it is run again":                 {memory{input: "a", ended: ago(5 * time.Second), failures: 1}, decision{act: run}},
-		"a change of the input does not wait":            {memory{input: "b", ended: ago(time.Second), failures: 9}, decision{act: run}},
-		"a host that was put back twice is tried again":  {memory{input: "a", ended: ago(time.Hour), failures: 2, restored: 2}, decision{act: run}},
-		"one that was put back three times is not":       {memory{input: "a", ended: ago(time.Hour), failures: 3, restored: 3}, decision{act: rest, after: lastBackoff}},
-		"somebody else's host waits long":                {memory{input: "a", ended: ago(time.Minute), failures: 1, foreign: true}, decision{act: rest, after: 4 * time.Minute}},
-		"and is tried then":                              {memory{input: "a", ended: ago(5 * time.Minute), failures: 1, foreign: true}, decision{act: run}},
-		"or when it is not to be adopted any more":       {memory{input: "a", ended: ago(time.Second), failures: 1, foreign: true, adopts: "x"}, decision{act: run}},
-		"but for something else":                         {memory{input: "b", ended: ago(time.Second), failures: 3, restored: 3}, decision{act: run}},
+		"a host that nothing is known of is run":         {hostCache{}, need{act: converges}},
+		"a converged host rests":                         {hostCache{input: "a", ended: ago(time.Minute), converged: true}, need{act: rest, after: 9 * time.Minute}},
+		"a converged host is observed after a while":     {hostCache{input: "a", ended: ago(10 * time.Minute), converged: true}, need{act: look}},
+		"a host that is to become something else is run": {hostCache{input: "b", ended: ago(time.Second), converged: true}, need{act: converges}},
+		"a host that was found changed is run":           {hostCache{input: "a", ended: ago(time.Second), converged: true, drifted: true}, need{act: converges}},
+		"a failure is not repeated at once":              {hostCache{input: "a", ended: ago(time.Second), failures: 1}, need{act: rest, after: 4 * time.Second}},
+		"failures in a row wait longer":                  {hostCache{input: "a", ended: ago(time.Second), failures: 3}, need{act: rest, after: 19 * time.Second}},
+		"no failure waits for ever":                      {hostCache{input: "a", ended: ago(time.Minute), failures: 1000}, need{act: rest, after: 4 * time.Minute}},
+		"after the wait it is run again":                 {hostCache{input: "a", ended: ago(5 * time.Second), failures: 1}, need{act: converges}},
+		"a change of the input does not wait":            {hostCache{input: "b", ended: ago(time.Second), failures: 9}, need{act: converges}},
+		"one that was rolled back twice is run again":    {hostCache{input: "a", ended: ago(time.Hour), failures: 2, restored: 2}, need{act: converges}},
+		"one that was rolled back three times is not":    {hostCache{input: "a", ended: ago(time.Hour), failures: 3, restored: 3}, need{act: rest, after: lastBackoff}},
+		"somebody else's host waits long":                {hostCache{input: "a", ended: ago(time.Minute), failures: 1, foreign: true}, need{act: rest, after: 4 * time.Minute}},
+		"and is tried then":                              {hostCache{input: "a", ended: ago(5 * time.Minute), failures: 1, foreign: true}, need{act: converges}},
+		"or when it is not to be adopted any more":       {hostCache{input: "a", ended: ago(time.Second), failures: 1, foreign: true, adopts: "x"}, need{act: converges}},
+		"but for something else":                         {hostCache{input: "b", ended: ago(time.Second), failures: 3, restored: 3}, need{act: converges}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := tc.memory.decide("a", "", now, 10*time.Minute, spec.DriftRepair); got != tc.want {
+			if got := tc.cache.decide("a", "", now, 10*time.Minute, spec.DriftRepair); got != tc.want {
 				t.Errorf("got %+v, want %+v", got, tc.want)
 			}
 		})
@@ -53,40 +53,47 @@ func TestDecide(t *testing.T) {
 // What a host was brought to is said of the declaration that it was brought to, and of no later one.
 func TestIs(t *testing.T) {
 	for name, tc := range map[string]struct {
-		memory memory
-		want   bool
+		cache hostCache
+		want  bool
 	}{
-		"converged":           {memory{input: "a", converged: true}, true},
-		"converged otherwise": {memory{input: "b", converged: true}, false},
-		"found changed":       {memory{input: "a", converged: true, drifted: true}, false},
-		"failed":              {memory{input: "a", failures: 1}, false},
-		"not known":           {memory{}, false},
+		"converged":           {hostCache{input: "a", converged: true}, true},
+		"converged otherwise": {hostCache{input: "b", converged: true}, false},
+		"found changed":       {hostCache{input: "a", converged: true, drifted: true}, false},
+		"failed":              {hostCache{input: "a", failures: 1}, false},
+		"not known":           {hostCache{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := tc.memory.is("a"); got != tc.want {
+			if got := tc.cache.is("a"); got != tc.want {
 				t.Errorf("%v, not %v", got, tc.want)
 			}
 		})
 	}
 }
 
+// brought is the status of a host that was brought to an input.
+func brought(input string) *bootstrapv1.KubexmConfigStatus {
+	s := &bootstrapv1.KubexmConfigStatus{}
+	s.SetOperation(bootstrapv1.OperationStatus{Type: bootstrapv1.ConvergeOperation, Outcome: bootstrapv1.RunSucceeded, InputDigest: input})
+	return s
+}
+
 // TestDriftIsReported: what somebody changed on a host whose drift is only to be reported stays, also after the process has died; what is
 // declared anew, or asked for, is run.
 func TestDriftIsReported(t *testing.T) {
 	now := time.Now()
-	drifted := memory{input: "a", converged: true, drifted: true, ended: now.Add(-time.Minute)}
+	drifted := hostCache{input: "a", converged: true, drifted: true, ended: now.Add(-time.Minute)}
 	for name, tc := range map[string]struct {
-		of    memory
+		of    hostCache
 		input string
 		drift spec.DriftPolicy
-		want  decision
+		want  need
 	}{
-		"it is repaired":                      {drifted, "a", spec.DriftRepair, decision{act: run}},
-		"it is left":                          {drifted, "a", spec.DriftReport, decision{act: rest, after: 9 * time.Minute}},
-		"and looked at again":                 {memory{input: "a", converged: true, drifted: true, ended: now.Add(-time.Hour)}, "a", spec.DriftReport, decision{act: look}},
-		"something else is declared":          {drifted, "b", spec.DriftReport, decision{act: run}},
-		"an old process has brought it there": {recall(&bootstrapv1.KubexmConfigStatus{LastRun: bootstrapv1.RunStatus{Outcome: bootstrapv1.RunSucceeded, InputDigest: "a"}}, "a", spec.DriftReport), "a", spec.DriftReport, decision{act: look}},
-		"to something else":                   {recall(&bootstrapv1.KubexmConfigStatus{LastRun: bootstrapv1.RunStatus{Outcome: bootstrapv1.RunSucceeded, InputDigest: "b"}}, "a", spec.DriftReport), "a", spec.DriftReport, decision{act: run}},
+		"it is repaired":                      {drifted, "a", spec.DriftRepair, need{act: converges}},
+		"it is left":                          {drifted, "a", spec.DriftReport, need{act: rest, after: 9 * time.Minute}},
+		"and observed again":                  {hostCache{input: "a", converged: true, drifted: true, ended: now.Add(-time.Hour)}, "a", spec.DriftReport, need{act: look}},
+		"something else is declared":          {drifted, "b", spec.DriftReport, need{act: converges}},
+		"an old process has brought it there": {fromStatus(brought("a"), "a", spec.DriftReport), "a", spec.DriftReport, need{act: look}},
+		"to something else":                   {fromStatus(brought("b"), "a", spec.DriftReport), "a", spec.DriftReport, need{act: converges}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := tc.of.decide(tc.input, "", now, 10*time.Minute, tc.drift); got != tc.want {
@@ -98,12 +105,12 @@ func TestDriftIsReported(t *testing.T) {
 
 // TestLearnOnce: what a run came to counts once, also where it is taken in again because the status could not be written.
 func TestLearnOnce(t *testing.T) {
-	m, ended := memory{}, time.Now()
+	m, ended := hostCache{}, time.Now()
 	out := outcome{input: "a", err: errors.New("no")}
-	if !m.learn(&out, ended) || m.learn(&out, ended) || m.failures != 1 {
+	if !m.recordOutcome(&out, ended) || m.recordOutcome(&out, ended) || m.failures != 1 {
 		t.Errorf("one failure counts as %d", m.failures)
 	}
-	if !m.learn(&out, ended.Add(time.Second)) || m.failures != 2 {
+	if !m.recordOutcome(&out, ended.Add(time.Second)) || m.failures != 2 {
 		t.Errorf("two failures count as %d", m.failures)
 	}
 }
@@ -114,23 +121,23 @@ func TestLearn(t *testing.T) {
 	seen := &host.System{Hostname: "node1"}
 	putBack := engine.Report{Hosts: []engine.HostReport{{Host: "node1", Restored: 7}}}
 	for name, tc := range map[string]struct {
-		before memory
+		before hostCache
 		out    outcome
-		want   memory
+		want   hostCache
 	}{
-		"success forgets failures":                    {memory{input: "a", failures: 3}, outcome{input: "a"}, memory{input: "a", converged: true}},
-		"failures are counted":                        {memory{input: "a", failures: 3}, outcome{input: "a", err: failed}, memory{input: "a", failures: 4}},
-		"failures for another input are counted anew": {memory{input: "a", failures: 3}, outcome{input: "b", err: failed}, memory{input: "b", failures: 1}},
-		"success repairs what had drifted":            {memory{input: "a", drifted: true}, outcome{input: "a"}, memory{input: "a", converged: true}},
-		"a host that was put back has nothing begun":  {memory{input: "a", begun: "a", failures: 1}, outcome{input: "a", err: failed, report: putBack}, memory{input: "a", failures: 2, restored: 1}},
-		"what failed half way is to be gone on with":  {memory{input: "a", begun: "a"}, outcome{input: "a", err: failed}, memory{input: "a", begun: "a", failures: 1}},
-		"what was put back for another input is over": {memory{input: "a", failures: 3, restored: 3}, outcome{input: "b", err: failed, report: putBack}, memory{input: "b", failures: 1, restored: 1}},
-		"success ends all of it":                      {memory{input: "a", begun: "a", failures: 2, restored: 2}, outcome{input: "a"}, memory{input: "a", converged: true}},
-		"what was stopped says nothing but facts":     {memory{input: "a", failures: 3}, outcome{input: "b", err: stopped, system: seen}, memory{input: "a", failures: 3, system: seen}},
+		"success forgets failures":                       {hostCache{input: "a", failures: 3}, outcome{input: "a"}, hostCache{input: "a", converged: true}},
+		"failures are counted":                           {hostCache{input: "a", failures: 3}, outcome{input: "a", err: failed}, hostCache{input: "a", failures: 4}},
+		"failures for another input are counted anew":    {hostCache{input: "a", failures: 3}, outcome{input: "b", err: failed}, hostCache{input: "b", failures: 1}},
+		"success repairs what had drifted":               {hostCache{input: "a", drifted: true}, outcome{input: "a"}, hostCache{input: "a", converged: true}},
+		"a host that was rolled back has nothing begun":  {hostCache{input: "a", begun: "a", failures: 1}, outcome{input: "a", err: failed, report: putBack}, hostCache{input: "a", failures: 2, restored: 1}},
+		"what failed half way is to be gone on with":     {hostCache{input: "a", begun: "a"}, outcome{input: "a", err: failed}, hostCache{input: "a", begun: "a", failures: 1}},
+		"what was rolled back for another input is over": {hostCache{input: "a", failures: 3, restored: 3}, outcome{input: "b", err: failed, report: putBack}, hostCache{input: "b", failures: 1, restored: 1}},
+		"success ends all of it":                         {hostCache{input: "a", begun: "a", failures: 2, restored: 2}, outcome{input: "a"}, hostCache{input: "a", converged: true}},
+		"what was stopped says nothing but facts":        {hostCache{input: "a", failures: 3}, outcome{input: "b", err: stopped, system: seen}, hostCache{input: "a", failures: 3, system: seen}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := tc.before
-			got.learn(&tc.out, time.Time{})
+			got.recordOutcome(&tc.out, time.Time{})
 			if got != tc.want {
 				t.Errorf("got %+v, want %+v", got, tc.want)
 			}
@@ -140,23 +147,26 @@ func TestLearn(t *testing.T) {
 
 func TestRecall(t *testing.T) {
 	ended := metav1.NewTime(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
-	failed := bootstrapv1.KubexmConfigStatus{LastRun: bootstrapv1.RunStatus{
-		EndTime: ended, Outcome: bootstrapv1.RunFailed, Failures: ptr.To[int32](2),
-	}}
-	if got, want := recall(&failed, "a", spec.DriftRepair), (memory{input: "a", ended: ended.Time, failures: 2}); got != want {
+	last := bootstrapv1.OperationStatus{
+		Type: bootstrapv1.ConvergeOperation, EndTime: ended, Outcome: bootstrapv1.RunFailed, Failures: ptr.To[int32](2),
+	}
+	of := func(o bootstrapv1.OperationStatus) *bootstrapv1.KubexmConfigStatus {
+		return &bootstrapv1.KubexmConfigStatus{Operations: []bootstrapv1.OperationStatus{o}}
+	}
+	if got, want := fromStatus(of(last), "a", spec.DriftRepair), (hostCache{input: "a", ended: ended.Time, failures: 2}); got != want {
 		t.Errorf("got %+v, want %+v: a manager that starts must not run at once what has just failed", got, want)
 	}
-	restored := failed
-	restored.LastRun.Failures, restored.LastRun.Restored, restored.LastRun.InputDigest = ptr.To[int32](3), ptr.To[int32](3), "a"
-	if got := recall(&restored, "a", spec.DriftRepair); !got.exhausted() {
+	restored := last
+	restored.Failures, restored.Restored, restored.InputDigest = ptr.To[int32](3), ptr.To[int32](3), "a"
+	if got := fromStatus(of(restored), "a", spec.DriftRepair); !got.exhausted() {
 		t.Errorf("got %+v: a manager that starts must not drain a host for what has failed three times", got)
 	}
-	if got := recall(&restored, "b", spec.DriftRepair); got != (memory{}) {
+	if got := fromStatus(of(restored), "b", spec.DriftRepair); got != (hostCache{}) {
 		t.Errorf("got %+v: what has failed is not held against something else", got)
 	}
-	succeeded := failed
-	succeeded.LastRun.Outcome = bootstrapv1.RunSucceeded
-	if got := recall(&succeeded, "a", spec.DriftRepair); got != (memory{}) {
+	succeeded := last
+	succeeded.Outcome = bootstrapv1.RunSucceeded
+	if got := fromStatus(of(succeeded), "a", spec.DriftRepair); got != (hostCache{}) {
 		t.Errorf("got %+v: what another process saw of a host is not known to be so still", got)
 	}
 }

@@ -4,7 +4,6 @@
 package reconcilers
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -12,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
@@ -45,17 +43,17 @@ func (s *scope) restriction() restriction {
 	r := restriction{
 		policy:    spec.DisruptionOf(&s.clusterConfig.Spec.Cluster, &s.config.Spec.Node),
 		approved:  s.config.Annotations[bootstrapv1.ApprovedDisruptionAnnotation],
-		installed: s.config.Status.PlanDigest != "", known: !s.config.Status.LastRun.StartTime.IsZero(),
+		installed: s.config.Status.PlanDigest != "", known: !s.config.Status.Operation(bootstrapv1.ConvergeOperation).StartTime.IsZero(),
 	}
-	if s.machine != nil && isMended(s.machine) {
+	if s.machine != nil && isRemediated(s.machine) {
 		r.policy = &spec.Disruption{}
 	}
 	r.turns = s.takesTurns()
 	return r
 }
 
-// isMended reports whether a Machine was found unhealthy, and somebody mends it or is to replace it. What does that waits for nothing.
-func isMended(m *clusterv1.Machine) bool {
+// isRemediated reports whether a Machine was found unhealthy, and somebody repairs it or is to replace it. What does that waits for nothing.
+func isRemediated(m *clusterv1.Machine) bool {
 	return conditions.IsFalse(m, clusterv1.MachineHealthCheckSucceededCondition) &&
 		(conditions.IsFalse(m, clusterv1.MachineOwnerRemediatedCondition) || conditions.IsFalse(m, clusterv1.MachineExternallyRemediatedCondition))
 }
@@ -65,8 +63,8 @@ type weight struct {
 	input string
 	at    time.Time
 	acts  []act
-	// inUse is whether the host is a Node, and underWay whether its programs are being replaced already.
-	inUse, underWay bool
+	// inUse is whether the host is a Node, and open whether a savepoint is: it is being changed already.
+	inUse, open bool
 	// follows is whether something differs by which the host keeps up with the others of its cluster.
 	follows bool
 }
@@ -98,7 +96,7 @@ func weigh(out *outcome, at time.Time) *weight {
 		nodes[n.ID] = n
 	}
 	if len(out.report.Hosts) > 0 {
-		w.inUse, w.underWay = out.plan.Changeover(out.report.Hosts[0].Host, out.report.Hosts[0].Facts)
+		w.inUse, w.open = out.plan.Savepoint(out.report.Hosts[0].Host, out.report.Hosts[0].Facts)
 	}
 	for _, c := range out.report.Checks {
 		n := nodes[c.Node]
@@ -113,21 +111,21 @@ func weigh(out *outcome, at time.Time) *weight {
 // fresh is how long a look is counted on. What is agreed to is what would be done now.
 const fresh = 30 * time.Second
 
-// admit is pure: what becomes of a run that is due, and what it waits for. every is how often a host that waits is looked at.
-func (m memory) admit(r restriction, input string, now time.Time, every time.Duration) (decision, *hold) {
+// admit is pure: what becomes of a run that is due, and what it waits for. every is how often a host that waits is observed.
+func (m hostCache) admit(r restriction, input string, now time.Time, every time.Duration) (need, *hold) {
 	w := m.weight
 	switch {
 	case !r.policy.Restricts() && !r.turns, !r.installed && r.known:
-		return decision{act: run}, nil
+		return need{act: converges}, nil
 	case m.begun == input:
-		return decision{act: run}, nil // what has begun is finished
+		return need{act: converges}, nil // what has begun is finished
 	case w == nil || w.input != input:
-		return decision{act: weighs}, nil
+		return need{act: weighs}, nil
 	}
 	age := now.Sub(w.at)
 	var held *hold
 	disrupts := len(w.acts) > 0 && (r.installed || w.inUse)
-	if disrupts && !w.underWay {
+	if disrupts && !w.open {
 		held = r.queued
 		if wait := r.policy.Awaits(w.digest(), r.approved, now); wait != nil {
 			held = &hold{Wait: wait}
@@ -136,17 +134,17 @@ func (m memory) admit(r restriction, input string, now time.Time, every time.Dur
 	turn := disrupts && r.turns && held == nil
 	switch {
 	case held == nil && age <= fresh:
-		return decision{act: run, turn: turn}, nil
+		return need{act: converges, turn: turn}, nil
 	case held == nil:
-		return decision{act: weighs, turn: turn}, nil // so that not all look that may not begin then
+		return need{act: weighs, turn: turn}, nil // so that not all look that may not begin then
 	case age >= every:
-		return decision{act: weighs}, held
+		return need{act: weighs}, held
 	}
 	after := every - age
 	if w.follows {
 		due := m.followsAfter(now)
 		if due <= 0 {
-			return decision{act: catchUp}, held
+			return need{act: catchUp}, held
 		}
 		after = min(after, due)
 	}
@@ -156,54 +154,11 @@ func (m memory) admit(r restriction, input string, now time.Time, every time.Dur
 	case !held.Until.IsZero():
 		after = min(after, held.Until.Sub(now))
 	}
-	return decision{act: rest, after: after}, held
-}
-
-// followsAfter is how long it is until a host that waits keeps up with the others again: at once, unless it has just done so and
-// differs still.
-func (m memory) followsAfter(now time.Time) time.Duration {
-	if m.follows == 0 {
-		return 0
-	}
-	return backoff(m.follows) - now.Sub(m.followed)
-}
-
-// takesFollow takes in what keeping up with the cluster came to, while the rest waits.
-func (r *Config) takesFollow(ctx context.Context, s *scope) (bool, ctrl.Result, error) {
-	m, out := r.recall(s.config.UID), &s.job.Result
-	if out.system != nil {
-		m.system = out.system
-	}
-	s.ended = true
-	result := ctrl.Result{RequeueAfter: time.Millisecond}
-	if interrupted(out.err) {
-		r.remember(s.config.UID, m)
-		return false, result, nil
-	}
-	if !m.followed.Equal(s.job.Ended) { // or it was counted, and the status could not be written
-		m.follows, m.followed = m.follows+1, s.job.Ended
-	}
-	m.weight = nil // it is another now
-	r.remember(s.config.UID, m)
-	showWay(s.config, out)
-	switch changed := out.report.Total().Changed; {
-	case out.err != nil:
-		r.Events.Eventf(s.config, nil, corev1.EventTypeWarning, "KeepUpFailed", following, "%s", short(textOf(out.err)))
-	case changed > 0:
-		s.config.Status.MembersDigest = out.members
-		r.Events.Eventf(s.config, nil, corev1.EventTypeNormal, "KeptUp", following,
-			"%d steps changed by which the host keeps up with the others of its cluster; the rest waits", changed)
-	default:
-		s.config.Status.MembersDigest = out.members
-	}
-	if contact := contactOf(out); contact != nil {
-		return false, result, r.met(ctx, s, contact)
-	}
-	return false, result, nil
+	return need{act: rest, after: after}, held
 }
 
 // showHold says what waits, and what would be done.
-func (r *Config) showHold(s *scope, w *weight, held *hold) {
+func (r *KubexmConfigReconciler) showHold(s *scope, w *weight, held *hold) {
 	if held == nil {
 		conditions.Delete(s.config, bootstrapv1.DisruptionAllowedCondition)
 		return

@@ -25,15 +25,15 @@ func TestAdmit(t *testing.T) {
 	window := &spec.Disruption{MaintenanceWindows: []spec.MaintenanceWindow{{Start: "0 22 * * SAT", DurationMinutes: 60}}}
 	restart := []act{{Node: "n1/a/b/kubelet/service", Digest: "d", Step: "kubelet/service", Disrupts: "restarts kubelet"}}
 	digest := (&weight{acts: restart}).digest()
-	seen := func(ago time.Duration, change ...func(*weight)) memory {
+	seen := func(ago time.Duration, change ...func(*weight)) hostCache {
 		w := &weight{input: "a", at: saturday.Add(-ago), acts: restart}
 		for _, c := range change {
 			c(w)
 		}
-		return memory{weight: w}
+		return hostCache{weight: w}
 	}
 	follows := func(w *weight) { w.follows = true }
-	followed := func(m memory, times int32, at time.Time) memory {
+	followed := func(m hostCache, times int32, at time.Time) hostCache {
 		m.follows, m.followed = times, at
 		return m
 	}
@@ -42,66 +42,66 @@ func TestAdmit(t *testing.T) {
 		return restriction{policy: &spec.Disruption{}, installed: true, turns: true, queued: queued}
 	}
 	for name, tc := range map[string]struct {
-		memory      memory
+		cache       hostCache
 		restriction restriction
 		at          time.Duration
-		want        decision
+		want        need
 		waits       bool
 	}{
-		"who has no policy and repairs does not wait": {restriction: restriction{policy: &spec.Disruption{}, installed: true}, want: decision{act: run}},
-		"nor does a first installation that goes on":  {restriction: restriction{policy: approval, known: true}, want: decision{act: run}},
-		"of a host in use it is found out what it is": {restriction: restriction{policy: approval, installed: true}, want: decision{act: weighs}},
-		"and of one of which nothing is known":        {restriction: restriction{policy: approval}, want: decision{act: weighs}},
-		"that is new, it turns out":                   {memory: seen(0), restriction: restriction{policy: approval}, want: decision{act: run}},
-		"that is a Node, it turns out":                {memory: seen(0, func(w *weight) { w.inUse = true }), restriction: restriction{policy: approval}, want: decision{act: rest, after: 10 * time.Minute}, waits: true},
-		"what disrupts nothing does not wait":         {memory: seen(0, func(w *weight) { w.acts = nil }), restriction: restriction{policy: approval, installed: true}, want: decision{act: run}},
-		"what was looked at for another input is not": {memory: seen(0, func(w *weight) { w.input = "b" }), restriction: restriction{policy: approval, installed: true}, want: decision{act: weighs}},
-		"it waits for approval":                       {memory: seen(time.Minute), restriction: restriction{policy: approval, installed: true}, want: decision{act: rest, after: 9 * time.Minute}, waits: true},
-		"another approval is none":                    {memory: seen(time.Minute), restriction: restriction{policy: approval, approved: "0123456789abcdef", installed: true}, want: decision{act: rest, after: 9 * time.Minute}, waits: true},
-		"what is shown is kept up to date":            {memory: seen(10 * time.Minute), restriction: restriction{policy: approval, installed: true}, want: decision{act: weighs}, waits: true},
-		"what was agreed to is run":                   {memory: seen(time.Second), restriction: restriction{policy: approval, approved: digest, installed: true}, want: decision{act: run}},
-		"if it is that still":                         {memory: seen(time.Minute), restriction: restriction{policy: approval, approved: digest, installed: true}, want: decision{act: weighs}},
-		"it waits for the window, to the second":      {memory: seen(-54 * time.Minute), restriction: restriction{policy: window, installed: true}, at: 55 * time.Minute, want: decision{act: rest, after: 5 * time.Minute}, waits: true},
-		"in the window it is looked at once more":     {memory: seen(0), restriction: restriction{policy: window, installed: true}, at: time.Hour, want: decision{act: weighs}},
-		"and run":           {memory: seen(-time.Hour), restriction: restriction{policy: window, installed: true}, at: time.Hour, want: decision{act: run}},
-		"not after its end": {memory: seen(-2 * time.Hour), restriction: restriction{policy: window, installed: true}, at: 2 * time.Hour, want: decision{act: rest, after: 10 * time.Minute}, waits: true},
+		"who has no policy and repairs does not wait": {restriction: restriction{policy: &spec.Disruption{}, installed: true}, want: need{act: converges}},
+		"nor does a first installation that goes on":  {restriction: restriction{policy: approval, known: true}, want: need{act: converges}},
+		"of a host in use it is found out what it is": {restriction: restriction{policy: approval, installed: true}, want: need{act: weighs}},
+		"and of one of which nothing is known":        {restriction: restriction{policy: approval}, want: need{act: weighs}},
+		"that is new, it turns out":                   {cache: seen(0), restriction: restriction{policy: approval}, want: need{act: converges}},
+		"that is a Node, it turns out":                {cache: seen(0, func(w *weight) { w.inUse = true }), restriction: restriction{policy: approval}, want: need{act: rest, after: 10 * time.Minute}, waits: true},
+		"what disrupts nothing does not wait":         {cache: seen(0, func(w *weight) { w.acts = nil }), restriction: restriction{policy: approval, installed: true}, want: need{act: converges}},
+		"what was observed for another input is not":  {cache: seen(0, func(w *weight) { w.input = "b" }), restriction: restriction{policy: approval, installed: true}, want: need{act: weighs}},
+		"it waits for approval":                       {cache: seen(time.Minute), restriction: restriction{policy: approval, installed: true}, want: need{act: rest, after: 9 * time.Minute}, waits: true},
+		"another approval is none":                    {cache: seen(time.Minute), restriction: restriction{policy: approval, approved: "0123456789abcdef", installed: true}, want: need{act: rest, after: 9 * time.Minute}, waits: true},
+		"what is shown is kept up to date":            {cache: seen(10 * time.Minute), restriction: restriction{policy: approval, installed: true}, want: need{act: weighs}, waits: true},
+		"what was agreed to is run":                   {cache: seen(time.Second), restriction: restriction{policy: approval, approved: digest, installed: true}, want: need{act: converges}},
+		"if it is that still":                         {cache: seen(time.Minute), restriction: restriction{policy: approval, approved: digest, installed: true}, want: need{act: weighs}},
+		"it waits for the window, to the second":      {cache: seen(-54 * time.Minute), restriction: restriction{policy: window, installed: true}, at: 55 * time.Minute, want: need{act: rest, after: 5 * time.Minute}, waits: true},
+		"in the window it is observed once more":      {cache: seen(0), restriction: restriction{policy: window, installed: true}, at: time.Hour, want: need{act: weighs}},
+		"and run":                                     {cache: seen(-time.Hour), restriction: restriction{policy: window, installed: true}, at: time.Hour, want: need{act: converges}},
+		"not after its end":                           {cache: seen(-2 * time.Hour), restriction: restriction{policy: window, installed: true}, at: 2 * time.Hour, want: need{act: rest, after: 10 * time.Minute}, waits: true},
 		"while it waits, the host keeps up with the others": {
-			memory: seen(0, follows), restriction: restriction{policy: approval, installed: true}, want: decision{act: catchUp}, waits: true,
+			cache: seen(0, follows), restriction: restriction{policy: approval, installed: true}, want: need{act: catchUp}, waits: true,
 		},
 		"not again and again at once, where that does not help": {
-			memory: followed(seen(0, follows), 2, saturday.Add(-time.Second)), restriction: restriction{policy: approval, installed: true},
-			want: decision{act: rest, after: 9 * time.Second}, waits: true,
+			cache: followed(seen(0, follows), 2, saturday.Add(-time.Second)), restriction: restriction{policy: approval, installed: true},
+			want: need{act: rest, after: 9 * time.Second}, waits: true,
 		},
 		"but again": {
-			memory: followed(seen(0, follows), 2, saturday.Add(-time.Minute)), restriction: restriction{policy: approval, installed: true},
-			want: decision{act: catchUp}, waits: true,
+			cache: followed(seen(0, follows), 2, saturday.Add(-time.Minute)), restriction: restriction{policy: approval, installed: true},
+			want: need{act: catchUp}, waits: true,
 		},
 		"what does not wait is run as a whole": {
-			memory: seen(0, follows), restriction: restriction{policy: approval, approved: digest, installed: true}, want: decision{act: run},
+			cache: seen(0, follows), restriction: restriction{policy: approval, approved: digest, installed: true}, want: need{act: converges},
 		},
-		"but what has begun is finished":                                 {memory: memory{begun: "a"}, restriction: restriction{policy: window, installed: true}, at: 2 * time.Hour, want: decision{act: run}},
-		"also when the process that began it has died":                   {memory: seen(0, func(w *weight) { w.underWay = true }), restriction: restriction{policy: window, installed: true}, want: decision{act: run}},
-		"without a policy, too, it is found out what would be disrupted": {restriction: taking(nil), want: decision{act: weighs}},
+		"but what has begun is finished":                                 {cache: hostCache{begun: "a"}, restriction: restriction{policy: window, installed: true}, at: 2 * time.Hour, want: need{act: converges}},
+		"also when the process that began it has died":                   {cache: seen(0, func(w *weight) { w.open = true }), restriction: restriction{policy: window, installed: true}, want: need{act: converges}},
+		"without a policy, too, it is found out what would be disrupted": {restriction: taking(nil), want: need{act: weighs}},
 		"what disrupts nothing takes no turn": {
-			memory: seen(0, func(w *weight) { w.acts = nil }), restriction: taking(queued), want: decision{act: run},
+			cache: seen(0, func(w *weight) { w.acts = nil }), restriction: taking(queued), want: need{act: converges},
 		},
-		"what disrupts takes one":              {memory: seen(0), restriction: taking(nil), want: decision{act: run, turn: true}},
-		"before it looks again, if need be":    {memory: seen(time.Minute), restriction: taking(nil), want: decision{act: weighs, turn: true}},
-		"and waits for it":                     {memory: seen(0), restriction: taking(queued), want: decision{act: rest, after: askAgain}, waits: true},
-		"keeping up with the others meanwhile": {memory: seen(0, follows), restriction: taking(queued), want: decision{act: catchUp}, waits: true},
+		"what disrupts takes one":              {cache: seen(0), restriction: taking(nil), want: need{act: converges, turn: true}},
+		"before it looks again, if need be":    {cache: seen(time.Minute), restriction: taking(nil), want: need{act: weighs, turn: true}},
+		"and waits for it":                     {cache: seen(0), restriction: taking(queued), want: need{act: rest, after: askAgain}, waits: true},
+		"keeping up with the others meanwhile": {cache: seen(0, follows), restriction: taking(queued), want: need{act: catchUp}, waits: true},
 		"a host whose programs are being replaced does not wait": {
-			memory: seen(0, func(w *weight) { w.underWay = true }), restriction: taking(queued), want: decision{act: run, turn: true},
+			cache: seen(0, func(w *weight) { w.open = true }), restriction: taking(queued), want: need{act: converges, turn: true},
 		},
-		"nor one that has begun":       {memory: memory{begun: "a"}, restriction: taking(queued), want: decision{act: run}},
-		"nor one that is not used yet": {memory: seen(0), restriction: restriction{policy: &spec.Disruption{}, turns: true, queued: queued}, want: decision{act: run}},
+		"nor one that has begun":       {cache: hostCache{begun: "a"}, restriction: taking(queued), want: need{act: converges}},
+		"nor one that is not used yet": {cache: seen(0), restriction: restriction{policy: &spec.Disruption{}, turns: true, queued: queued}, want: need{act: converges}},
 		"an approval comes before a turn": {
-			memory: seen(0), restriction: restriction{policy: approval, installed: true, turns: true, queued: queued},
-			want: decision{act: rest, after: 10 * time.Minute}, waits: true,
+			cache: seen(0), restriction: restriction{policy: approval, installed: true, turns: true, queued: queued},
+			want: need{act: rest, after: 10 * time.Minute}, waits: true,
 		},
-		"something else has not begun": {memory: memory{begun: "b"}, restriction: restriction{policy: window, installed: true}, want: decision{act: weighs}},
+		"something else has not begun": {cache: hostCache{begun: "b"}, restriction: restriction{policy: window, installed: true}, want: need{act: weighs}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, wait := tc.memory.admit(tc.restriction, "a", saturday.Add(tc.at), 10*time.Minute)
+			got, wait := tc.cache.admit(tc.restriction, "a", saturday.Add(tc.at), 10*time.Minute)
 			if got != tc.want || (wait != nil) != tc.waits {
 				t.Errorf("got %+v, %v; want %+v, waits: %t", got, wait, tc.want, tc.waits)
 			}
@@ -109,14 +109,15 @@ func TestAdmit(t *testing.T) {
 	}
 }
 
-// TestWeigh finds what a run would disrupt: of what differs, not what is only looked at, nor what keeps a host in step with the others.
+// TestWeigh finds what a run would disrupt: of what differs, not what is only observed, nor what keeps a host in step with the others.
 func TestWeigh(t *testing.T) {
 	b := plan.New("JoinWorker", "prod")
 	file := func(name, disrupts string, follows step.Follows) step.Step {
 		return step.New(step.Meta{Name: name, Disrupts: disrupts, Follows: follows}, step.File{Path: "/etc/" + name, Content: step.Literal("a")})
 	}
 	b.Host("w1", plan.Module{Name: "m", Tasks: []plan.Task{{Name: "t", Steps: []step.Step{
-		step.New(step.Meta{Name: "upgrade/begin", Disrupts: "drains the Node"}, step.Changeover{InUse: "/node", Dir: "/under"}),
+		step.New(step.Meta{Name: "upgrade/begin", Disrupts: "drains the Node"}, step.Savepoint{InUse: "/node", Dir: "/under"}),
+		step.New(step.Meta{Name: "upgrade/end"}, step.Commit{Dir: "/under"}),
 		file("same/service", "restarts same", ""), file("kubelet/service", "restarts kubelet", ""), file("node/labels", "", ""),
 		file("haproxy/pod", "restarts haproxy", step.FollowsAlways), file("runtime/images", "", step.FollowsOthers),
 	}}}})
@@ -141,8 +142,8 @@ func TestWeigh(t *testing.T) {
 		if !w.follows {
 			t.Error("it is not to keep up with others, though its load balancer differs")
 		}
-		if !w.inUse || w.underWay != under {
-			t.Errorf("in use %t, under way %t", w.inUse, w.underWay)
+		if !w.inUse || w.open != under {
+			t.Errorf("in use %t, open %t", w.inUse, w.open)
 		}
 		if len(w.acts) != 2 || w.acts[0].Disrupts != "drains the Node" || w.acts[1].Step != "kubelet/service" {
 			t.Errorf("it would disrupt by %+v", w.acts)
@@ -156,7 +157,7 @@ func TestWeigh(t *testing.T) {
 	}
 }
 
-// TestRestriction: a host's own policy counts before the cluster's, and what mends waits for nothing.
+// TestRestriction: a host's own policy counts before the cluster's, and what repairs waits for nothing.
 func TestRestriction(t *testing.T) {
 	s := &scope{config: &bootstrapv1.KubexmConfig{}, clusterConfig: &bootstrapv1.KubexmClusterConfig{}, machine: &clusterv1.Machine{}}
 	s.clusterConfig.Spec.Cluster.Disruption.Approval = spec.ApprovalRequired
@@ -168,16 +169,16 @@ func TestRestriction(t *testing.T) {
 		t.Error("the host's own policy is not kept to")
 	}
 	s.config.Spec.Disruption.Approval = spec.ApprovalRequired
-	for _, mends := range []string{clusterv1.MachineOwnerRemediatedCondition, clusterv1.MachineExternallyRemediatedCondition} {
+	for _, repairs := range []string{clusterv1.MachineOwnerRemediatedCondition, clusterv1.MachineExternallyRemediatedCondition} {
 		s.machine = &clusterv1.Machine{}
-		for _, kind := range []string{clusterv1.MachineHealthCheckSucceededCondition, mends} {
+		for _, kind := range []string{clusterv1.MachineHealthCheckSucceededCondition, repairs} {
 			if !s.restriction().policy.Restricts() {
-				t.Errorf("a Machine that nobody mends does not wait, before %s", kind)
+				t.Errorf("a Machine that nobody repairs does not wait, before %s", kind)
 			}
 			conditions.Set(s.machine, metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: "Unhealthy"})
 		}
 		if s.restriction().policy.Restricts() {
-			t.Errorf("what mends an unhealthy Machine waits, although %s is False", mends)
+			t.Errorf("what repairs an unhealthy Machine waits, although %s is False", repairs)
 		}
 	}
 }

@@ -1,20 +1,20 @@
 // Copyright 2026 The cluster-api-provider-kubexm Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package reconcilers makes each KubexmConfig's host what it must be, keeps it so, and gives it back; and it has the hosts of unhealthy
-// workers mended before their Machines are replaced.
+// Package reconcilers makes each KubexmConfig's host what it must be, keeps it so, and resets it; and it has the hosts of unhealthy
+// workers repaired before their Machines are replaced.
 //
-//	config.go    the flow: phases in order
-//	scope.go     all that one reconcile knows, read once
-//	publish.go   the bootstrap data that opens the door to the host
-//	target.go    pure: what the host must be
-//	decide.go    pure: run now, look again later, or wait
-//	job.go       what runs on the host, outside of the reconcile
-//	reset.go     giving the host back when the Machine is deleted
-//	status.go    pure: conditions from what a job came to
+//	kubexmconfig_controller.go       the flow: phases in order
+//	operations.go  what is done with a host: the table of verbs in order of precedence, a file each
+//	scope.go       all that one reconcile knows, read once
+//	publish.go     the bootstrap data, which allows SSH to the host
+//	target.go      pure: what the host must be
+//	decide.go      pure: run now, look again later, or wait
+//	job.go         what runs on the host, outside of the reconcile
+//	status.go      pure: conditions from what a job came to
 //
-//	remediate.go  what a KubexmRemediation asks of a host, and of its Machine
-//	ladder.go     pure: what is tried next with the host of an unhealthy Machine
+//	kubexmremediation_controller.go  what a KubexmRemediation asks of a host, and of its Machine
+//	remediation.go                   pure: what becomes of an unhealthy worker; what is tried with its host is in internal/remediation
 package reconcilers
 
 // +kubebuilder:rbac:groups=bootstrap.cluster.x-k8s.io,resources=kubexmconfigs,verbs=get;list;watch;update;patch

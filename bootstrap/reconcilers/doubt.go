@@ -30,39 +30,34 @@ func inDoubt(job *hostrun.State[outcome]) bool {
 	return false
 }
 
-// takesDoubt says what cannot be told, and has the host looked at again after a while that grows.
-func (r *Config) takesDoubt(ctx context.Context, s *scope) (bool, ctrl.Result, error) {
-	m, out := r.recall(s.config.UID), &s.job.Result
+// settleDoubt says what cannot be told, and has the host observed again after a while that grows.
+func (r *KubexmConfigReconciler) settleDoubt(ctx context.Context, s *scope) (ctrl.Result, error) {
+	m, out := r.cached(s.config.UID), &s.job.Result
 	isNew := m.doubt(s.job.What, out, s.job.Ended)
-	r.remember(s.config.UID, m)
-	showWay(s.config, out)
-	again := m.looksAfter(r.LookEvery)
+	r.store(s.config.UID, m)
+	setReachability(s.config, out)
+	again := m.driftCheckAfter(r.DriftCheckInterval)
 	if s.job.What == weighing {
 		again = backoff(m.failures)
 	}
-	message := fmt.Sprintf("%s\nNothing was changed for that. The host is looked at again in %s.", textOf(out.err), again.Round(time.Second))
+	message := fmt.Sprintf("%s\nNothing was changed for that. The host is observed again in %s.", textOf(out.err), again.Round(time.Second))
 	if s.job.What == weighing {
-		setFalse(s.config, bootstrapv1.DisruptionAllowedCondition, bootstrapv1.LookFailedReason,
+		setFalse(s.config, bootstrapv1.DisruptionAllowedCondition, bootstrapv1.ObservationFailedReason,
 			"it is not known what would be disrupted: "+message)
 	} else {
-		set(s.config, bootstrapv1.HostConvergedCondition, metav1.ConditionUnknown, bootstrapv1.LookFailedReason, message)
+		set(s.config, bootstrapv1.HostConvergedCondition, metav1.ConditionUnknown, bootstrapv1.ObservationFailedReason, message)
 	}
 	if isNew && m.unsure == 1 { // more of the same is in the condition
-		r.Events.Eventf(s.config, nil, corev1.EventTypeWarning, bootstrapv1.LookFailedReason, s.job.What, "%s", short(message))
+		r.Events.Eventf(s.config, nil, corev1.EventTypeWarning, bootstrapv1.ObservationFailedReason, s.job.What, "%s", short(message))
 	}
-	s.ended = true
-	result := ctrl.Result{RequeueAfter: time.Millisecond}
-	if contact := contactOf(out); contact != nil {
-		return false, result, r.met(ctx, s, contact)
-	}
-	return false, result, nil
+	return decideAnew(), r.reportContact(ctx, s)
 }
 
 // doubt notes, once, that a look could not tell whether the host is so, or what a run would disrupt. What was known of a host that is
 // as planned stays known.
-func (m *memory) doubt(what string, out *outcome, ended time.Time) (isNew bool) {
+func (m *hostCache) doubt(what string, out *outcome, ended time.Time) (isNew bool) {
 	if what == weighing {
-		isNew = m.learn(out, ended) // it waits like one that has failed
+		isNew = m.recordOutcome(out, ended) // it waits like one that has failed
 		m.weight, m.unsure = nil, m.failures
 		return isNew
 	}
@@ -77,10 +72,10 @@ func (m *memory) doubt(what string, out *outcome, ended time.Time) (isNew bool) 
 }
 
 // unweighed reports whether a run waits because it could not be told what it would disrupt.
-func (m *memory) unweighed() bool { return m.unsure > 0 && !m.converged }
+func (m *hostCache) unweighed() bool { return m.unsure > 0 && !m.converged }
 
-// looksAfter is how long after a look, or a run, a host is looked at.
-func (m *memory) looksAfter(every time.Duration) time.Duration {
+// driftCheckAfter is how long after a look, or a run, a host is observed.
+func (m *hostCache) driftCheckAfter(every time.Duration) time.Duration {
 	if m.unsure > 0 {
 		return min(backoff(m.unsure), every)
 	}

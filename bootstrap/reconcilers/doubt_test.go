@@ -29,7 +29,7 @@ import (
 // slowHost has a step whose check is stopped while slow is set, and counts how often the step is run.
 type slowHost struct {
 	*fake.Machine
-	r    *Config
+	r    *KubexmConfigReconciler
 	s    *scope
 	slow bool
 	runs int
@@ -38,7 +38,7 @@ type slowHost struct {
 func newSlowHost(t *testing.T) *slowHost {
 	t.Helper()
 	h := &slowHost{Machine: fake.New("w1"), s: testScope()}
-	h.r = &Config{Events: events.NewFakeRecorder(10), Clock: clock.RealClock{}, LookEvery: 10 * time.Minute}
+	h.r = &KubexmConfigReconciler{Events: events.NewFakeRecorder(10), Clock: clock.RealClock{}, DriftCheckInterval: 10 * time.Minute}
 	h.s.adapter = &adapter{}
 	h.OnCommand = func(_ *fake.Machine, c host.Command) host.Result {
 		switch {
@@ -77,16 +77,16 @@ func (h *slowHost) job() *job {
 }
 
 // takes has the reconciler take in what a job came to that ended at a time, and returns what it remembers then.
-func (h *slowHost) takes(t *testing.T, what string, ended time.Time) memory {
+func (h *slowHost) takes(t *testing.T, what string, ended time.Time) hostCache {
 	t.Helper()
 	h.s.job = &hostrun.State[outcome]{What: what, Started: ended.Add(-time.Second), Ended: ended, Result: h.job().look(t.Context(), nobody)}
 	for range 2 { // the status could not be written at first
 		h.s.ended = false
-		if goOn, _, err := h.r.takesIn(t.Context(), h.s); err != nil || goOn || !h.s.ended {
+		if goOn, _, err := h.r.collectResult(t.Context(), h.s); err != nil || goOn || !h.s.ended {
 			t.Fatalf("%s: goes on %v, is taken in %v: %v", what, goOn, h.s.ended, err)
 		}
 	}
-	return h.r.recall(h.s.config.UID)
+	return h.r.cached(h.s.config.UID)
 }
 
 func (h *slowHost) says(t *testing.T, kind string, status metav1.ConditionStatus, reason string, want ...string) {
@@ -103,39 +103,39 @@ func (h *slowHost) says(t *testing.T, kind string, status metav1.ConditionStatus
 }
 
 // TestSlowHostHasNotDrifted: a look whose check was stopped at its deadline has failed. The host is not said to have drifted, nothing is
-// run, and it is looked at again, at first soon.
+// run, and it is observed again, at first soon.
 func TestSlowHostHasNotDrifted(t *testing.T) {
 	h := newSlowHost(t)
 	if out := h.job().converge(t.Context(), nobody); out.err != nil {
 		t.Fatal(out.err)
 	}
 	start := time.Now()
-	h.r.remember(h.s.config.UID, memory{input: "a", converged: true, ended: start})
+	h.r.store(h.s.config.UID, hostCache{input: "a", converged: true, ended: start})
 	setTrue(h.s.config, bootstrapv1.HostConvergedCondition, bootstrapv1.HostConvergedReason, "")
-	next := func(m memory, after time.Duration, drift spec.DriftPolicy) decision {
+	next := func(m hostCache, after time.Duration, drift spec.DriftPolicy) need {
 		return m.decide("a", "", m.ended.Add(after), 10*time.Minute, drift)
 	}
 
 	h.slow = true
 	for i, wait := range []time.Duration{5 * time.Second, 10 * time.Second, 20 * time.Second} {
 		m := h.takes(t, looking, start.Add(time.Duration(i+1)*time.Minute))
-		h.says(t, bootstrapv1.HostConvergedCondition, metav1.ConditionUnknown, bootstrapv1.LookFailedReason,
-			"host w1", "step etcd/snapshot", `"is-saved"`, "10s", "Remedy: ", "looked at again in "+wait.String())
+		h.says(t, bootstrapv1.HostConvergedCondition, metav1.ConditionUnknown, bootstrapv1.ObservationFailedReason,
+			"host w1", "step etcd/snapshot", `"is-saved"`, "10s", "Remedy: ", "observed again in "+wait.String())
 		h.says(t, bootstrapv1.HostReachableCondition, metav1.ConditionTrue, bootstrapv1.HostReachableReason)
 		now, then := next(m, 0, spec.DriftRepair), next(m, wait, spec.DriftRepair)
-		if !m.is("a") || now != (decision{act: rest, after: wait}) || then != (decision{act: look}) {
+		if !m.is("a") || now != (need{act: rest, after: wait}) || then != (need{act: look}) {
 			t.Errorf("look %d: %+v, then %+v", i, now, then)
 		}
 	}
-	if h.s.config.Status.LastRun.Outcome != "" {
-		t.Errorf("it says that a run %s", h.s.config.Status.LastRun.Outcome)
+	if h.s.config.Status.Operation(bootstrapv1.ConvergeOperation).Outcome != "" {
+		t.Errorf("it says that a run %s", h.s.config.Status.Operation(bootstrapv1.ConvergeOperation).Outcome)
 	}
 
 	// What is found changed all the same is drift. It is repaired as far as it can be told.
 	h.Put("/etc/a", "other", 0o644)
 	m := h.takes(t, looking, start.Add(time.Hour))
 	h.says(t, bootstrapv1.HostConvergedCondition, metav1.ConditionFalse, bootstrapv1.DriftedReason, "file /etc/a", "is-saved")
-	if got := next(m, 0, spec.DriftRepair); got.act != run {
+	if got := next(m, 0, spec.DriftRepair); got.act != converges {
 		t.Errorf("drift: %+v", got)
 	}
 	if got := next(m, 0, spec.DriftReport); got.act != rest {
@@ -162,16 +162,16 @@ func TestSlowHostIsNotWeighed(t *testing.T) {
 		t.Fatal(out.err)
 	}
 	setTrue(h.s.config, bootstrapv1.HostConvergedCondition, bootstrapv1.HostConvergedReason, "")
-	h.r.remember(h.s.config.UID, memory{input: "before", converged: true})
+	h.r.store(h.s.config.UID, hostCache{input: "before", converged: true})
 	h.Put("/etc/a", "as declared before", 0o644)
 	h.slow = true
 	now := time.Now()
 	m := h.takes(t, weighing, now)
-	h.says(t, bootstrapv1.DisruptionAllowedCondition, metav1.ConditionFalse, bootstrapv1.LookFailedReason, "is-saved", "again in 5s")
+	h.says(t, bootstrapv1.DisruptionAllowedCondition, metav1.ConditionFalse, bootstrapv1.ObservationFailedReason, "is-saved", "again in 5s")
 	h.says(t, bootstrapv1.HostConvergedCondition, metav1.ConditionTrue, bootstrapv1.HostConvergedReason)
 	restricted := restriction{policy: &spec.Disruption{Approval: spec.ApprovalRequired}, installed: true}
 	got := m.decide("a", "", now, 10*time.Minute, spec.DriftRepair)
-	if got != (decision{act: rest, after: 5 * time.Second}) || !m.unweighed() {
+	if got != (need{act: rest, after: 5 * time.Second}) || !m.unweighed() {
 		t.Errorf("at once: %+v", got)
 	}
 	if got, _ := m.admit(restricted, "a", now.Add(5*time.Second), 10*time.Minute); got.act != weighs {

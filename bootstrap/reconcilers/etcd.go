@@ -19,50 +19,35 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
-// asking is what the job is called that asks etcd alone: it plans nothing, so that it says what etcd says of a host that waits or fails,
-// too.
-const asking = "AskEtcd"
-
 // askLimit is how long it may take.
 const askLimit = time.Minute
 
-// hasMember reports whether a host is to have a member of etcd.
-func hasMember(t *spec.Target) bool {
-	if t.Cluster.Etcd.IsStacked() {
-		return t.Host.Role == spec.RoleControlPlane
-	}
-	return t.Host.Role == spec.RoleEtcd && t.Cluster.Etcd.Type != spec.EtcdExternal
-}
-
-// withoutStrangers takes from the target of a host without a member which members are gone: that is nothing to run for there.
-func withoutStrangers(t *spec.Target) {
-	if !hasMember(t) {
-		t.Cluster.Etcd.GoneMembers = nil
-	}
-}
-
 // etcdQuery asks a host that is to have a member of etcd, and others nothing.
 func etcdQuery(t *spec.Target) host.Query {
-	if !hasMember(t) {
+	if !t.HasEtcdMember() {
 		return host.Query{}
 	}
 	return quorum.Query(t.Host.Name, t.Host.NodeAddress())
 }
 
-// asksEtcd asks the etcd on the host if somebody wants to know it as it is now, and reports whether it does.
-func (r *Config) asksEtcd(s *scope, j *job) bool {
-	asked, query := s.config.Asked(bootstrapv1.AskEtcdAnnotation), etcdQuery(&j.target)
-	m := r.recall(s.config.UID)
-	if query.Empty() || !asked.After(s.config.Status.Etcd.ObservedTime.Time) || !asked.After(m.askedEtcd) {
-		return false
+// askEtcd asks the etcd on a host that rests if somebody wants to know it as it is now.
+func (r *KubexmConfigReconciler) askEtcd() operation {
+	return operation{name: bootstrapv1.AskEtcdOperation, checks: r.planned(), due: r.askIsDue, settle: r.settleAnswer}
+}
+
+func (r *KubexmConfigReconciler) askIsDue(_ context.Context, s *scope) (*run, error) {
+	j, asked := s.planned, s.asks(bootstrapv1.AskEtcdAnnotation, bootstrapv1.AskEtcdOperation)
+	query := etcdQuery(&j.target)
+	if query.Empty() || !asked.After(s.config.Status.Etcd.ObservedTime.Time) {
+		return nil, nil
 	}
-	m.askedEtcd = asked
-	r.remember(s.config.UID, m)
-	return r.Runner.Start(s.key, hostrun.Job[outcome]{What: asking, Urgent: true, Lost: lost(j.input), Do: func(ctx context.Context, tell event.Reader) outcome {
+	return &run{Urgent: true, Lost: lostOf(asked), Do: func(ctx context.Context, tell event.Reader) outcome {
 		within, cancel := context.WithTimeout(ctx, askLimit)
 		defer cancel()
-		return j.ask(within, query, tell)
-	}})
+		out := j.ask(within, query, tell)
+		out.asked = asked
+		return out
+	}}, nil
 }
 
 // ask observes nothing else of the host.
@@ -77,14 +62,16 @@ func (j *job) ask(ctx context.Context, query host.Query, tell event.Reader) outc
 	return out
 }
 
-// takesAnswer takes in what etcd has said. That a host could not be asked is for the look to say that follows at once.
-func (r *Config) takesAnswer(s *scope) (bool, ctrl.Result, error) {
-	if m := r.recall(s.config.UID); s.job.Result.err != nil && m.converged && !interrupted(s.job.Result.err) {
-		m.ended = time.Time{}
-		r.remember(s.config.UID, m)
+// settleAnswer takes in what etcd has said. That a host could not be asked is for the check to say that follows at once.
+func (r *KubexmConfigReconciler) settleAnswer(ctx context.Context, s *scope) (ctrl.Result, error) {
+	showFacts(ctx, s)
+	if interrupted(s.job.Result.err) {
+		return decideAnew(), nil
 	}
-	s.ended = true
-	return false, ctrl.Result{RequeueAfter: time.Millisecond}, nil
+	if record(s, ""); s.job.Result.err != nil {
+		r.checkSoon(s)
+	}
+	return decideAnew(), nil
 }
 
 // showEtcd says what etcd on the host has said, whatever else the job came to. What was said before holds where it was not asked.

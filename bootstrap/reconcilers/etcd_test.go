@@ -57,7 +57,7 @@ func TestEtcdQuery(t *testing.T) {
 	}
 }
 
-// TestEtcdIsSeen: a look shows what etcd says without an exchange of its own, and who asks is told, whatever the plan is; what was said
+// TestEtcdIsSeen: a look shows what etcd says without an exchange of its own, and who asks has one, whatever the plan is; what was said
 // stays where nothing is.
 func TestEtcdIsSeen(t *testing.T) {
 	m := fake.New("cp1")
@@ -74,7 +74,7 @@ func TestEtcdIsSeen(t *testing.T) {
 	}
 	p := testPlan(t)
 	s := testScope()
-	r := &Config{Holder: "test", Reader: withAuthority(t, s.cluster)}
+	r := &KubexmConfigReconciler{Holder: "test", Reader: withAuthority(t, s.cluster)}
 	down := false
 	newJob := func() *job {
 		j := &job{
@@ -142,12 +142,12 @@ func TestAskEtcd(t *testing.T) {
 	now := time.Now().UTC().Truncate(time.Second)
 	s := testScope()
 	s.config.UID = "1"
-	r := &Config{Runner: NewRunner(t.Context(), 1, time.Second)}
+	r := &KubexmConfigReconciler{Runner: NewRunner(t.Context(), 1, time.Second)}
 	t.Cleanup(func() { r.Runner.Cancel(s.key, errDeleting) })
-	j := &job{target: spec.Target{Host: spec.Host{Name: "cp1", Role: spec.RoleControlPlane, Address: "10.1.0.2"}}}
+	s.planned = &job{target: spec.Target{Host: spec.Host{Name: "cp1", Role: spec.RoleControlPlane, Address: "10.1.0.2"}}}
 	asks := func(what string, want bool) {
 		t.Helper()
-		if got := r.asksEtcd(s, j); got != want {
+		if got := starts(t, r, s, operation{name: bootstrapv1.AskEtcdOperation, due: r.askIsDue}); got != want {
 			t.Errorf("%s: asked is %v", what, got)
 		}
 	}
@@ -156,10 +156,11 @@ func TestAskEtcd(t *testing.T) {
 	s.config.Status.Etcd.ObservedTime = metav1.NewMicroTime(now.Add(time.Millisecond))
 	asks("it has said so since", false)
 	s.config.Status.Etcd.ObservedTime = metav1.NewMicroTime(now.Add(-time.Millisecond))
-	j.target.Host.Role = spec.RoleWorker
+	s.planned.target.Host.Role = spec.RoleWorker
 	asks("a worker", false)
-	j.target.Host.Role = spec.RoleControlPlane
+	s.planned.target.Host.Role = spec.RoleControlPlane
 	asks("it has not", true)
+	s.config.Status.SetOperation(bootstrapv1.OperationStatus{Type: bootstrapv1.AskEtcdOperation, RequestTime: metav1.NewTime(now)})
 	asks("it was asked", false)
 }
 

@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	restclient "k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -37,7 +38,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/desired"
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
 	controlplanewebhooks "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/webhooks"
-	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
 	infrawebhooks "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/webhooks"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
@@ -83,10 +84,42 @@ func serveWebhooks(t *testing.T) *webhookMux {
 	return &webhookMux{server.WebhookMux(), scheme}
 }
 
-// admit asks the validating webhook of an object's kind about its creation, or about its update where there is an old one, and returns
-// the fields that it refuses.
+// bySchema is what an API server refuses of an object before it asks a webhook.
+func bySchema(object client.Object) []refusal {
+	shared, node := spec.Cluster{}, spec.Node{}
+	at, of := field.NewPath("spec", "cluster"), field.NewPath("spec")
+	switch o := object.(type) {
+	case *controlplanev1.KubexmControlPlane:
+		shared, node, of = o.Spec.Cluster, o.Spec.Node.Node, of.Child("node")
+	case *bootstrapv1.KubexmClusterConfig:
+		shared = o.Spec.Cluster
+	case *bootstrapv1.KubexmConfig:
+		node = o.Spec.Node
+	case *bootstrapv1.KubexmConfigTemplate:
+		node, of = o.Spec.Template.Spec.Node, of.Child("template", "spec")
+	default:
+		return nil
+	}
+	shared, node = *shared.DeepCopy(), *node.DeepCopy()
+	shared.Default()
+	node.Default()
+	rules := append(shared.ValidateRules(at), node.ValidateRules(of)...)
+	var refused []refusal
+	for _, err := range append(shared.Validate(at), node.Validate(of)...) {
+		if !slices.ContainsFunc(rules, func(rule *field.Error) bool { return rule.Error() == err.Error() }) {
+			refused = append(refused, refusal{err.Field, err.ErrorBody()})
+		}
+	}
+	return refused
+}
+
+// admit asks the schema and the validating webhook of an object's kind about its creation, or about its update where there is an old one,
+// and returns the fields that are refused.
 func (w *webhookMux) admit(t *testing.T, old, object client.Object) []refusal {
 	t.Helper()
+	if refused := bySchema(object); len(refused) > 0 {
+		return refused
+	}
 	kind, err := apiutil.GVKForObject(object, w.scheme)
 	if err != nil {
 		t.Fatal(err)
@@ -145,6 +178,8 @@ type world struct {
 	bundle       *artifact.Bundle
 	// planned are footprints by targets.
 	planned map[string]footprint
+	// others are plans for a host of another family, by its packages.
+	others map[string]*plan.Plan
 }
 
 // inventory are the hosts of each world, by role. Each role has one.
@@ -163,7 +198,7 @@ func (w *world) roles() []spec.Role {
 	if !shared.Etcd.IsStacked() && shared.Etcd.Type != spec.EtcdExternal {
 		roles = append(roles, spec.RoleEtcd)
 	}
-	if shared.ControlPlaneEndpoint.HasLoadBalancerHosts() {
+	if shared.LoadBalancer.HasHosts() {
 		roles = append(roles, spec.RoleLoadBalancer)
 	}
 	return roles
@@ -200,13 +235,14 @@ func (w *world) scope(object *controlplanev1.KubexmControlPlane, role spec.Role)
 	c, h := w.state(object), inventory[role]
 	s := &scope{
 		cluster: w.cluster, clusterConfig: w.clusterConfig(object),
-		host: &infra.Host{
-			Name: h.name, Address: h.address, Internal: []string{h.internal, "fd00::" + h.internal[len("10.0.0."):]}, ProviderID: "kubexm://fleet/" + h.name,
-		},
+		host: &infra.Host{Host: spec.Host{
+			Name: h.name, Address: h.address, InternalAddresses: []string{h.internal, "fd00::" + h.internal[len("10.0.0."):]},
+			ProviderID: "kubexm://fleet/" + h.name,
+		}},
 	}
 	switch role {
 	case spec.RoleControlPlane:
-		s.config = desired.Config(c, "prod-"+h.name, spec.OrderFirst)
+		s.config = desired.Config(c, "prod-"+h.name, spec.BootstrapInit)
 		s.machine = desired.Machine(c, "prod-"+h.name, clusterv1.ContractVersionedObjectReference{})
 	case spec.RoleWorker:
 		s.config = &bootstrapv1.KubexmConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "prod-" + h.name}}
@@ -236,11 +272,29 @@ func (w *world) footprint(t *testing.T, s *scope) footprint {
 		Nameservers: []string{"192.168.0.53"}, DefaultInterface: "eth0", DefaultIPv6: "fd00::5",
 	}
 	f := emptyFootprint()
-	if p, err := Pipelines(pipeline.Node{Target: target, System: seen}, w.bundle); err != nil {
+	p, err := Pipelines(pipeline.Node{Target: target, System: seen}, w.bundle)
+	if err != nil {
 		f = footprint{parts: map[string]bool{err.Error(): true}, unplanned: true}
 	} else {
 		for i := range p.Graph().Len() {
 			f.add(t, p.Graph().Node(i).Value)
+		}
+		// A field that is for hosts of another family has its effect there. What else they get follows from the same fields.
+		seen.OSID, seen.OSVersion = "rocky", "9.5"
+		system := target.System()
+		rpms := strings.Join(system.Packages.RPMs, " ")
+		if w.others == nil {
+			w.others = map[string]*plan.Plan{}
+		}
+		if w.others[rpms] == nil {
+			if w.others[rpms], err = Pipelines(pipeline.Node{Target: target, System: seen}, w.bundle); err != nil {
+				t.Fatalf("it can be planned for on Debian, and not on Rocky Linux: %v", err)
+			}
+		}
+		for i := range w.others[rpms].Graph().Len() {
+			if v := w.others[rpms].Graph().Node(i).Value; v.Step.Meta().Name == "system/packages" {
+				f.add(t, v)
+			}
 		}
 	}
 	w.planned[string(raw)] = f
@@ -284,8 +338,6 @@ func resourcesOf(s step.Step) []string {
 	switch s := s.(type) {
 	case step.File:
 		return []string{"file " + s.Path}
-	case step.Link:
-		return []string{"link " + s.Path}
 	case step.Block:
 		return []string{"block " + s.Path + "#" + s.Name}
 	case step.Service:
@@ -350,12 +402,10 @@ func subjects(t *testing.T) []subject {
 				continue // its KubexmConfig is the control plane's spec.node
 			}
 			config := w.scope(w.controlPlane, role).config
-			richNode(&config.Spec.Node, role)
+			richNode(&config.Spec.Node, role, w.name)
 			config.UID, config.Status.KubernetesVersion = types.UID("1"), w.controlPlane.Spec.Version
 			if role == spec.RoleWorker {
-				config.Spec.SSH = bootstrapv1.SSH{
-					User: "ops", Port: 2222, CredentialsRef: bootstrapv1.CredentialsReference{Name: "ssh"}, HostKeys: []string{someKey, otherKey},
-				}
+				config.Spec.Access = someAccess()
 			}
 			all = append(all, subject{fmt.Sprintf("%s-%s", w.name, role), config, func(t *testing.T, o client.Object) footprint {
 				s := w.scope(w.controlPlane, role)
@@ -371,11 +421,11 @@ func subjects(t *testing.T) []subject {
 // host is a KubexmHost that a Machine has; a plan has its address, its addresses and its architecture.
 func (w *world) host() subject {
 	h := w.freeHost().object.(*infrav1.KubexmHost)
-	h.Spec.ClaimRef = infrav1.MachineReference{Kind: infrav1.ClaimedByMachine, Name: "prod-w1", ClusterName: "prod"}
+	h.Spec.ClaimRef = infrav1.MachineReference{Kind: infrav1.ClaimedByMachine, Name: "prod-w1", ClusterName: "prod", UID: "1"}
 	return subject{w.name + "-claimed", h, w.ofHost}
 }
 
-// ofHost is what is planned for a host, whoever has it, once a Machine has claimed it.
+// ofHost is what is planned for a host, no matter who has it, once a Machine has claimed it.
 func (w *world) ofHost(t *testing.T, o client.Object) footprint {
 	t.Helper()
 	h := o.DeepCopyObject().(*infrav1.KubexmHost)
@@ -400,8 +450,8 @@ func (w *world) freeHost() subject {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: h.name},
 		Spec: infrav1.KubexmHostSpec{
 			Address: h.address, InternalAddresses: w.internal(h.internal), FailureDomain: "rack1", Arch: spec.ArchAMD64,
-			SSH:        infrav1.SSH{User: "ops", Port: 2222, CredentialsRef: infrav1.CredentialsReference{Name: "ssh"}, HostKey: someKey},
-			Quarantine: infrav1.Quarantine{Reason: "NotReset", Message: "it was another's", Time: metav1.Unix(1, 0)},
+			Access:     someAccess(),
+			Quarantine: infrav1.Quarantine{Reason: "NotReset", Message: "it was another's", Time: metav1.Unix(1, 0)}, Maintenance: infrav1.Maintenance{Message: "a new disk"},
 		},
 	}, w.ofHost}
 }

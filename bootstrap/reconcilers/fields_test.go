@@ -37,7 +37,7 @@ func TestEveryFieldHasAnEffect(t *testing.T) {
 	}
 	for _, kind := range registered(t) {
 		if f.kinds[kind] == nil {
-			t.Errorf("%s: no object of this kind is looked at: add one to subjects", kind)
+			t.Errorf("%s: no object of this kind is checked: add one to subjects", kind)
 		}
 	}
 	for _, s := range all {
@@ -370,7 +370,7 @@ func registered(t *testing.T) []string {
 	return names
 }
 
-// subject is an object whose fields are looked at, and what follows from it on hosts.
+// subject is an object whose fields are checked, and what follows from it on hosts.
 type subject struct {
 	name   string
 	object client.Object

@@ -5,6 +5,8 @@ package reconcilers
 
 import (
 	"regexp"
+	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,7 +16,7 @@ import (
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
-	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
@@ -33,25 +35,26 @@ var elsewhere = func() map[string]string {
 		"KubexmControlPlane.spec.machineTemplate.spec.taints":                                  "controlplane/desired/desired.go: t.Taints",
 		"KubexmControlPlane.spec.machineTemplate.spec.deletion.nodeVolumeDetachTimeoutSeconds": "controlplane/desired/desired.go: NodeVolumeDetachTimeoutSeconds",
 		"KubexmControlPlane.spec.machineTemplate.spec.deletion.nodeDeletionTimeoutSeconds":     "controlplane/desired/desired.go: NodeDeletionTimeoutSeconds",
-		"KubexmConfig.spec.ssh":                                                                "bootstrap/infra/generic.go: s.Config.Spec.SSH",
+		"KubexmControlPlane.spec.node.access":                                                  "controlplane/desired/desired.go: own.Access",
+		"KubexmConfig.spec.access":                                                             "bootstrap/infra/generic.go: s.Config.Spec.Access",
 		"KubexmClusterConfig.spec.controlPlaneRebootTimeoutSeconds":                            "bootstrap/reconcilers/reboot.go: ControlPlaneRebootTimeoutSeconds",
-		"KubexmClusterConfig.spec.apiServerVersion":                                            "bootstrap/reconcilers/target.go: APIServerVersion",
+		"KubexmClusterConfig.spec.apiServerVersion":                                            "bootstrap/target/shared.go: APIServerVersion",
 		"KubexmClusterConfig.spec.authorities":                                                 "bootstrap/reconcilers/authorities.go: FingerprintOf",
-		// spec.controlPlaneEndpoint counts before it.
-		"KubexmClusterConfig.spec.cluster.controlPlaneEndpoint.address": "bootstrap/api/v1beta1/members.go: shared.ControlPlaneEndpoint.Address = endpoint.Host",
-		"KubexmClusterConfig.spec.members[].configName":                 "bootstrap/api/v1beta1/members.go: m.ConfigName",
-		"KubexmHost.spec.failureDomain":                                 "exp/infrastructure/reconcilers/claim.go: Spec.FailureDomain",
-		"KubexmHost.spec.quarantine":                                    "exp/infrastructure/reconcilers/availability.go: IsQuarantined",
-		"KubexmHost.spec.ssh":                                           "bootstrap/infra/kubexm.go: h.Spec.SSH",
-		"KubexmHost.spec.arch":                                          "pkg/preflight/os.go: r.t.Host.Arch",
-		"KubexmMachine.spec.providerID":                                 "exp/infrastructure/reconcilers/machine.go: Spec.ProviderID",
-		"KubexmMachine.spec.hostName":                                   "exp/infrastructure/reconcilers/claim.go: HostName",
-		"KubexmMachine.spec.hostSelector":                               "exp/infrastructure/reconcilers/claim.go: HostSelector",
-		"KubexmCluster.spec.controlPlaneEndpoint":                       "exp/infrastructure/reconcilers/cluster.go: s.infra.Spec.ControlPlaneEndpoint",
-		"KubexmCluster.spec.failureDomains":                             "exp/infrastructure/reconcilers/cluster.go: FailureDomains",
-		"KubexmRemediation.spec.convergeTimeoutSeconds":                 "bootstrap/reconcilers/ladder.go: spec.ConvergeTimeout()",
-		"KubexmRemediation.spec.rebootTimeoutSeconds":                   "bootstrap/reconcilers/ladder.go: spec.RebootTimeout()",
-		"KubexmRemediation.spec.minHealthyPeriodSeconds":                "bootstrap/reconcilers/ladder.go: Spec.MinHealthyPeriod()",
+		"KubexmClusterConfig.spec.members[].configName":                                        "bootstrap/api/v1beta1/members.go: m.ConfigName",
+		"KubexmHost.spec.failureDomain":                                                        "exp/infrastructure/reconcilers/claim.go: Spec.FailureDomain",
+		"KubexmHost.spec.quarantine":                                                           "exp/infrastructure/reconcilers/availability.go: IsQuarantined",
+		"KubexmHost.spec.access":                                                               "bootstrap/infra/kubexm.go: h.Spec.Access",
+		"KubexmHost.spec.maintenance":                                                          "bootstrap/reconcilers/maintenance.go: s.host.Maintenance",
+		"KubexmHost.spec.claimRef.uid":                                                         "exp/infrastructure/api/v1alpha1/kubexmhost.go: ClaimRef.UID",
+		"KubexmHost.spec.arch":                                                                 "pkg/preflight/os.go: r.t.Host.Arch",
+		"KubexmMachine.spec.providerID":                                                        "exp/infrastructure/reconcilers/machine.go: Spec.ProviderID",
+		"KubexmMachine.spec.hostName":                                                          "exp/infrastructure/reconcilers/claim.go: HostName",
+		"KubexmMachine.spec.hostSelector":                                                      "exp/infrastructure/reconcilers/claim.go: HostSelector",
+		"KubexmCluster.spec.controlPlaneEndpoint":                                              "exp/infrastructure/reconcilers/cluster.go: s.infra.Spec.ControlPlaneEndpoint",
+		"KubexmCluster.spec.failureDomains":                                                    "exp/infrastructure/reconcilers/cluster.go: FailureDomains",
+		"KubexmRemediation.spec.convergeTimeoutSeconds":                                        "bootstrap/reconcilers/remediation.go: spec.ConvergeTimeout()",
+		"KubexmRemediation.spec.rebootTimeoutSeconds":                                          "bootstrap/reconcilers/remediation.go: spec.RebootTimeout()",
+		"KubexmRemediation.spec.minHealthyPeriodSeconds":                                       "bootstrap/reconcilers/remediation.go: Spec.MinHealthyPeriod()",
 		// A MachineHealthCheck copies it.
 		"KubexmRemediationTemplate.spec": "bootstrap/webhooks/kubexmremediation.go: Changing this template replaces nothing",
 	}
@@ -67,7 +70,7 @@ var elsewhere = func() map[string]string {
 	for _, at := range []string{"KubexmControlPlane.spec.cluster", "KubexmClusterConfig.spec.cluster"} {
 		all[at+".artifacts"] = "bootstrap/setup/bundles.go: Bundle"
 		all[at+".etcd.hosts"] = "controlplane/reconcilers/inventory.go: Etcd.Hosts"
-		all[at+".controlPlaneEndpoint.hosts"] = "controlplane/reconcilers/inventory.go: ControlPlaneEndpoint.Hosts"
+		all[at+".loadBalancer.keepalived.hosts"] = "controlplane/reconcilers/inventory.go: LoadBalancer.Keepalived.Hosts"
 	}
 	return all
 }()
@@ -75,8 +78,8 @@ var elsewhere = func() map[string]string {
 // sometimes are fields that plans of some clusters depend on, and of others do not: what decides that, as a file and what is written
 // there.
 var sometimes = map[string]string{
-	"KubexmClusterConfig.spec.version": "bootstrap/reconcilers/target.go: s.clusterConfig.Spec.Version",
-	"KubexmClusterConfig.spec.members": "bootstrap/reconcilers/target.go: func concerns",
+	"KubexmClusterConfig.spec.version": "bootstrap/target/target.go: shared.config.Version",
+	"KubexmClusterConfig.spec.members": "bootstrap/target/shared.go: concerns",
 }
 
 // letGo are fields whose change lets go of something on hosts: who takes it back, or why it may stay until the host is reset, as a
@@ -84,12 +87,13 @@ var sometimes = map[string]string{
 var letGo = func() map[string]string {
 	all := map[string]string{}
 	for _, at := range []string{"KubexmControlPlane.spec.cluster", "KubexmClusterConfig.spec.cluster"} {
+		all[at+".addons"] = "pkg/component/addon.go: step.PruneAddons"
 		all[at+".containerRuntime.registries"] = "pkg/component/containerd/off-list.sh: rm -f"
 		// A file has another name with other content, and nobody reads the former one.
 		all[at+".kubernetes.apiServer.audit"] = "pkg/step/apiserver/apiserver.go: A part of its content's digest is in its name"
 		all[at+".kubernetes.podSecurity"] = "pkg/step/apiserver/apiserver.go: A part of its content's digest is in its name"
 		// What a mode needs of the kernel and of packages is of no harm to another.
-		all[at+".kubernetes.proxy.mode"] = "pkg/task/system.go: ip_vs"
+		all[at+".kubernetes.proxy.mode"] = "pkg/component/kubeproxy/proxy.go: ip_vs"
 	}
 	return all
 }()
@@ -97,20 +101,27 @@ var letGo = func() map[string]string {
 // neverSet are fields that are refused whatever they say, or have one value so far.
 var neverSet = func() map[string]string {
 	all := map[string]string{
-		"KubexmConfigTemplate.spec.template.spec.hostRef":     "bootstrap/webhooks/kubexmconfig.go: own.HostRef",
-		"KubexmConfigTemplate.spec.template.spec.order":       "bootstrap/webhooks/kubexmconfig.go: own.Order",
-		"KubexmMachineTemplate.spec.template.spec.providerID": "exp/infrastructure/webhooks/kubexmmachine.go: Spec.ProviderID",
+		"KubexmConfigTemplate.spec.template.spec.hostRef":       "bootstrap/api/v1beta1/validate.go: s.HostRef",
+		"KubexmConfigTemplate.spec.template.spec.bootstrapMode": "bootstrap/api/v1beta1/validate.go: s.BootstrapMode",
+		"KubexmMachineTemplate.spec.template.spec.providerID":   "exp/infrastructure/webhooks/kubexmmachine.go: Spec.ProviderID",
 	}
 	for _, at := range []string{
 		"KubexmControlPlane.spec.cluster", "KubexmClusterConfig.spec.cluster", "KubexmControlPlaneTemplate.spec.template.spec.cluster",
 	} {
-		all[at+".containerRuntime.type"] = "pkg/spec/runtime.go: oneOf(path.Child(\"type\"), r.Type, ContainerRuntimeContainerd)"
-		all[at+".network.plugin"] = "pkg/spec/network.go: oneOf(path.Child(\"plugin\"), n.Plugin, NetworkFlannel)"
+		all[at+".controlPlaneEndpoint.port"] = "controlplane/webhooks/kubexmcontrolplane.go: the port is %s: remove it"
+		if strings.HasPrefix(at, "KubexmClusterConfig") {
+			all[at+".controlPlaneEndpoint.port"] = "bootstrap/webhooks/kubexmclusterconfig.go: the port is %s: remove it"
+		}
+		all[at+".network.calico.ipipMode"] = "pkg/spec/calico.go: EncapsulationAlways:      noBGP"
 	}
 	for _, at := range []string{
 		"KubexmControlPlane.spec.node", "KubexmControlPlaneTemplate.spec.template.spec.node", "KubexmConfig.spec",
 		"KubexmConfigTemplate.spec.template.spec",
 	} {
+		if strings.HasSuffix(at, ".node") {
+			all[at+".hostRef"] = "bootstrap/api/v1beta1/validate.go: s.HostRef"
+			all[at+".bootstrapMode"] = "bootstrap/api/v1beta1/validate.go: s.BootstrapMode"
+		}
 		all[at+".nodeTaints[].timeAdded"] = "pkg/spec/node.go: at.Child(\"timeAdded\")"
 	}
 	return all
@@ -131,6 +142,8 @@ func of(path string, values ...any) known { return known{regexp.MustCompile(path
 
 // values are those of fields that take not any number or text. Of each, the first counts that the field does not have.
 var values = []known{
+	of(`KubexmOperation\.spec\.type`, bootstrapv1.RepairType, bootstrapv1.RebootType),
+	of(`KubexmOperation\.spec\.target\.kind`, bootstrapv1.ClusterTarget, bootstrapv1.MachineDeploymentTarget),
 	of(`spec\.replicas`, 3, 5),
 	of(`spec\.version`, "v1.36.4"), of(`apiServerVersion`, "v1.36.2"),
 	of(`kubernetes\.type`, spec.KubernetesKubeadm, spec.KubernetesKubexm),
@@ -145,23 +158,25 @@ var values = []known{
 	of(`featureGates\[\]\.state`, spec.FeatureEnabled, spec.FeatureDisabled),
 	of(`etcd\.type`, spec.EtcdKubeadm, spec.EtcdKubexm),
 	of(`etcd\.metrics`, spec.EtcdMetricsBasic, spec.EtcdMetricsExtensive),
-	of(`etcd\.logLevel`, "warn", "error"),
+	of(`etcd\.logLevel`, "warn", "error"), of(`backup\.schedule`, "0 4 * * *"),
 	of(`external\.endpoints\[\]`, "https://192.168.1.3:2379"),
 	of(`insecure\[\]`, "other.example:5000"), of(`mirrors\[\]\.endpoints\[\]`, "https://mirror2.example"),
 	of(`mirrors\[\]\.registry`, "quay.io"),
-	of(`controlPlaneEndpoint\.external`, spec.LoadBalancerKeepalivedHAProxy, spec.LoadBalancerKeepalivedNginx, spec.LoadBalancerExternal),
-	of(`controlPlaneEndpoint\.internal`, spec.LoadBalancerHAProxy, spec.LoadBalancerNginx),
+	of(`loadBalancer\.type`, spec.LoadBalancerExternal, spec.LoadBalancerNodeLocal), of(`\.proxy`, spec.LoadBalancerHAProxy, spec.LoadBalancerNginx),
 	of(`controlPlaneEndpoint\.address`, "192.168.0.101"), of(`controlPlaneEndpoint\.host`, "192.168.0.101"),
 	of(`domainResolution`, spec.DomainHostsFile, spec.DomainExternalDNS),
 	of(`podCIDRs\[\]`, "10.40.0.0/16"), of(`serviceCIDRs\[\]`, "10.50.0.0/16"),
+	of(`containerRuntime\.type`, spec.ContainerRuntimeContainerd, spec.ContainerRuntimeCRIO),
+	of(`network\.plugin`, spec.NetworkCalico, spec.NetworkFlannel), of(`calico\.vxlanMode`, spec.EncapsulationAlways, spec.EncapsulationCrossSubnet),
 	of(`flannel\.backend`, spec.FlannelVXLAN, spec.FlannelHostGW),
 	of(`(zones|etcHosts)\[\]\.(address)`, "192.168.0.99"), of(`nameservers\[\]`, "192.168.0.98"), of(`upstreamServers\[\]`, "192.168.0.97"),
 	of(`zones\[\]`, "other.corp.example"),
 	of(`rewriteBlock`, "rewrite name c.example d.example"), of(`additionalConfigs`, "errors"),
-	of(`debs\[\]`, "jq"), of(`swap`, spec.PolicyOff, spec.PolicyKeep), of(`firewall`, spec.FirewallOff, spec.FirewallKeep),
+	of(`(debs|rpms)\[\]`, "jq"), of(`swap`, spec.PolicyOff, spec.PolicyKeep), of(`firewall`, spec.FirewallOff, spec.FirewallKeep),
 	of(`ignorePreflightErrors\[\]`, spec.CheckResolv),
 	of(`renewal`, spec.RenewalAutomatic, spec.RenewalManual), of(`caAlgorithm`, spec.KeyRSA4096),
 	of(`sha256`, "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"),
+	of(`addons\[\]\.name`, "other"), of(`addons\[\]\.values`, "replicas: 3\n"), of(`addons\[\]\.manifest`, someAddon("other")),
 	of(`(hooks|limits)\[\]\.task`, "user", "system"), of(`hooks\[\]\.when`, spec.HookBefore, spec.HookAfter),
 	of(`limits\[\]\.step`, "system/hosts", "system/hostname"),
 	of(`approval`, spec.ApprovalNone, spec.ApprovalRequired),
@@ -169,7 +184,9 @@ var values = []known{
 	of(`driftPolicy`, spec.DriftRepair, spec.DriftReport), of(`onFailure`, spec.FailureUndoTask, spec.FailureUndoRun),
 	of(`reset\.policy`, spec.ResetNever, spec.ResetAlways),
 	of(`nodeTaints\[\]\.effect`, corev1.TaintEffectPreferNoSchedule),
-	of(`files\[\]\.mode`, "0600"), of(`files\[\]\.owner`, "daemon:daemon"),
+	of(`files\[\]\.permissions`, "0600"), of(`files\[\]\.owner`, "daemon:daemon"), of(`files\[\]\.content`, "b3RoZXIK"),
+	of(`files\[\]\.encoding`, spec.EncodingGzipBase64, spec.EncodingBase64), of(`files\[\]\.append`, spec.AppendDisabled, spec.AppendEnabled),
+	of(`files\[\]\.contentFormat`, spec.ContentPlain, spec.ContentTemplate), of(`dns\.type`, spec.DNSNone, spec.DNSCoreDNS),
 	of(`strategy\.type`, controlplanev1.RollingUpdateStrategy, controlplanev1.InPlaceStrategy),
 	of(`maxSurge`, 0, 1), of(`rollout\.after`, metav1.NewTime(time.Unix(1<<31, 0))), of(`quarantine\.time`, metav1.Unix(2, 0)),
 	of(`machineNaming\.template`, "x-{{ .random }}"),
@@ -179,18 +196,37 @@ var values = []known{
 	of(`fingerprint`, digest([]byte("other"))), of(`authorities\[\]\.name`, "sa"),
 	of(`members\[\]\.role`, spec.RoleEtcd, spec.RoleLoadBalancer), of(`members\[\]\.address`, "10.0.0.99"),
 	of(`members\[\]\.phase`, bootstrapv1.MemberDraining),
-	of(`spec\.order`, spec.OrderFirst, spec.OrderLater), of(`hostRef\.role`, spec.RoleEtcd, spec.RoleLoadBalancer),
-	of(`hostKeys?(\[\])?`, "SHA256:BBBBztksCsDhcc0u9e8BrWfPrQmMlQWbZ+Yb9Jgkl3c"),
+	of(`bootstrapMode`, spec.BootstrapInit, spec.BootstrapJoin), of(`hostRef\.role`, spec.RoleEtcd, spec.RoleLoadBalancer),
+	of(`pinned(\[\])?`, "SHA256:BBBBztksCsDhcc0u9e8BrWfPrQmMlQWbZ+Yb9Jgkl3c"),
 	of(`KubexmHost\.spec\.address`, "192.168.0.22"), of(`internalAddresses\[\]`, "fd00::22"), of(`arch`, spec.ArchARM64),
 	of(`claimRef\.kind`, infrav1.ClaimedByConfig, infrav1.ClaimedByMachine),
 	of(`providerID`, "kubexm://fleet/w2"), of(`host[sS]elector|hosts\.selector`, metav1.LabelSelector{MatchLabels: map[string]string{"rack": "2"}}),
 	of(`certificatesExpiryDays`, 10),
 }
 
+// someAccess sets all that may be said of how a host is reached.
+func someAccess() spec.Access {
+	a := spec.Access{
+		User: "ops", Port: 2222, HostKeys: spec.HostKeys{Pinned: []string{someKey, otherKey}},
+		Credentials: spec.Credentials{SecretRef: spec.SecretReference{Name: "ssh"}},
+	}
+	a.ProxyJump = spec.ProxyJump{Host: "bastion.example.org", Port: 2022, User: "jump", HostKeys: a.HostKeys, Credentials: a.Credentials}
+	return a
+}
+
+// someAddon is a manifest.
+func someAddon(word string) string {
+	return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: motd}\ndata: {word: " + word + "}\n"
+}
+
 const somePolicy = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n- level: Metadata\n"
 
+// lastFile is, of worlds, the last of a host's files, which is the one that is changed: one from a Secret, an encoded one, a template. In
+// others it is one that is appended.
+var lastFile = map[string]int{"kubexm": 0, "dual-stack": 2, "external": 3}
+
 // richNode sets all that a user may say of a host.
-func richNode(n *spec.Node, role spec.Role) {
+func richNode(n *spec.Node, role spec.Role, world string) {
 	*n = spec.Node{
 		Kubelet:    spec.Kubelet{MaxPods: 60, PodPidsLimit: 3000, ExtraArgs: []spec.Arg{{Name: "v", Value: "4"}, {Name: "serialize-image-pulls", Value: "false"}}},
 		NodeLabels: map[string]string{"disk": "ssd", "tier": "a"},
@@ -199,8 +235,12 @@ func richNode(n *spec.Node, role spec.Role) {
 		},
 		System: ownSystem(),
 		Files: []spec.File{
-			{Path: "/etc/app/token", Owner: "app:app", Mode: "0640", ContentFrom: spec.ContentSource{Secret: spec.SecretKey{Name: "app", Key: "token"}}},
-			{Path: "/etc/app/motd", Mode: "0640", Owner: "app:app", Content: "hello\n"},
+			{Path: "/etc/app/token", Owner: "app:app", Permissions: "0640", ContentFrom: spec.ContentSource{Secret: spec.SecretKey{Name: "app", Key: "token"}}},
+			{Path: "/etc/app/motd", Permissions: "0640", Owner: "app:app", Content: "hello\n"},
+			// Of gzip: what it stands for is in the encoding GzipBase64, too.
+			{Path: "/etc/app/blob", Encoding: spec.EncodingBase64, Content: "H4sIAAAAAAAAA8tIzcnJ5wIAIDA6NgYAAAA="},
+			{Path: "/etc/app/host", ContentFormat: spec.ContentTemplate, Content: "{{ .name }} of {{ .cluster }}\n"},
+			{Path: "/etc/app/list", Append: spec.AppendEnabled, Content: "one more\n"},
 		},
 		PreCommands: []string{"touch /a", "touch /b"}, PostCommands: []string{"touch /c", "touch /d"},
 		Hooks: []spec.Hook{
@@ -214,8 +254,8 @@ func richNode(n *spec.Node, role spec.Role) {
 		Disruption: richDisruption(), DriftPolicy: spec.DriftReport, OnFailure: spec.FailureUndoRun,
 		Reset: spec.Reset{Policy: spec.ResetWhenReachable, TimeoutSeconds: ptr.To[int32](60)},
 	}
-	if !role.IsNode() {
-		n.Kubelet, n.NodeLabels, n.NodeTaints, n.System.Swap = spec.Kubelet{}, nil, nil, ""
+	if last, cut := lastFile[world]; cut {
+		n.Files = n.Files[:last+1]
 	}
 	if !role.IsNode() {
 		n.Kubelet, n.NodeLabels, n.NodeTaints, n.System.Swap = spec.Kubelet{}, nil, nil, ""
@@ -229,7 +269,7 @@ func richNode(n *spec.Node, role spec.Role) {
 // ownSystem is what a host's own system says beside richSystem, and against it.
 func ownSystem() spec.System {
 	return spec.System{
-		Packages: spec.Packages{Debs: []string{"lvm2", "curl=7.88.1"}},
+		Packages: spec.Packages{Debs: []string{"lvm2", "curl=7.88.1"}, RPMs: []string{"lvm2", "tar=1.34-6.el9"}},
 		Sysctls:  []spec.Sysctl{{Name: "net.core.rmem_max", Value: "4096"}, {Name: "vm.swappiness", Value: "1"}},
 		Modules:  []string{"bonding", "dm_crypt"}, Swap: spec.PolicyOff, Firewall: spec.FirewallKeep,
 		EtcHosts: []spec.HostEntry{
@@ -251,7 +291,7 @@ func richDisruption() spec.Disruption {
 
 func richSystem() spec.System {
 	return spec.System{
-		Packages: spec.Packages{Debs: []string{"nfs-common", "socat=1.7.4.4-2"}},
+		Packages: spec.Packages{Debs: []string{"nfs-common", "socat=1.7.4.4-2"}, RPMs: []string{"nfs-utils", "socat=1.7.4.1-5.el9"}},
 		Sysctls:  []spec.Sysctl{{Name: "net.core.somaxconn", Value: "4096"}, {Name: "vm.max_map_count", Value: "262144"}},
 		Modules:  []string{"nf_conntrack", "dummy"}, Swap: spec.PolicyKeep, Firewall: spec.FirewallOff,
 		EtcHosts: []spec.HostEntry{
@@ -285,6 +325,7 @@ func richCluster() spec.Cluster {
 			DataDir: "/data/etcd", HeartbeatIntervalMilliseconds: 200, ElectionTimeoutMilliseconds: 2000, SnapshotCount: 20000,
 			AutoCompactionRetentionHours: 2, Metrics: spec.EtcdMetricsExtensive, QuotaBackendBytes: 4 << 30, MaxRequestBytes: 2 << 20,
 			MaxSnapshots: 6, MaxWALs: 7, LogLevel: "warn", GoneMembers: []string{"old1", "old2"},
+			Backup:    spec.EtcdBackup{Schedule: "0 3 * * *", Directory: "/data/etcd-backups", Keep: 7},
 			ExtraArgs: []spec.Arg{{Name: "max-txn-ops", Value: "256"}, {Name: "max-concurrent-streams", Value: "1000"}},
 		},
 		ContainerRuntime: spec.ContainerRuntime{
@@ -320,6 +361,9 @@ func richCluster() spec.Cluster {
 		System:       richSystem(),
 		Certificates: spec.Certificates{ValidityDays: 300, RenewBeforeDays: 60, CAAlgorithm: spec.KeyECDSAP256, CAValidityDays: 3000},
 		Artifacts:    spec.Artifacts{Bundle: spec.Bundle{Path: "bundle", SHA256: "f123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"}},
+		Addons: []spec.Addon{
+			{Name: spec.AddonMetricsServer, Values: "replicas: 2\n"}, {Name: "motd", Manifest: someAddon("one")},
+		},
 		Hooks: []spec.Hook{
 			{Name: "three", Task: "system", When: spec.HookAfter, Commands: []string{"touch /i", "touch /j"}},
 			{Name: "four", Task: "system", When: spec.HookAfter, Commands: []string{"touch /k", "touch /l"}},
@@ -371,16 +415,19 @@ func worlds(bundle *artifact.Bundle) []*world {
 				MachineNaming: controlplanev1.MachineNaming{Template: "cp-{{ .random }}"},
 			},
 		}
-		richNode(&object.Spec.Node, spec.RoleControlPlane)
+		richNode(&object.Spec.Node.Node, spec.RoleControlPlane, name)
+		object.Spec.Node.Access = someAccess()
 		object.Status.Initialization.ControlPlaneInitialized = ptr.To(true)
-		change(object, &object.Spec.Cluster, &object.Spec.Node)
+		object.Spec.ControlPlaneEndpoint = endpoint
+		change(object, &object.Spec.Cluster, &object.Spec.Node.Node)
 		all = append(all, &world{name: name, controlPlane: object, bundle: bundle, planned: map[string]footprint{}, cluster: &clusterv1.Cluster{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "prod"}, Spec: clusterv1.ClusterSpec{ControlPlaneEndpoint: endpoint},
 		}})
 	}
 	add("kubeadm", clusterv1.APIEndpoint{Host: "192.168.0.11", Port: 8443}, func(o *controlplanev1.KubexmControlPlane, c *spec.Cluster, n *spec.Node) {
 		c.Etcd.Type = spec.EtcdKubeadm
-		c.ControlPlaneEndpoint = spec.ControlPlaneEndpoint{Internal: spec.LoadBalancerHAProxy, Domain: "api.prod.example.org", Port: 8443}
+		c.ControlPlaneEndpoint = spec.ControlPlaneEndpoint{Domain: "api.prod.example.org"}
+		c.LoadBalancer.Type, c.LoadBalancer.NodeLocal.Proxy = spec.LoadBalancerNodeLocal, spec.LoadBalancerNginx
 		c.Kubernetes.NodeCIDRMaskSize = 25
 	})
 	add("kubexm", clusterv1.APIEndpoint{Host: virtual, Port: 8443}, func(o *controlplanev1.KubexmControlPlane, c *spec.Cluster, n *spec.Node) {
@@ -389,22 +436,18 @@ func worlds(bundle *artifact.Bundle) []*world {
 			Mode: spec.ProxyIPVS, Masquerade: spec.MasqueradeAll, IPVS: spec.IPVS{ExcludeCIDRs: []string{"172.16.0.0/24", "172.17.0.0/24"}},
 		}
 		c.Etcd.Hosts = spec.Hosts{Names: []string{"e1", "e2", "e3"}}
-		c.ControlPlaneEndpoint = spec.ControlPlaneEndpoint{
-			External: spec.LoadBalancerKeepalivedHAProxy, Hosts: spec.Hosts{Names: []string{"lb1", "lb2"}}, Address: virtual, Port: 8443,
-			Keepalived: spec.Keepalived{Interface: "eth1", VirtualRouterID: 7},
-		}
+		c.LoadBalancer = spec.LoadBalancer{Type: spec.LoadBalancerKeepalived, Keepalived: spec.Keepalived{
+			Proxy: spec.LoadBalancerNginx, Hosts: spec.Hosts{Names: []string{"lb1", "lb2"}}, Interface: "eth1", VirtualRouterID: 7,
+		}}
 		c.Certificates.Renewal, c.Certificates.RenewBeforeDays = spec.RenewalManual, 0
 		c.Kubernetes.APIServer.Audit = spec.Audit{Policy: somePolicy, MaxAgeDays: 7, MaxBackups: 5, MaxSizeMegabytes: 50}
 		o.Spec.Rollout.Strategy = controlplanev1.RolloutStrategy{Type: controlplanev1.InPlaceStrategy}
-		n.Files = n.Files[:1] // the last one is from a Secret
 		n.Limits = n.Limits[:1]
 	})
 	add("dual-stack", clusterv1.APIEndpoint{Host: virtual, Port: 8443}, func(o *controlplanev1.KubexmControlPlane, c *spec.Cluster, n *spec.Node) {
 		c.Network.PodCIDRs, c.Network.ServiceCIDRs = []string{"10.20.0.0/16", "fd85:ee78:d8a6::/56"}, []string{"10.30.0.0/16", "fd85:ee78:d8a7::/112"}
 		c.Kubernetes.NodeCIDRMaskSizeIPv4, c.Kubernetes.NodeCIDRMaskSizeIPv6 = 25, 66
-		c.ControlPlaneEndpoint = spec.ControlPlaneEndpoint{
-			Internal: spec.LoadBalancerKubeVIP, Address: virtual, Port: 8443, KubeVIP: spec.KubeVIP{Image: "registry.example/kube-vip:v1", Interface: "eth1"},
-		}
+		c.LoadBalancer = spec.LoadBalancer{Type: spec.LoadBalancerKubeVIP, KubeVIP: spec.KubeVIP{Image: "registry.example/kube-vip:v1", Interface: "eth1"}}
 		c.Limits = c.Limits[:1]
 	})
 	add("external", clusterv1.APIEndpoint{Host: "api.prod.example.org", Port: 8443}, func(o *controlplanev1.KubexmControlPlane, c *spec.Cluster, n *spec.Node) {
@@ -412,19 +455,30 @@ func worlds(bundle *artifact.Bundle) []*world {
 		c.Etcd = spec.Etcd{Type: spec.EtcdExternal, External: spec.ExternalEtcd{
 			Endpoints: []string{"https://192.168.1.1:2379", "https://192.168.1.2:2379"}, SecretRef: spec.SecretReference{Name: "etcd-client"},
 		}}
-		c.ControlPlaneEndpoint = spec.ControlPlaneEndpoint{
-			External: spec.LoadBalancerExternal, Domain: "api.prod.example.org", DomainResolution: spec.DomainExternalDNS, Port: 8443,
-		}
+		c.ControlPlaneEndpoint = spec.ControlPlaneEndpoint{DomainResolution: spec.DomainExternalDNS}
+		c.LoadBalancer.Type = spec.LoadBalancerExternal
+		slices.Reverse(c.Addons) // the last one of a list is changed
+		c.Network.Plugin, c.Network.Flannel = spec.NetworkCalico, spec.Flannel{}
+		c.Network.Calico = spec.Calico{VXLANMode: spec.EncapsulationCrossSubnet, VethMTU: 1400, BlockSize: 27}
+	})
+	add("named", clusterv1.APIEndpoint{Host: "api.prod.example.org", Port: 8443}, func(o *controlplanev1.KubexmControlPlane, c *spec.Cluster, n *spec.Node) {
+		c.Kubernetes.NodeCIDRMaskSize = 25
+		c.ControlPlaneEndpoint = spec.ControlPlaneEndpoint{Address: virtual}
+		c.LoadBalancer.Type = spec.LoadBalancerExternal
+		c.DNS = spec.DNS{Type: spec.DNSNone, ClusterDomain: c.DNS.ClusterDomain}
 	})
 	selected := func(pool string) spec.Hosts {
 		return spec.Hosts{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"pool": pool}}}
 	}
 	add("selected", clusterv1.APIEndpoint{Host: virtual, Port: 8443}, func(o *controlplanev1.KubexmControlPlane, c *spec.Cluster, n *spec.Node) {
 		c.Etcd.Hosts = selected("etcd")
-		c.ControlPlaneEndpoint = spec.ControlPlaneEndpoint{External: spec.LoadBalancerKeepalivedNginx, Hosts: selected("lb"), Address: virtual, Port: 8443,
-			Domain: "api.prod.example.org", DomainResolution: spec.DomainExternalDNS,
+		c.ControlPlaneEndpoint = spec.ControlPlaneEndpoint{Domain: "api.prod.example.org", DomainResolution: spec.DomainExternalDNS}
+		c.LoadBalancer = spec.LoadBalancer{
+			Type: spec.LoadBalancerKeepalived, Keepalived: spec.Keepalived{Proxy: spec.LoadBalancerNginx, Hosts: selected("lb")},
 		}
 		c.Kubernetes.NodeCIDRMaskSize = 25
+		c.ContainerRuntime.Type = spec.ContainerRuntimeCRIO
+		c.Network.Plugin, c.Network.Flannel = spec.NetworkCalico, spec.Flannel{}
 	})
 	return all
 }
@@ -437,6 +491,11 @@ func templates() []subject {
 	meta := metav1.ObjectMeta{Namespace: "fleet", Name: "prod"}
 	labels := clusterv1.ObjectMeta{Labels: map[string]string{"team": "a", "x": "y"}, Annotations: map[string]string{"note": "b", "x": "y"}}
 	all := []subject{
+		{"of-workers", &bootstrapv1.KubexmOperation{ObjectMeta: meta, Spec: bootstrapv1.KubexmOperationSpec{
+			Type:          bootstrapv1.RebootType,
+			Target:        bootstrapv1.OperationTarget{Kind: bootstrapv1.MachineDeploymentTarget, Name: "workers"},
+			MaxConcurrent: ptr.To[int32](2), TimeoutSeconds: ptr.To[int32](60), TTLSecondsAfterFinished: ptr.To[int32](60),
+		}}, none},
 		{"of-nodes", &bootstrapv1.KubexmRemediation{ObjectMeta: meta, Spec: remediation}, none},
 		{"template", &bootstrapv1.KubexmRemediationTemplate{ObjectMeta: meta, Spec: bootstrapv1.KubexmRemediationTemplateSpec{
 			Template: bootstrapv1.KubexmRemediationTemplateResource{ObjectMeta: labels, Spec: remediation},
@@ -454,9 +513,7 @@ func templates() []subject {
 	for _, w := range worlds(nil) {
 		config := &bootstrapv1.KubexmConfigTemplate{ObjectMeta: meta}
 		config.Spec.Template.ObjectMeta = labels
-		config.Spec.Template.Spec = bootstrapv1.KubexmConfigSpec{Node: w.controlPlane.Spec.Node, SSH: bootstrapv1.SSH{
-			User: "ops", Port: 2222, CredentialsRef: bootstrapv1.CredentialsReference{Name: "ssh"}, HostKeys: []string{someKey, otherKey},
-		}}
+		config.Spec.Template.Spec = *w.controlPlane.Spec.Node.DeepCopy()
 		own := w.controlPlane.Spec
 		template := &controlplanev1.KubexmControlPlaneTemplate{ObjectMeta: meta}
 		template.Spec.Template = controlplanev1.KubexmControlPlaneTemplateResource{ObjectMeta: labels}
@@ -464,7 +521,8 @@ func templates() []subject {
 			MachineTemplate: controlplanev1.TemplateMachineTemplate{ObjectMeta: labels, Spec: controlplanev1.TemplateMachineTemplateSpec{
 				Deletion: own.MachineTemplate.Spec.Deletion, Taints: own.MachineTemplate.Spec.Taints,
 			}},
-			Cluster: own.Cluster, Node: own.Node, Rollout: own.Rollout, Remediation: own.Remediation, MachineNaming: own.MachineNaming,
+			ControlPlaneEndpoint: own.ControlPlaneEndpoint,
+			Cluster:              own.Cluster, Node: own.Node, Rollout: own.Rollout, Remediation: own.Remediation, MachineNaming: own.MachineNaming,
 		}
 		all = append(all, subject{w.name, config, none}, subject{w.name, template, none})
 	}

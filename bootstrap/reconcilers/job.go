@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/door"
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/infra"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
@@ -21,17 +22,6 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/preflight"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
-)
-
-// What jobs are called.
-const (
-	converging = "Converge"
-	looking    = "Look"
-	resetting  = "Reset"
-	// weighing looks at a host before it is disrupted.
-	weighing = "Weigh"
-	// following has a host keep up with the others of its cluster while the rest of its plan waits.
-	following = "KeepUp"
 )
 
 // outcome is what a job on a host came to.
@@ -62,10 +52,16 @@ type outcome struct {
 
 	// kept is what became of the host's logs, where they were to be kept.
 	kept kept
+	// saved is the file of the backup of etcd on the host, "" if there is none.
+	saved string
 	// notForgotten is why the host's Node was not deleted after the reset, nil if it was or needs not be.
 	notForgotten error
-	// asked is when a reboot, a snapshot or a recovery was asked for.
+	// asked is when it was asked for, the zero time if nobody did.
 	asked time.Time
+	// reportOnly is whether it says nothing of what is to be done.
+	reportOnly bool
+	// enrolled is where the host was found, and what it is known by since.
+	enrolled enrolled
 	// recovered are the key pairs that were read back from the host, until their Secrets are written.
 	recovered pki.Authorities
 }
@@ -75,7 +71,12 @@ var errPreflight = errors.New("the host cannot become a Node as it is")
 
 // job is all that a host's run needs; it outlives the reconcile that made it.
 type job struct {
-	input  string
+	input string
+	// asked is when it was asked for, the zero time if nobody did.
+	asked time.Time
+	// reportOnly is whether a look is for anyone who asked for it alone: what the host must be was not run yet, or fails.
+	reportOnly bool
+
 	target spec.Target
 	// was is the version of Kubernetes that the host was last brought to, and apiServers the oldest that the cluster's API
 	// servers have; "" if there is none.
@@ -92,9 +93,14 @@ type job struct {
 	preflight bool
 	// keep keeps the host's logs before it is reset, nil if they are not to be kept.
 	keep func(context.Context, host.Host) kept
+	// opened is whether the bootstrap data has opened the host to us, which is to be undone when it is reset.
+	opened bool
 	// forget deletes the host's Node after it was reset, nil if that is not to be done.
 	forget func(context.Context) error
 }
+
+// lost is the result where it panics.
+func (j *job) lost(err error) outcome { return outcome{input: j.input, asked: j.asked, err: err} }
 
 // converge makes the host so. It plans from what is remembered of the host, so that a converged host costs one exchange,
 // and once more if the host turns out to be another than remembered.
@@ -119,7 +125,7 @@ func (j *job) follow(ctx context.Context, tell event.Reader) outcome {
 }
 
 func (j *job) do(ctx context.Context, tell event.Reader, act func(*engine.Engine, *plan.Plan) (engine.Report, error)) outcome {
-	out := outcome{input: j.input, version: j.target.KubernetesVersion, system: j.remembered, members: j.members}
+	out := outcome{input: j.input, version: j.target.KubernetesVersion, system: j.remembered, members: j.members, asked: j.asked, reportOnly: j.reportOnly}
 	bundle, err := j.bundle(ctx)
 	if err != nil {
 		out.err, out.planFailed = fmt.Errorf("artifacts: %w", err), true
@@ -154,7 +160,7 @@ func (j *job) do(ctx context.Context, tell event.Reader, act func(*engine.Engine
 	return out
 }
 
-// examine looks at the host for the first time, and says what stands in the way of changing it.
+// examine observes the host for the first time, and says what stands in the way of changing it.
 func (j *job) examine(ctx context.Context, e *engine.Engine, out *outcome) {
 	name := j.target.Host.Name
 	facts, err := e.Look(ctx, []string{name}, func(string) host.Query { return preflight.Query(j.target) })
@@ -188,7 +194,7 @@ type Planner func(pipeline.Node, *artifact.Bundle) (*plan.Plan, error)
 // Pipelines plans by what the host is for.
 func Pipelines(node pipeline.Node, bundle *artifact.Bundle) (*plan.Plan, error) {
 	switch role := node.Target.Host.Role; {
-	case role == spec.RoleControlPlane && node.Target.Order == spec.OrderLater:
+	case role == spec.RoleControlPlane && node.Target.BootstrapMode == spec.BootstrapJoin:
 		return pipeline.JoinControlPlane(node, bundle)
 	case role == spec.RoleControlPlane:
 		return pipeline.CreateControlPlane(node, bundle)
@@ -200,7 +206,7 @@ func Pipelines(node pipeline.Node, bundle *artifact.Bundle) (*plan.Plan, error) 
 	return pipeline.JoinWorker(node, bundle)
 }
 
-// reset gives the host back as it was before we first changed it.
+// reset makes the host what it was before we first changed it.
 func (j *job) reset(ctx context.Context, tell event.Reader) outcome {
 	j.options.Reader = event.Readers(j.options.Reader, tell)
 	out := outcome{}
@@ -215,7 +221,19 @@ func (j *job) reset(ctx context.Context, tell event.Reader) outcome {
 	if out.err == nil && j.forget != nil {
 		out.notForgotten = j.forget(ctx)
 	}
+	if out.err == nil && j.opened {
+		out.err = j.closeDoor(ctx)
+	}
 	return out
+}
+
+// closeDoor undoes what the bootstrap data has made. Nobody gets in afterwards.
+func (j *job) closeDoor(ctx context.Context) error {
+	h, err := j.options.Dial(ctx, j.target.Host.Name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(door.Close(ctx, h), h.Close())
 }
 
 // keeps keeps the host's logs.
@@ -270,7 +288,7 @@ func (o *outcome) hostConverged() bool {
 	return c.Total > 0 && c.Skipped+c.Changed == c.Total
 }
 
-// restored reports whether the run has put back what was changed on the host.
+// restored reports whether the run has rolled back what was changed on the host.
 func (o *outcome) restored() bool {
 	return len(o.report.Hosts) > 0 && o.report.Hosts[0].Restored > 0
 }

@@ -12,6 +12,7 @@ import (
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/hostrun"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/hosthealth"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/certificate"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
@@ -31,12 +32,12 @@ func TestFirstFailedAttemptIsShown(t *testing.T) {
 		p := hostrun.Progress{Total: 5, Lost: "attempt 1 of 6 failed: no route", Why: kind}
 		showProgress(c, &hostrun.State[outcome]{What: converging, Started: time.Now(), Progress: p})
 		got := conditions.Get(c, bootstrapv1.HostReachableCondition)
-		if c.Answers() || got.Reason != reason || got.Message != p.Lost {
+		if hosthealth.Answers(c) || got.Reason != reason || got.Message != p.Lost {
 			t.Errorf("%s: %s %s %q", kind, got.Status, got.Reason, got.Message)
 		}
 		p.Lost, p.Why = "", ""
 		showProgress(c, &hostrun.State[outcome]{What: converging, Started: time.Now(), Progress: p})
-		if !c.Answers() {
+		if !hosthealth.Answers(c) {
 			t.Errorf("%s: the host has answered again", kind)
 		}
 	}
@@ -50,7 +51,7 @@ func TestHostThatAnswersNothing(t *testing.T) {
 		c := &bootstrapv1.KubexmConfig{}
 		cause := &host.Error{Kind: kind, Host: "w1", Message: "does not answer to an observation"}
 		out := outcome{err: &engine.Error{Failures: []engine.Failure{{Host: "w1", Err: cause}}}}
-		showWay(c, &out)
+		setReachability(c, &out)
 		if got := conditions.Get(c, bootstrapv1.HostReachableCondition); got.Reason != reason || !strings.Contains(got.Message, cause.Message) {
 			t.Errorf("%s: %s %q", kind, got.Reason, got.Message)
 		}
@@ -67,7 +68,7 @@ func TestLookWithoutAPI(t *testing.T) {
 		c := &bootstrapv1.KubexmConfig{}
 		setTrue(c, bootstrapv1.HostConvergedCondition, bootstrapv1.HostConvergedReason, "")
 		setTrue(c, bootstrapv1.NodeJoinedCondition, bootstrapv1.NodeJoinedReason, "")
-		same, err := showLook(c, &hostrun.State[outcome]{What: looking, Result: outcome{
+		same, err := showDriftCheck(c, &hostrun.State[outcome]{What: looking, Result: outcome{
 			system: &host.System{}, reached: true, plan: p, report: engine.Report{
 				Controller: engine.Counts{Total: 1, Changed: 1}, Hosts: []engine.HostReport{{Host: "w1", Counts: engine.Counts{Total: 1, Skipped: 1}}},
 				Checks: []plan.Check{check},
@@ -76,7 +77,7 @@ func TestLookWithoutAPI(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !conditions.IsTrue(c, bootstrapv1.HostConvergedCondition) || !c.Answers() {
+		if !conditions.IsTrue(c, bootstrapv1.HostConvergedCondition) || !hosthealth.Answers(c) {
 			t.Errorf("%v is the host's: %s", check, conditions.GetMessage(c, bootstrapv1.HostConvergedCondition))
 		}
 		return c, same

@@ -24,7 +24,7 @@ func (s *scope) adopts() string { return s.config.Annotations[bootstrapv1.AdoptH
 
 // ownership says for whom the scope's host is changed. What it is asked first for reads the cluster's authority; without one, no
 // host is touched.
-func (r *Config) ownership(s *scope) func(context.Context, string) (host.Ownership, error) {
+func (r *KubexmConfigReconciler) ownership(s *scope) func(context.Context, string) (host.Ownership, error) {
 	cluster := client.ObjectKeyFromObject(s.cluster)
 	o := host.Ownership{Adopt: s.adopts(), Owner: host.Owner{Cluster: cluster.String(), Role: string(s.role()), Host: s.host.Name}}
 	recorded := s.config.Annotations[bootstrapv1.AuthorityAnnotation]
@@ -56,7 +56,7 @@ func recordAuthority(s *scope, ca *corev1.Secret) string {
 }
 
 // authority is the fingerprint of the cluster's certificate authority.
-func (r *Config) authority(ctx context.Context, cluster client.ObjectKey) (string, error) {
+func (r *KubexmConfigReconciler) authority(ctx context.Context, cluster client.ObjectKey) (string, error) {
 	key := client.ObjectKey{Namespace: cluster.Namespace, Name: capisecret.Name(cluster.Name, capisecret.ClusterCA)}
 	s := &corev1.Secret{}
 	if err := r.Reader.Get(ctx, key, s); apierrors.IsNotFound(err) {
@@ -82,7 +82,7 @@ func howToAdopt(c *bootstrapv1.KubexmConfig) string {
 }
 
 // tellAdopted says that a host was taken over from another owner. What asked for it is done then.
-func (r *Config) tellAdopted(s *scope, report *engine.Report, doing string) {
+func (r *KubexmConfigReconciler) tellAdopted(s *scope, report *engine.Report, doing string) {
 	if len(report.Hosts) == 0 || report.Hosts[0].Adopted == nil {
 		return
 	}

@@ -45,7 +45,7 @@ func withAuthority(t *testing.T, cluster *clusterv1.Cluster) client.Reader {
 // stranger is a cluster that has m, with one change on it.
 func stranger(t *testing.T, m *memoryhost.Machine) host.Owner {
 	t.Helper()
-	o := host.Owner{Cluster: "team-b/other", Authority: "sha256:" + strings.Repeat("b", 64), Role: "worker", Host: "w1"}
+	o := host.Owner{Cluster: "team-b/other", Authority: "sha256:" + strings.Repeat("b", 64), Role: "Worker", Host: "w1"}
 	s, err := m.Connect().Begin(t.Context(), host.Run{ID: "theirs", Holder: "them", Ownership: host.Ownership{Owner: o}})
 	if err != nil {
 		t.Fatal(err)
@@ -65,6 +65,8 @@ type adapter struct {
 	left *infra.Cleanness
 }
 
+func (*adapter) Reset() spec.ResetPolicy { return spec.ResetAlways }
+
 func (a *adapter) Met(context.Context, infra.Subject, infra.Contact) error { return nil }
 
 func (a *adapter) Left(_ context.Context, _ infra.Subject, c infra.Cleanness) error {
@@ -73,11 +75,11 @@ func (a *adapter) Left(_ context.Context, _ infra.Subject, c infra.Cleanness) er
 }
 
 // strangersHost is a scope whose host is another cluster's, and a job on it.
-func strangersHost(t *testing.T) (*Config, *scope, *memoryhost.Machine, func() *job) {
+func strangersHost(t *testing.T) (*KubexmConfigReconciler, *scope, *memoryhost.Machine, func() *job) {
 	t.Helper()
 	m, s := memoryhost.New("w1"), testScope()
 	stranger(t, m)
-	r := &Config{Holder: "test", Reader: withAuthority(t, s.cluster), Events: events.NewFakeRecorder(10)}
+	r := &KubexmConfigReconciler{Holder: "test", Reader: withAuthority(t, s.cluster), Events: events.NewFakeRecorder(10)}
 	p := testPlan(t)
 	return r, s, m, func() *job {
 		j := &job{
@@ -114,12 +116,12 @@ func TestHostOwnedByOther(t *testing.T) {
 		if host.KindOf(out.err) != host.KindForeign || out.report.Total().Changed != 0 || entries(t, m) != 1 {
 			t.Fatalf("%v, %+v", out.err, out.report.Total())
 		}
-		memory := memory{}
-		memory.learn(&out, time.Now())
-		if !memory.foreign {
+		hostCache := hostCache{}
+		hostCache.recordOutcome(&out, time.Now())
+		if !hostCache.foreign {
 			t.Error("that the host is another's is not remembered")
 		}
-		if err := showRun(s.config, state(out), &memory); err != nil {
+		if err := showRun(s.config, state(out), &hostCache); err != nil {
 			t.Fatal(err)
 		}
 		c := conditions.Get(s.config, bootstrapv1.HostConvergedCondition)
@@ -154,7 +156,7 @@ func TestHostOwnedByOther(t *testing.T) {
 	}
 }
 
-// TestResetOfForeignHost: who deletes a Machine whose host is another cluster's by now is told so, and the host stays as it is.
+// TestResetOfForeignHost: who deletes a Machine whose host is another cluster's by now learns so, and the host stays as it is.
 func TestResetOfForeignHost(t *testing.T) {
 	r, s, m, newJob := strangersHost(t)
 	left := &adapter{}
@@ -163,7 +165,7 @@ func TestResetOfForeignHost(t *testing.T) {
 	keptLogs := false
 	j.keep = func(context.Context, host.Host) kept { keptLogs = true; return kept{} }
 	s.job = &hostrun.State[outcome]{What: resetting, Started: time.Now(), Result: j.reset(t.Context(), nobody), Ended: time.Now()}
-	result, err := r.takesReset(t.Context(), s)
+	result, err := r.settleReset(t.Context(), s)
 	if err != nil || result.RequeueAfter != lastBackoff {
 		t.Errorf("%+v, %v", result, err)
 	}
@@ -182,11 +184,11 @@ func TestResetOfForeignHost(t *testing.T) {
 	if ready := conditions.Get(s.config, bootstrapv1.HostReadyCondition); ready.Reason != bootstrapv1.HostOwnedByOtherReason {
 		t.Errorf("the summary is %+v", ready)
 	}
-	remembered := r.recall(s.config.UID)
+	remembered := r.cached(s.config.UID)
 	if d := remembered.decideReset("", time.Now()); d.act != rest {
 		t.Errorf("it is tried again at once: %+v", d)
 	}
-	if d := remembered.decideReset("team-b/other", time.Now()); d.act != run {
+	if d := remembered.decideReset("team-b/other", time.Now()); d.act != converges {
 		t.Errorf("an adoption waits: %+v", d)
 	}
 }

@@ -26,12 +26,12 @@ func (s *scope) failurePolicy() engine.Policy {
 	return engine.Policy(spec.FailurePolicyOf(s.declared(), &s.config.Spec.Node))
 }
 
-// resetPolicy is what becomes of the host when it leaves the cluster.
-func (s *scope) resetPolicy() spec.Reset { return spec.ResetOf(s.declared(), &s.config.Spec.Node) }
-
-// withoutPolicies takes from a target what says how its host is treated, and not what it must be: a change of it is nothing to run for.
-func withoutPolicies(t *spec.Target) {
-	t.Cluster.DriftPolicy, t.Node.DriftPolicy = "", ""
-	t.Cluster.OnFailure, t.Node.OnFailure = "", ""
-	t.Cluster.Reset, t.Node.Reset = spec.Reset{}, spec.Reset{}
+// resetPolicy is what becomes of the host when it leaves the cluster. Where nobody says it, its infrastructure does.
+func (s *scope) resetPolicy() spec.Reset {
+	declared, own := s.declared(), &s.config.Spec.Node
+	policy := spec.ResetOf(declared, own)
+	if s.adapter != nil && declared.Reset.Policy == "" && own.Reset.Policy == "" {
+		policy.Policy = s.adapter.Reset()
+	}
+	return policy
 }

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	gossh "golang.org/x/crypto/ssh"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
@@ -28,6 +27,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/hosts"
+	"github.com/mensylisir/cluster-api-provider-kubexm/test/lab"
 )
 
 // TestPoliciesOnHost: what a run has changed on a host when a step fails is left or restored as is declared, and what somebody changes
@@ -35,15 +35,7 @@ import (
 func TestPoliciesOnHost(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
-	pool, err := hosts.Start(ctx, hosts.Options{Name: fmt.Sprintf("policy-%d", os.Getpid()), Count: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := pool.Stop(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
+	pool := lab.Pool(t, hosts.Options{Name: fmt.Sprintf("policy-%d", os.Getpid()), Count: 1})
 	h := pool.Hosts[0]
 	// The first task succeeds; the second writes a file, and then fails if it is to.
 	planner := func(fails bool) Planner {
@@ -75,10 +67,7 @@ func TestPoliciesOnHost(t *testing.T) {
 			options: engine.Options{
 				Holder: "test", Reader: silent, Policy: s.failurePolicy(),
 				Dial: func(ctx context.Context, _ string) (host.Host, error) {
-					return ssh.Dial(ctx, ssh.Config{
-						Name: h.Name, Address: h.Address, Port: int32(h.Port), User: hosts.Ops,
-						Auth: ssh.Auth{Signers: []gossh.Signer{h.Signer}}, HostKey: ssh.HostKey{Pinned: []string{gossh.FingerprintSHA256(h.HostKey)}},
-					})
+					return ssh.Dial(ctx, lab.SSH(h))
 				},
 			},
 		}
@@ -117,7 +106,7 @@ func TestPoliciesOnHost(t *testing.T) {
 	if out.err != nil {
 		t.Fatal(out.err)
 	}
-	if same, err := showLook(s.config, &hostrun.State[outcome]{What: looking, Result: out}, spec.DriftReport); err != nil || same {
+	if same, err := showDriftCheck(s.config, &hostrun.State[outcome]{What: looking, Result: out}, spec.DriftReport); err != nil || same {
 		t.Fatalf("the host is as planned, it is said (%v)", err)
 	}
 	message := conditions.GetMessage(s.config, bootstrapv1.HostConvergedCondition)

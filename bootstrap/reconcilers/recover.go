@@ -21,7 +21,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
-	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/hostrun"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/certificate/recovery"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
@@ -30,34 +29,31 @@ import (
 )
 
 // recovering is what the job is called that reads key pairs of the cluster back from its host.
-const recovering = "RecoverCertificates"
+const recovering = string(bootstrapv1.RecoverCertificatesOperation)
 
 // recoverLimit is how long it may take.
 const recoverLimit = time.Minute
 
-// recovers reads key pairs of the cluster back from the host if its control plane has asked for them: their Secrets are missing, so that
-// nothing else can be done with hosts. It changes nothing on the host.
-func (r *Config) recovers(ctx context.Context, s *scope) (bool, ctrl.Result, error) {
-	asked := s.config.Asked(bootstrapv1.RecoverCertificatesAnnotation)
-	if asked.IsZero() || s.config.Status.LastCertificateRecovery.RequestTime.Time.Equal(asked) {
-		return true, ctrl.Result{}, nil
-	}
-	if s.job != nil {
-		return false, ctrl.Result{RequeueAfter: askAgain}, nil // we are told when it has ended
+// recoverCertificates reads key pairs of the cluster back from the host if its control plane has asked for them: their Secrets are missing,
+// so that nothing else can be done with hosts. It changes nothing on the host.
+func (r *KubexmConfigReconciler) recoverCertificates() operation {
+	return operation{name: bootstrapv1.RecoverCertificatesOperation, due: r.recoveryIsDue, settle: r.settleRecovery}
+}
+
+func (r *KubexmConfigReconciler) recoveryIsDue(_ context.Context, s *scope) (*run, error) {
+	asked := s.asks(bootstrapv1.RecoverCertificatesAnnotation, bootstrapv1.RecoverCertificatesOperation)
+	if asked.IsZero() {
+		return nil, nil
 	}
 	wanted, err := wantedPairs(s)
 	if err != nil {
 		r.showRecovery(s, asked, time.Now(), err)
-		return true, ctrl.Result{}, nil
+		return nil, nil
 	}
 	j := &recoveryJob{
 		asked: asked, host: s.host.Name, wanted: wanted, dial: r.dialer(s.config.Namespace, *s.host), ownership: r.ownership(s),
 	}
-	r.Runner.Start(s.key, hostrun.Job[outcome]{
-		What: recovering, Urgent: true, Do: j.do, Lost: func(err error) outcome { return outcome{err: err, asked: asked} },
-	})
-	ctrl.LoggerFrom(ctx).Info("Reading key pairs back from a host", "host", s.host.Name, "address", s.host.Address)
-	return false, ctrl.Result{}, nil
+	return &run{Urgent: true, Do: j.do, Lost: lostOf(asked)}, nil
 }
 
 // wantedPairs are the fingerprints of what is asked for. The error says why this host, or this request, is none to answer it.
@@ -154,39 +150,40 @@ func (j *recoveryJob) read(ctx context.Context) (found pki.Authorities, err erro
 	return all, nil
 }
 
-// takesRecovery writes the Secrets of what was read. One that was interrupted is tried again.
-func (r *Config) takesRecovery(ctx context.Context, s *scope) (bool, ctrl.Result, error) {
-	out, again := &s.job.Result, ctrl.Result{RequeueAfter: time.Millisecond}
-	s.ended = true
+// settleRecovery writes the Secrets of what was read. One that was interrupted is tried again.
+func (r *KubexmConfigReconciler) settleRecovery(ctx context.Context, s *scope) (ctrl.Result, error) {
+	out := &s.job.Result
 	if interrupted(out.err) {
-		return false, again, nil
+		return decideAnew(), nil
 	}
 	if out.err == nil {
 		written, err := r.writePairs(ctx, s, &out.recovered)
 		if err != nil {
-			return false, ctrl.Result{}, err // they are not lost: the job's result is kept
+			return ctrl.Result{}, err // they are not lost: the job's result is kept
 		}
 		r.Events.Eventf(s.config, nil, corev1.EventTypeNormal, "CertificatesRecovered", recovering,
 			"read back from the host, and written: Secret %s", cmp.Or(strings.Join(written, ", "), "none, all are there"))
 	}
 	r.showRecovery(s, out.asked, s.job.Ended, out.err)
-	return false, again, nil
+	return decideAnew(), nil
 }
 
-func (r *Config) showRecovery(s *scope, asked, ended time.Time, err error) {
-	last := bootstrapv1.CertificateRecoveryStatus{
+// showRecovery notes what came of it, also where it was refused before it began.
+func (r *KubexmConfigReconciler) showRecovery(s *scope, asked, ended time.Time, err error) {
+	last := bootstrapv1.OperationStatus{
+		Type:        bootstrapv1.RecoverCertificatesOperation,
 		RequestTime: metav1.NewTime(asked), EndTime: metav1.NewTime(ended), Outcome: bootstrapv1.RunSucceeded,
 	}
 	if err != nil {
 		last.Outcome, last.Message = bootstrapv1.RunFailed, short(textOf(err))
 		r.Events.Eventf(s.config, nil, corev1.EventTypeWarning, "CertificatesNotRecovered", recovering, "%s", last.Message)
 	}
-	s.config.Status.LastCertificateRecovery = last
+	s.config.Status.SetOperation(last)
 }
 
 // writePairs writes the Secrets that are missing, as Cluster API knows them, and returns their names. They are whose the Machine is: the
 // control plane's.
-func (r *Config) writePairs(ctx context.Context, s *scope, pairs *pki.Authorities) (written []string, err error) {
+func (r *KubexmConfigReconciler) writePairs(ctx context.Context, s *scope, pairs *pki.Authorities) (written []string, err error) {
 	owner := controllerOf(s)
 	if owner == nil {
 		return nil, errors.New("the Machine has no owner any more, whose the Secrets would be")

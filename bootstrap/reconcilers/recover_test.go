@@ -98,7 +98,7 @@ func TestReadPairs(t *testing.T) {
 				t.Fatal(err)
 			}
 			w := world{disk: disk, scope: controlPlaneScope(), owner: &host.Owner{
-				Cluster: "fleet/prod", Authority: prints[pki.ClusterName], Role: "control-plane", Host: "cp1",
+				Cluster: "fleet/prod", Authority: prints[pki.ClusterName], Role: "ControlPlane", Host: "cp1",
 			}}
 			w.scope.config.Annotations = map[string]string{bootstrapv1.AuthorityAnnotation: prints[pki.ClusterName]}
 			tc.change(&w)
@@ -111,7 +111,7 @@ func TestReadPairs(t *testing.T) {
 				m.Put(host.StateDir+"/"+host.OwnerFile, string(record), 0o600)
 			}
 			m.OnCommand = func(_ *fake.Machine, c host.Command) host.Result { return w.disk.Exec(c) }
-			r := &Config{Reader: kubefake.NewClientBuilder().Build()}
+			r := &KubexmConfigReconciler{Reader: kubefake.NewClientBuilder().Build()}
 			j := &recoveryJob{asked: recoveryTime, host: "cp1", wanted: prints, ownership: r.ownership(w.scope)}
 			j.dial = func(context.Context, string) (host.Host, error) {
 				if w.away != nil {
@@ -156,7 +156,7 @@ func TestTakesRecovery(t *testing.T) {
 			return c.Create(ctx, o, opts...)
 		},
 	}).Build()
-	r := &Config{Client: api, Reader: api, Runner: NewRunner(t.Context(), 1, time.Second), Events: events.NewFakeRecorder(9)}
+	r := &KubexmConfigReconciler{Client: api, Reader: api, Runner: NewRunner(t.Context(), 1, time.Second), Events: events.NewFakeRecorder(9)}
 	ends := func(err error) error {
 		t.Helper()
 		s.ended = false
@@ -164,19 +164,19 @@ func TestTakesRecovery(t *testing.T) {
 			What: recovering, Started: recoveryTime, Ended: recoveryTime.Add(time.Second),
 			Result: outcome{asked: recoveryTime, err: err, recovered: pairs},
 		}
-		_, _, failed := r.takesIn(t.Context(), s)
+		_, _, failed := r.collectResult(t.Context(), s)
 		return failed
 	}
 	interruption := &engine.Error{Cause: errors.New("the manager ends")}
-	if err := ends(interruption); err != nil || !s.config.Status.LastCertificateRecovery.EndTime.IsZero() {
-		t.Errorf("interrupted, it says %+v, %v", s.config.Status.LastCertificateRecovery, err)
+	if err := ends(interruption); err != nil || !s.config.Status.Operation(bootstrapv1.RecoverCertificatesOperation).EndTime.IsZero() {
+		t.Errorf("interrupted, it says %+v, %v", s.config.Status.Operation(bootstrapv1.RecoverCertificatesOperation), err)
 	}
-	if err := ends(nil); !errors.Is(err, away) || !s.config.Status.LastCertificateRecovery.EndTime.IsZero() {
-		t.Errorf("without an API, it says %+v, %v", s.config.Status.LastCertificateRecovery, err)
+	if err := ends(nil); !errors.Is(err, away) || !s.config.Status.Operation(bootstrapv1.RecoverCertificatesOperation).EndTime.IsZero() {
+		t.Errorf("without an API, it says %+v, %v", s.config.Status.Operation(bootstrapv1.RecoverCertificatesOperation), err)
 	}
 	away = nil
-	if err := ends(nil); err != nil || !s.ended || s.config.Status.LastCertificateRecovery.Outcome != bootstrapv1.RunSucceeded {
-		t.Errorf("it says %+v, %v", s.config.Status.LastCertificateRecovery, err)
+	if err := ends(nil); err != nil || !s.ended || s.config.Status.Operation(bootstrapv1.RecoverCertificatesOperation).Outcome != bootstrapv1.RunSucceeded {
+		t.Errorf("it says %+v, %v", s.config.Status.Operation(bootstrapv1.RecoverCertificatesOperation), err)
 	}
 	for name, data := range map[string]map[string][]byte{
 		"prod-ca":         {"tls.crt": pairs.Cluster.Cert, "tls.key": pairs.Cluster.Key.Reveal()},
@@ -225,7 +225,7 @@ func TestRecovers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := controlPlaneScope()
 			s.clusterConfig.Spec.Authorities = []bootstrapv1.AuthorityFingerprint{{Name: "ca", Fingerprint: prints["ca"]}}
-			r := &Config{Runner: NewRunner(t.Context(), 1, time.Second), Events: events.NewFakeRecorder(9)}
+			r := &KubexmConfigReconciler{Runner: NewRunner(t.Context(), 1, time.Second), Events: events.NewFakeRecorder(9)}
 			started := make(chan struct{}, 1)
 			r.Reader = kubefake.NewClientBuilder().WithObjects(&corev1.Secret{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "ssh"}, Type: corev1.SecretTypeSSHAuth,
@@ -236,13 +236,13 @@ func TestRecovers(t *testing.T) {
 				<-ctx.Done()
 				return nil, ctx.Err()
 			}
-			if goOn, _, err := r.recovers(t.Context(), s); !goOn || err != nil {
+			if goOn, _, err := r.operate([]operation{r.recoverCertificates()})(t.Context(), s); !goOn || err != nil {
 				t.Fatalf("nobody asks: goes on %v, %v", goOn, err)
 			}
 			s.config.AskRecovery(prints.String(), recoveryTime)
 			tc.change(s)
-			goOn, _, err := r.recovers(t.Context(), s)
-			last := s.config.Status.LastCertificateRecovery
+			goOn, _, err := r.operate([]operation{r.recoverCertificates()})(t.Context(), s)
+			last := s.config.Status.Operation(bootstrapv1.RecoverCertificatesOperation)
 			if err != nil || goOn != (tc.want != "") || !strings.Contains(last.Message, tc.want) {
 				t.Fatalf("goes on %v, says %q, %v", goOn, last.Message, err)
 			}
@@ -250,9 +250,9 @@ func TestRecovers(t *testing.T) {
 				<-started
 				r.Runner.Cancel(s.key, errDeleting)
 				last.RequestTime = metav1.NewTime(recoveryTime)
-				s.config.Status.LastCertificateRecovery = last
+				s.config.Status.SetOperation(*last)
 			}
-			if goOn, _, err := r.recovers(t.Context(), s); !goOn || err != nil || !last.RequestTime.Time.Equal(recoveryTime) {
+			if goOn, _, err := r.operate([]operation{r.recoverCertificates()})(t.Context(), s); !goOn || err != nil || !last.RequestTime.Time.Equal(recoveryTime) {
 				t.Errorf("once more: goes on %v, %v", goOn, err)
 			}
 		})

@@ -22,8 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
-	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/hostrun"
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/infra"
+	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/target"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
@@ -40,9 +40,9 @@ func (s *scope) held() bool {
 	return held
 }
 
-// holds puts the hook on the Machine that makes its deletion wait for the reset.
-func (r *Config) holds(ctx context.Context, s *scope) (bool, ctrl.Result, error) {
-	if s.held() {
+// ensureResetHook puts the hook on the Machine that makes its deletion wait for the reset.
+func (r *KubexmConfigReconciler) ensureResetHook(ctx context.Context, s *scope) (bool, ctrl.Result, error) {
+	if s.hasNoMachine() || s.held() {
 		return true, ctrl.Result{}, nil
 	}
 	before := s.machine.DeepCopy()
@@ -56,7 +56,7 @@ func (r *Config) holds(ctx context.Context, s *scope) (bool, ctrl.Result, error)
 	return true, ctrl.Result{}, nil
 }
 
-// owner is whose deletion gives the host back.
+// owner is whose deletion resets the host.
 func (s *scope) owner() client.Object {
 	if s.hasNoMachine() {
 		return s.config
@@ -79,11 +79,15 @@ func (s *scope) ownerKind() string {
 	return "Machine"
 }
 
-// lets lets the host go: it takes the hook off the Machine, or gives up the claim where there is none.
-func (r *Config) lets(ctx context.Context, s *scope) error {
+// releaseHost lets the host go: it takes the hook off the Machine, or gives up the claim where there is none.
+func (r *KubexmConfigReconciler) releaseHost(ctx context.Context, s *scope) error {
 	if s.hasNoMachine() {
-		return r.releases(ctx, s)
+		return r.releaseClaim(ctx, s)
 	}
+	return r.removeResetHook(ctx, s)
+}
+
+func (r *KubexmConfigReconciler) removeResetHook(ctx context.Context, s *scope) error {
 	before := s.machine.DeepCopy()
 	delete(s.machine.Annotations, bootstrapv1.HostResetHook)
 	if err := r.Client.Patch(ctx, s.machine, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
@@ -92,53 +96,57 @@ func (r *Config) lets(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// giveBack resets the host of a Machine that is being deleted. It begins when Cluster API says that nothing but hooks is waited for:
-// the Node is drained by then. While others hold the Machine, an API server is ended whose etcd is about to go.
-func (r *Config) giveBack(ctx context.Context, s *scope) (ctrl.Result, error) {
-	drained, last := s.held() && awaitsHook(s.machine), !othersHold(s.machine.Annotations)
-	if drained && !last && s.job != nil && s.job.What == withdrawing {
-		return r.withdrawn(s), nil
-	}
-	if result, stops := r.stops(s); stops {
-		return result, nil
-	}
-	switch {
-	case !drained:
-		return ctrl.Result{}, nil // we are told when the Machine changes
-	case !last:
-		return r.withdraws(ctx, s)
-	}
-	return r.cleans(ctx, s)
+// waitForDrain waits until Cluster API says that nothing but hooks is waited for: the Node is drained by then.
+func (r *KubexmConfigReconciler) waitForDrain(_ context.Context, s *scope) (bool, ctrl.Result, error) {
+	return s.hasNoMachine() || s.drained(), ctrl.Result{}, nil // we are told when the Machine changes
 }
 
-// stops ends what goes on with the host but a reset.
-func (r *Config) stops(s *scope) (ctrl.Result, bool) {
-	if s.job == nil || s.job.What == resetting {
-		return ctrl.Result{}, false
+// drained reports whether the Machine's deletion waits for us, and for hooks alone.
+func (s *scope) drained() bool { return s.machine != nil && s.held() && awaitsHook(s.machine) }
+
+// waitForOtherHooks is for anyone who needs the host as it is. We are told when they let it go.
+func (r *KubexmConfigReconciler) waitForOtherHooks(_ context.Context, s *scope) (bool, ctrl.Result, error) {
+	return !othersHold(s.owner().GetAnnotations()), ctrl.Result{RequeueAfter: s.needed.after}, nil
+}
+
+// cancelRunning stops what goes on with the host but what is for hosts that leave.
+func (r *KubexmConfigReconciler) cancelRunning(_ context.Context, s *scope) (bool, ctrl.Result, error) {
+	stopping := s.job != nil && s.job.What == stopping && s.drained() && othersHold(s.owner().GetAnnotations())
+	if s.job == nil || s.job.What == resetting || stopping {
+		return true, ctrl.Result{}, nil
 	}
 	r.Runner.Cancel(s.key, errDeleting)
-	s.ended = !s.job.Running()
-	if s.ended {
-		return ctrl.Result{RequeueAfter: time.Millisecond}, true
+	if s.ended = !s.job.Running(); s.ended {
+		return false, decideAnew(), nil
 	}
-	return ctrl.Result{RequeueAfter: askAgain}, true
+	return false, ctrl.Result{RequeueAfter: askAgain}, nil
 }
 
-// cleans resets the host, and lets it go when it is clean.
-func (r *Config) cleans(ctx context.Context, s *scope) (ctrl.Result, error) {
-	if err := r.locate(ctx, s); err != nil {
-		return ctrl.Result{}, err
+// resetting is what the job is called.
+const resetting = string(bootstrapv1.ResetOperation)
+
+// reset makes the host what it was before, and lets it go.
+func (r *KubexmConfigReconciler) reset() operation {
+	return operation{
+		name: bootstrapv1.ResetOperation,
+		checks: []phase{
+			{"wait for others that hold it", r.waitForOtherHooks},
+			{"resolve the host", func(ctx context.Context, s *scope) (bool, ctrl.Result, error) {
+				return true, ctrl.Result{}, r.locate(ctx, s)
+			}},
+			{"let a host go that is clean", r.releaseClean},
+			{"let a host go that is not to be reset", r.skipReset},
+			{"wait after a failure", r.waitForBackoff},
+		},
+		due: r.resetIsDue, show: showReset, settle: r.settleReset,
 	}
-	if conditions.IsTrue(s.config, bootstrapv1.HostResetCondition) && s.job == nil {
-		return ctrl.Result{}, r.lets(ctx, s)
+}
+
+func (r *KubexmConfigReconciler) releaseClean(ctx context.Context, s *scope) (bool, ctrl.Result, error) {
+	if !conditions.IsTrue(s.config, bootstrapv1.HostResetCondition) || s.job != nil {
+		return true, ctrl.Result{}, nil
 	}
-	if why := s.notReset(time.Now()); why != "" && (s.job == nil || s.job.Running()) {
-		return ctrl.Result{}, r.giveUp(ctx, s, why)
-	}
-	if s.job != nil {
-		return r.takesReset(ctx, s)
-	}
-	return r.resets(ctx, s), nil
+	return false, ctrl.Result{}, r.releaseHost(ctx, s)
 }
 
 // notReset is why the host is not reset, or not any more, "" if it is to be.
@@ -148,17 +156,19 @@ func (s *scope) notReset(now time.Time) string {
 	switch {
 	case s.host == nil:
 		return "there is no host to reset: " + s.waiting
+	case s.door != nil && s.door.keys.pinned == "" && s.door.keys.birthPublic != "":
+		return "the host was never enrolled, so that nothing was changed there but by the bootstrap data"
 	case skip:
-		return "the host was given up without a reset, as the annotation " + bootstrapv1.SkipHostResetAnnotation + " says"
+		return "the host was released without a reset, as the annotation " + bootstrapv1.SkipHostResetAnnotation + " says"
 	case policy.Policy == spec.ResetNever:
 		return "the host was not reset, as reset.policy says (Never)"
 	case policy.Policy == spec.ResetWhenReachable &&
 		conditions.GetReason(s.config, bootstrapv1.HostResetCondition) == bootstrapv1.ResetFailedReason &&
 		conditions.GetReason(s.config, bootstrapv1.HostReachableCondition) == bootstrapv1.UnreachableReason:
-		return "the host does not answer, and was given up without a reset, as reset.policy says (WhenReachable): " +
+		return "the host does not answer, and was released without a reset, as reset.policy says (WhenReachable): " +
 			conditions.GetMessage(s.config, bootstrapv1.HostReachableCondition)
 	case !s.resetUntil().IsZero() && !now.Before(s.resetUntil()):
-		return fmt.Sprintf("the host was given up, which was not reset in %s (reset.timeoutSeconds): %s", policy.Timeout(),
+		return fmt.Sprintf("the host was released, which was not reset in %s (reset.timeoutSeconds): %s", policy.Timeout(),
 			conditions.GetMessage(s.config, bootstrapv1.HostResetCondition))
 	}
 	return ""
@@ -200,84 +210,83 @@ func othersHold(annotations map[string]string) bool {
 	return false
 }
 
-// failed reports whether the host is given back because a MachineHealthCheck has found its Machine unhealthy.
+// failed reports whether the host is reset because a MachineHealthCheck has found its Machine unhealthy.
 func (s *scope) failed() bool {
 	return s.machine != nil && conditions.IsFalse(s.machine, clusterv1.MachineHealthCheckSucceededCondition)
 }
 
-// resets starts the reset, unless the last one has failed just now.
-func (r *Config) resets(ctx context.Context, s *scope) ctrl.Result {
-	m := r.recall(s.config.UID)
+// waitForBackoff waits if the last reset has failed just now.
+func (r *KubexmConfigReconciler) waitForBackoff(_ context.Context, s *scope) (bool, ctrl.Result, error) {
+	m := r.cached(s.config.UID)
 	d := m.decideReset(s.adopts(), time.Now())
-	if d.act == rest {
-		return ctrl.Result{RequeueAfter: s.untilGivenUp(d.after, time.Now())}
-	}
+	return d.act != rest, ctrl.Result{RequeueAfter: s.untilGivenUp(d.after, time.Now())}, nil
+}
+
+// resetIsDue is where nothing of what is checked before keeps the host from it.
+func (r *KubexmConfigReconciler) resetIsDue(_ context.Context, s *scope) (*run, error) {
+	m := r.cached(s.config.UID)
 	m.adopts = s.adopts()
-	r.remember(s.config.UID, m)
-	j := &job{options: r.optionsFor(s), target: spec.Target{ClusterName: s.cluster.Name, Host: hostOf(s.host, "", &spec.Network{})}}
-	j.forget = r.forgetter(s)
+	r.store(s.config.UID, m)
+	j := &job{options: r.optionsFor(s), target: target.Reset(s.cluster, s.host.Host)}
+	j.forget, j.opened = r.forgetter(s), s.door != nil && !s.door.keys.areDeclared
 	if s.failed() && !m.keptLogs {
 		j.keep = r.keeper(s)
 	}
-	r.Runner.Start(s.key, hostrun.Job[outcome]{What: resetting, Urgent: true, Do: j.reset, Lost: lost("")})
 	if !conditions.Has(s.config, bootstrapv1.HostResetCondition) {
 		setFalse(s.config, bootstrapv1.HostResetCondition, bootstrapv1.ResettingReason, "")
 	}
-	ctrl.LoggerFrom(ctx).Info("Resetting a host", "host", s.host.Name, "address", s.host.Address)
-	return ctrl.Result{}
+	return &run{Urgent: true, Do: j.reset, Lost: lostOf(time.Time{})}, nil
 }
 
-// takesReset shows how far the reset is, or what it came to. The infrastructure hears that the host is clean before it
-// gets it back.
-func (r *Config) takesReset(ctx context.Context, s *scope) (ctrl.Result, error) {
-	if s.job.Running() {
-		showLost(s.config, s.job.Progress)
-		if p := s.job.Progress; p.Total > 0 && conditions.GetReason(s.config, bootstrapv1.HostResetCondition) == bootstrapv1.ResettingReason {
-			setFalse(s.config, bootstrapv1.HostResetCondition, bootstrapv1.ResettingReason, fmt.Sprintf("%d of %d changes put back", p.Done, p.Total))
-		}
-		return ctrl.Result{RequeueAfter: s.untilGivenUp(askAgain, time.Now())}, nil
+// showReset says how far the reset is.
+func showReset(s *scope) {
+	showLost(s.config, s.job.Progress)
+	if p := s.job.Progress; p.Total > 0 && conditions.GetReason(s.config, bootstrapv1.HostResetCondition) == bootstrapv1.ResettingReason {
+		setFalse(s.config, bootstrapv1.HostResetCondition, bootstrapv1.ResettingReason, fmt.Sprintf("%d of %d changes restored", p.Done, p.Total))
 	}
+}
+
+// settleReset takes in what the reset came to. The infrastructure hears that the host is clean before it gets it back.
+func (r *KubexmConfigReconciler) settleReset(ctx context.Context, s *scope) (ctrl.Result, error) {
 	out := &s.job.Result
-	s.ended = true
 	if interrupted(out.err) {
-		return ctrl.Result{RequeueAfter: time.Millisecond}, nil
+		return decideAnew(), nil
 	}
-	if contact := contactOf(out); contact != nil {
-		if err := r.met(ctx, s, contact); err != nil {
-			return ctrl.Result{}, err
-		}
+	if err := r.reportContact(ctx, s); err != nil {
+		return ctrl.Result{}, err
 	}
 	if err := s.adapter.Left(ctx, s.subject(), infra.Cleanness{Err: out.err}); err != nil && !isGone(err) {
 		return ctrl.Result{}, err
 	}
 	r.tellKept(s, &out.kept)
 	r.tellAdopted(s, &out.report, resetting)
-	m := r.recall(s.config.UID)
+	record(s, "")
+	m := r.cached(s.config.UID)
 	m.keptLogs = m.keptLogs || out.kept.file != ""
 	if out.err != nil {
 		if !m.ended.Equal(s.job.Ended) { // or it was counted, and the status could not be written
 			m.resetFailures, m.ended = m.resetFailures+1, s.job.Ended
 		}
 		m.foreign = foreign(out.err)
-		r.remember(s.config.UID, m)
+		r.store(s.config.UID, m)
 		pause, reason, adopt := m.pauseOfReset(), bootstrapv1.ResetFailedReason, ""
 		if m.foreign {
 			reason, adopt = bootstrapv1.HostOwnedByOtherReason, howToAdopt(s.config)+"\n"
 		}
 		setFalse(s.config, bootstrapv1.HostResetCondition, reason, fmt.Sprintf(
-			"%s\n%sThe next attempt follows in %s, until %s (reset.timeoutSeconds). To give the host up as it is: annotate the %s %s with %s.",
+			"%s\n%sThe next attempt follows in %s, until %s (reset.timeoutSeconds). To skip the reset and release the host as it is: annotate the %s %s with %s.",
 			textOf(out.err), adopt, pause.Round(time.Second), s.resetUntil().UTC().Format(time.RFC3339), s.ownerKind(), s.owner().GetName(),
 			bootstrapv1.SkipHostResetAnnotation))
 		r.Events.Eventf(s.config, nil, corev1.EventTypeWarning, reason, resetting, "%s", short(textOf(out.err)))
 		return ctrl.Result{RequeueAfter: s.untilGivenUp(pause, time.Now())}, nil
 	}
 	setTrue(s.config, bootstrapv1.HostResetCondition, bootstrapv1.HostResetReason, "")
-	r.Events.Eventf(s.config, nil, corev1.EventTypeNormal, bootstrapv1.HostResetReason, resetting, "%d changes put back", out.report.Hosts[0].Restored)
+	r.Events.Eventf(s.config, nil, corev1.EventTypeNormal, bootstrapv1.HostResetReason, resetting, "%d changes restored", out.report.Hosts[0].Restored)
 	if out.notForgotten != nil {
 		r.Events.Eventf(s.config, s.machine, corev1.EventTypeWarning, "NodeNotDeleted", resetting, "the Node %s is left to Cluster API: %s",
 			s.machine.Status.NodeRef.Name, short(out.notForgotten.Error()))
 	}
-	return ctrl.Result{}, r.lets(ctx, s)
+	return ctrl.Result{}, r.releaseHost(ctx, s)
 }
 
 const (
@@ -289,7 +298,7 @@ const (
 // Nodes, too, but for ten seconds, and on the connection that it had: where that was to this very host, which is so where each Node
 // has a load balancer of its own, the Node would stay, cordoned as it is, and the next Machine on the host would have it. The
 // kubeconfig leads to another host since the deletion began.
-func (r *Config) forgetter(s *scope) func(context.Context) error {
+func (r *KubexmConfigReconciler) forgetter(s *scope) func(context.Context) error {
 	if s.machine == nil || s.machine.Status.NodeRef.Name == "" || !s.cluster.DeletionTimestamp.IsZero() {
 		return nil
 	}
@@ -308,7 +317,7 @@ func (r *Config) forgetter(s *scope) func(context.Context) error {
 	}
 }
 
-func (r *Config) deleteNode(ctx context.Context, cluster client.ObjectKey, name string) error {
+func (r *KubexmConfigReconciler) deleteNode(ctx context.Context, cluster client.ObjectKey, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, nodeTimeout)
 	defer cancel()
 	c, err := r.connect(ctx, cluster)
@@ -321,19 +330,26 @@ func (r *Config) deleteNode(ctx context.Context, cluster client.ObjectKey, name 
 	return c.DeleteNode(ctx, name)
 }
 
-// giveUp lets the Machine go without a reset: because the user says so, or because there is no host to reset. What is left behind is
-// recorded: the host's changes stay, and a KubexmHost goes into quarantine.
-func (r *Config) giveUp(ctx context.Context, s *scope, message string) error {
+// skipReset lets the Machine go without a reset: because the user says so, or because there is no host to reset. What is left behind
+// is recorded: the host's changes stay, and a KubexmHost goes into quarantine.
+func (r *KubexmConfigReconciler) skipReset(ctx context.Context, s *scope) (bool, ctrl.Result, error) {
+	message := s.notReset(time.Now())
+	switch {
+	case message == "" && s.job != nil:
+		return false, ctrl.Result{RequeueAfter: s.untilGivenUp(askAgain, time.Now())}, nil
+	case message == "":
+		return true, ctrl.Result{}, nil
+	}
 	if r.Runner.Cancel(s.key, errGivenUp) {
-		return nil // we are told when it has ended
+		return false, ctrl.Result{}, nil // we are told when it has ended
 	}
 	s.ended = true
 	if s.host != nil {
 		message += fmt.Sprintf("\nWhat was changed on the host %s (%s) is left there.", s.host.Name, s.host.Address)
 	}
 	conditions.Set(s.config, metav1.Condition{
-		Type: bootstrapv1.HostResetCondition, Status: metav1.ConditionFalse, Reason: bootstrapv1.HostGivenUpReason, Message: message,
+		Type: bootstrapv1.HostResetCondition, Status: metav1.ConditionFalse, Reason: bootstrapv1.HostResetSkippedReason, Message: message,
 	})
-	r.Events.Eventf(s.config, s.relatedMachine(), corev1.EventTypeWarning, bootstrapv1.HostGivenUpReason, resetting, "%s", short(message))
-	return r.lets(ctx, s)
+	r.Events.Eventf(s.config, s.relatedMachine(), corev1.EventTypeWarning, bootstrapv1.HostResetSkippedReason, resetting, "%s", short(message))
+	return false, ctrl.Result{}, r.releaseHost(ctx, s)
 }

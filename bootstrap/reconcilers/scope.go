@@ -17,6 +17,7 @@ import (
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/hostrun"
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/infra"
+	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/target"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
@@ -29,6 +30,8 @@ type scope struct {
 	cluster *clusterv1.Cluster
 	// clusterConfig is what the Cluster's hosts share, nil while nobody has said.
 	clusterConfig *bootstrapv1.KubexmClusterConfig
+	// sharing is what shared returns, once it was asked for.
+	sharing *target.Shared
 
 	// adapter is nil while there is neither a Machine nor a host that is named.
 	adapter infra.Adapter
@@ -36,6 +39,13 @@ type scope struct {
 	host    *infra.Host
 	waiting string
 	lost    bool
+	// door is how the host is entered that the bootstrap data opens, nil where none does; candidates are the addresses at which it may be.
+	door       *doorway
+	candidates []string
+
+	// needed is what the host needs, and planned what that is done by, once it is decided.
+	needed  need
+	planned *job
 
 	// job is the host's, nil if it has none.
 	job *hostrun.State[outcome]
@@ -58,18 +68,10 @@ func (s *scope) isControlPlane() bool {
 }
 
 // role is what the host is for.
-func (s *scope) role() spec.Role {
-	switch {
-	case s.config.Spec.HostRef.Role != "":
-		return s.config.Spec.HostRef.Role
-	case s.isControlPlane():
-		return spec.RoleControlPlane
-	}
-	return spec.RoleWorker
-}
+func (s *scope) role() spec.Role { return target.RoleOf(s.machine, s.config) }
 
 // fetch reads the owners of a KubexmConfig.
-func (r *Config) fetch(ctx context.Context, config *bootstrapv1.KubexmConfig) (*scope, error) {
+func (r *KubexmConfigReconciler) fetch(ctx context.Context, config *bootstrapv1.KubexmConfig) (*scope, error) {
 	s := &scope{config: config, key: client.ObjectKeyFromObject(config)}
 	machine, err := util.GetOwnerMachine(ctx, r.Client, config.ObjectMeta)
 	if client.IgnoreNotFound(err) != nil {
@@ -102,7 +104,7 @@ func (r *Config) fetch(ctx context.Context, config *bootstrapv1.KubexmConfig) (*
 	return s, nil
 }
 
-func (r *Config) fetchClusterConfig(ctx context.Context, s *scope) error {
+func (r *KubexmConfigReconciler) fetchClusterConfig(ctx context.Context, s *scope) error {
 	if s.cluster == nil {
 		return nil
 	}
@@ -117,7 +119,12 @@ func (r *Config) fetchClusterConfig(ctx context.Context, s *scope) error {
 }
 
 // shared is what all hosts of the Cluster share. There is a KubexmClusterConfig.
-func (s *scope) shared() spec.Cluster { return s.clusterConfig.Spec.Shared(s.cluster) }
+func (s *scope) shared() *target.Shared {
+	if s.sharing == nil {
+		s.sharing = target.SharedOf(s.cluster, s.clusterConfig)
+	}
+	return s.sharing
+}
 
 // member is what the KubexmClusterConfig says of the host, nil if that does not list it.
 func (s *scope) member() *bootstrapv1.ClusterMember {
@@ -128,7 +135,7 @@ func (s *scope) member() *bootstrapv1.ClusterMember {
 }
 
 // locate asks the infrastructure which host the Machine has.
-func (r *Config) locate(ctx context.Context, s *scope) error {
+func (r *KubexmConfigReconciler) locate(ctx context.Context, s *scope) error {
 	found, err := s.adapter.Host(ctx, s.subject())
 	var notYet *infra.NotYet
 	var lost *infra.Lost
@@ -141,12 +148,18 @@ func (r *Config) locate(ctx context.Context, s *scope) error {
 		return err
 	default:
 		s.host = found
+		if err := r.place(ctx, s); err != nil {
+			return err
+		}
 		if s.clusterConfig == nil {
 			return nil // which of its addresses is the Node's follows from the cluster's network
 		}
-		shared := s.shared()
-		own := hostOf(found, s.role(), &shared.Network)
-		s.config.Status.Host = bootstrapv1.HostStatus{Name: found.Name, Address: found.Address, InternalAddress: own.NodeAddress()}
+		own := s.shared().Host(found.Host, s.role())
+		status := &s.config.Status.Host
+		status.Name, status.InternalAddress = found.Name, own.NodeAddress()
+		if s.isDeclared() {
+			status.Address = found.Address // else it is the one where the host answers: see enroll
+		}
 	}
 	return nil
 }

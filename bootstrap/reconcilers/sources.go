@@ -25,7 +25,7 @@ var ofCluster = []capisecret.Purpose{
 }
 
 // secrets resolves a plan's references: a cluster's own Secrets, and those that the user named.
-func (r *Config) secrets(ctx context.Context, cluster client.ObjectKey) func(step.SecretRef) ([]byte, error) {
+func (r *KubexmConfigReconciler) secrets(ctx context.Context, cluster client.ObjectKey) func(step.SecretRef) ([]byte, error) {
 	return func(ref step.SecretRef) ([]byte, error) {
 		key := client.ObjectKey{Namespace: cluster.Namespace, Name: ref.Name}
 		own := slices.Contains(ofCluster, capisecret.Purpose(ref.Name))
@@ -45,7 +45,7 @@ func (r *Config) secrets(ctx context.Context, cluster client.ObjectKey) func(ste
 		if !found {
 			return nil, fmt.Errorf("the Secret %s has no key %s", key.Name, ref.Key)
 		}
-		if ref.Name == pki.EncryptionName { // which nobody may have looked at, where another provider runs the control plane
+		if ref.Name == pki.EncryptionName { // which nobody may have checked, where another provider runs the control plane
 			if err := (pki.KeyPair{Key: secret.New(value)}).CheckEncryptionKey(); err != nil {
 				return nil, fmt.Errorf("the Secret %s, key %s: %w", key.Name, ref.Key, err)
 			}
@@ -55,7 +55,7 @@ func (r *Config) secrets(ctx context.Context, cluster client.ObjectKey) func(ste
 }
 
 // api connects to a cluster's API, once its kubeconfig exists.
-func (r *Config) api(cluster client.ObjectKey) func(context.Context) (step.Cluster, error) {
+func (r *KubexmConfigReconciler) api(cluster client.ObjectKey) func(context.Context) (step.Cluster, error) {
 	return func(ctx context.Context) (step.Cluster, error) {
 		c, err := r.connect(ctx, cluster)
 		if err != nil {
@@ -65,7 +65,7 @@ func (r *Config) api(cluster client.ObjectKey) func(context.Context) (step.Clust
 	}
 }
 
-func (r *Config) connect(ctx context.Context, cluster client.ObjectKey) (*kube.Cluster, error) {
+func (r *KubexmConfigReconciler) connect(ctx context.Context, cluster client.ObjectKey) (*kube.Cluster, error) {
 	s := &corev1.Secret{}
 	key := client.ObjectKey{Namespace: cluster.Namespace, Name: capisecret.Name(cluster.Name, capisecret.Kubeconfig)}
 	if err := r.Reader.Get(ctx, key, s); err != nil {
@@ -76,7 +76,7 @@ func (r *Config) connect(ctx context.Context, cluster client.ObjectKey) (*kube.C
 
 // versions are the resource versions of the Secrets that the host's files and etcd's clients are made from, so that a change of one is
 // noticed. One that is missing has none. The error has the field that names a Secret which must not be read for hosts.
-func (r *Config) versions(ctx context.Context, namespace string, named []namedSecret) ([]string, error) {
+func (r *KubexmConfigReconciler) versions(ctx context.Context, namespace string, named []namedSecret) ([]string, error) {
 	var versions []string
 	for _, n := range named {
 		s := &corev1.Secret{}
@@ -95,7 +95,7 @@ func (r *Config) versions(ctx context.Context, namespace string, named []namedSe
 }
 
 // pairs are a cluster's own Secrets for these purposes, in their order; nil where there is none yet.
-func (r *Config) pairs(ctx context.Context, cluster client.ObjectKey, purposes ...capisecret.Purpose) ([]*corev1.Secret, error) {
+func (r *KubexmConfigReconciler) pairs(ctx context.Context, cluster client.ObjectKey, purposes ...capisecret.Purpose) ([]*corev1.Secret, error) {
 	all := make([]*corev1.Secret, len(purposes))
 	for i, p := range purposes {
 		s, name := &corev1.Secret{}, capisecret.Name(cluster.Name, p)

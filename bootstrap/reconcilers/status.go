@@ -17,6 +17,7 @@ import (
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/hostrun"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/hosthealth"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
@@ -72,7 +73,7 @@ func summariseHost(c *bootstrapv1.KubexmConfig) {
 		bootstrapv1.DataSecretAvailableCondition, bootstrapv1.HostReachableCondition, bootstrapv1.PreflightPassedCondition,
 		bootstrapv1.HostConvergedCondition, bootstrapv1.NodeJoinedCondition,
 	}
-	if c.Spec.HostRef.Name != "" { // it is told of its host, and its host is no Node
+	if c.Spec.HostRef.Name != "" { // its host is given, and is no Node
 		needed = []string{bootstrapv1.HostReachableCondition, bootstrapv1.PreflightPassedCondition, bootstrapv1.HostConvergedCondition}
 	}
 	for _, kind := range needed {
@@ -114,10 +115,14 @@ func showProgress(c *bootstrapv1.KubexmConfig, job *hostrun.State[outcome]) {
 			// Nothing is planned before; its warnings come with the result.
 			setTrue(c, bootstrapv1.PreflightPassedCondition, bootstrapv1.PreflightPassedReason, "")
 		}
-		c.Status.Converged = bootstrapv1.ConvergedStatus{Done: ptr.To(p.Done), Total: ptr.To(p.Total)}
+		c.Status.Progress = bootstrapv1.ProgressStatus{CompletedSteps: ptr.To(p.Done), TotalSteps: ptr.To(p.Total)}
 	}
-	c.Status.LastRun.StartTime = metav1.NewTime(job.Started)
-	c.Status.LastRun.EndTime, c.Status.LastRun.Outcome, c.Status.LastRun.Changed = metav1.Time{}, "", nil
+	last := c.Status.OperationFor(bootstrapv1.ConvergeOperation)
+	last.StartTime = metav1.NewTime(job.Started)
+	last.EndTime, last.Outcome, last.Changed = metav1.Time{}, "", nil
+	if !hosthealth.IsFailing(c) {
+		last.Message = "" // why the one before has failed is what others of its pool wait for
+	}
 	message := "the run begins"
 	if p.Total > 0 {
 		message = fmt.Sprintf("converged %d/%d steps", p.Done, p.Total)
@@ -148,46 +153,53 @@ func showLost(c *bootstrapv1.KubexmConfig, p hostrun.Progress) {
 }
 
 // showRun says what a run came to, which m has learnt.
-func showRun(c *bootstrapv1.KubexmConfig, job *hostrun.State[outcome], m *memory) error {
+func showRun(c *bootstrapv1.KubexmConfig, job *hostrun.State[outcome], m *hostCache) error {
 	out := &job.Result
-	showWay(c, out)
-	c.Status.LastRun = bootstrapv1.RunStatus{
-		StartTime: metav1.NewTime(job.Started), EndTime: metav1.NewTime(job.Ended), Outcome: bootstrapv1.RunSucceeded,
-		Changed: ptr.To(int32(out.report.Total().Changed)), Failures: ptr.To(m.failures), Restored: ptr.To(m.restored), InputDigest: out.input,
+	setReachability(c, out)
+	last := c.Status.OperationFor(bootstrapv1.ConvergeOperation)
+	*last = bootstrapv1.OperationStatus{
+		Type: bootstrapv1.ConvergeOperation, StartTime: metav1.NewTime(job.Started), EndTime: metav1.NewTime(job.Ended),
+		Outcome: bootstrapv1.RunSucceeded, Changed: ptr.To(int32(out.report.Total().Changed)), Failures: ptr.To(m.failures), Restored: ptr.To(m.restored), InputDigest: out.input,
+	}
+	if !out.asked.IsZero() {
+		last.RequestTime = metav1.NewTime(out.asked)
+	}
+	if out.err != nil {
+		last.Message = short(textOf(out.err))
 	}
 	if counts := out.onHost(); counts.Total > 0 {
-		c.Status.Converged = bootstrapv1.ConvergedStatus{Done: ptr.To(int32(counts.Skipped + counts.Changed)), Total: ptr.To(int32(counts.Total))}
+		c.Status.Progress = bootstrapv1.ProgressStatus{CompletedSteps: ptr.To(int32(counts.Skipped + counts.Changed)), TotalSteps: ptr.To(int32(counts.Total))}
 	}
 	reason, after := bootstrapv1.StepFailedReason, backoff(max(1, m.failures)).Round(time.Second)
 	next := fmt.Sprintf("\nThe next attempt follows in %s.", after)
 	switch {
 	case m.exhausted():
 		reason = bootstrapv1.RetriesExhaustedReason
-		next = fmt.Sprintf("\nThe host was put back %d times, and is not drained for this again. Declare what it was before, or something else; or mend the cause, "+
+		next = fmt.Sprintf("\nThe host was rolled back %d times, and is not drained for this again. Declare what it was before, or something else; or repair the cause, "+
 			"and ask for it: kubectl annotate kubexmconfig -n %s %s %s=\"$(date)\" --overwrite", m.restored, c.Namespace, c.Name, bootstrapv1.ConvergeAnnotation)
 	case !out.restored():
 		next = fmt.Sprintf("\nWhat is done stays; the next attempt starts there in %s.", after)
 	}
 	switch {
 	case interrupted(out.err):
-		c.Status.LastRun.Outcome = bootstrapv1.RunInterrupted
+		last.Outcome = bootstrapv1.RunInterrupted
 		setFalse(c, bootstrapv1.HostConvergedCondition, bootstrapv1.ConvergingReason, "the run was interrupted: "+causeOf(out.err).Error())
 		return nil
 	case out.planFailed:
-		c.Status.LastRun.Outcome = bootstrapv1.RunFailed
+		last.Outcome = bootstrapv1.RunFailed
 		setFalse(c, bootstrapv1.HostConvergedCondition, bootstrapv1.PlanFailedReason, out.err.Error())
 		return nil
 	case foreign(out.err):
-		c.Status.LastRun.Outcome = bootstrapv1.RunFailed
+		last.Outcome = bootstrapv1.RunFailed
 		setFalse(c, bootstrapv1.HostConvergedCondition, bootstrapv1.HostOwnedByOtherReason,
 			fmt.Sprintf("%s\n%s\nThe next attempt follows in %s.", textOf(out.err), howToAdopt(c), lastBackoff))
 		return nil
 	case errors.Is(out.err, errPreflight):
-		c.Status.LastRun.Outcome = bootstrapv1.RunFailed
+		last.Outcome = bootstrapv1.RunFailed
 		setFalse(c, bootstrapv1.HostConvergedCondition, bootstrapv1.PreflightFailedReason, out.err.Error()+": see "+bootstrapv1.PreflightPassedCondition)
 		return nil
 	case out.err != nil:
-		c.Status.LastRun.Outcome = bootstrapv1.RunFailed
+		last.Outcome = bootstrapv1.RunFailed
 	}
 
 	if out.hostConverged() {
@@ -213,10 +225,18 @@ func showRun(c *bootstrapv1.KubexmConfig, job *hostrun.State[outcome], m *memory
 	return nil
 }
 
-// showLook says what a look at a converged host came to, and reports whether the host is as planned.
-func showLook(c *bootstrapv1.KubexmConfig, job *hostrun.State[outcome], drift spec.DriftPolicy) (same bool, err error) {
+// showNetwork says of a Node that has joined what it waits for where users install the network.
+func showNetwork(c *bootstrapv1.KubexmConfig, declared *spec.Cluster) {
+	if declared.Network.IsUsers() && conditions.IsTrue(c, bootstrapv1.NodeJoinedCondition) {
+		setTrue(c, bootstrapv1.NodeJoinedCondition, bootstrapv1.NodeRegisteredReason,
+			"The kubelet has registered. network.plugin is None: the Node is Ready once you have installed a network.")
+	}
+}
+
+// showDriftCheck says what a look at a converged host came to, and reports whether the host is as planned.
+func showDriftCheck(c *bootstrapv1.KubexmConfig, job *hostrun.State[outcome], drift spec.DriftPolicy) (same bool, err error) {
 	out := &job.Result
-	showWay(c, out)
+	setReachability(c, out)
 	switch {
 	case interrupted(out.err):
 		return true, nil
@@ -257,8 +277,8 @@ func showCluster(c *bootstrapv1.KubexmConfig, out *outcome) (same bool) {
 	return false
 }
 
-// showWay says what is known of the way to the host and of its fitness.
-func showWay(c *bootstrapv1.KubexmConfig, out *outcome) {
+// setReachability says what is known of the way to the host and of its fitness.
+func setReachability(c *bootstrapv1.KubexmConfig, out *outcome) {
 	if reason := unreachable(out.err); reason != "" {
 		setFalse(c, bootstrapv1.HostReachableCondition, reason, textOf(out.err))
 	} else if out.reached || foreign(out.err) {

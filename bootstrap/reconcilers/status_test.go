@@ -13,10 +13,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/hostrun"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/hosthealth"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
@@ -99,7 +101,7 @@ func TestShowRun(t *testing.T) {
 			c := &bootstrapv1.KubexmConfig{}
 			setTrue(c, bootstrapv1.DataSecretAvailableCondition, bootstrapv1.DataSecretAvailableReason, "")
 			job := &hostrun.State[outcome]{What: converging, Started: time.Now(), Ended: time.Now(), Result: tc.out}
-			if err := showRun(c, job, &memory{failures: 1}); err != nil {
+			if err := showRun(c, job, &hostCache{failures: 1}); err != nil {
 				t.Fatal(err)
 			}
 			summarise(c)
@@ -177,18 +179,18 @@ func TestHostsAreNotReachedInMemory(t *testing.T) {
 	c := &bootstrapv1.KubexmConfig{}
 	refused := &host.Error{Kind: host.KindUnreachable, Host: "w1", Message: "cannot connect"}
 	out := outcome{system: &host.System{}, plan: testPlan(t), err: &engine.Error{Failures: []engine.Failure{{Host: "w1", Err: refused}}}}
-	showWay(c, &out)
-	if c.Answers() {
+	setReachability(c, &out)
+	if hosthealth.Answers(c) {
 		t.Fatal("a host that cannot be connected to answers")
 	}
 	out.err = &engine.Error{Intent: "JoinWorker", Cause: context.Canceled}
-	showWay(c, &out)
-	if c.Answers() || contactOf(&out) != nil {
+	setReachability(c, &out)
+	if hosthealth.Answers(c) || contactOf(&out) != nil {
 		t.Error("a host whose run was stopped before it was reached answers")
 	}
 	out.reached = true
-	showWay(c, &out)
-	if !c.Answers() || contactOf(&out) == nil {
+	setReachability(c, &out)
+	if !hosthealth.Answers(c) || contactOf(&out) == nil {
 		t.Error("a host that was reached does not answer")
 	}
 }
@@ -203,7 +205,7 @@ func TestShowLook(t *testing.T) {
 		}},
 	}}
 	c := &bootstrapv1.KubexmConfig{}
-	same, err := showLook(c, &hostrun.State[outcome]{What: looking, Result: drifted}, spec.DriftRepair)
+	same, err := showDriftCheck(c, &hostrun.State[outcome]{What: looking, Result: drifted}, spec.DriftRepair)
 	if err != nil || same {
 		t.Fatalf("same %v, error %v", same, err)
 	}
@@ -216,7 +218,7 @@ func TestShowLook(t *testing.T) {
 		t.Errorf("drift (-want +got):\n%s", diff)
 	}
 	// Where it is only reported, it says how to have it repaired.
-	if same, err := showLook(c, &hostrun.State[outcome]{What: looking, Result: drifted}, spec.DriftReport); err != nil || same {
+	if same, err := showDriftCheck(c, &hostrun.State[outcome]{What: looking, Result: drifted}, spec.DriftReport); err != nil || same {
 		t.Fatalf("same %v, error %v", same, err)
 	}
 	if got := conditions.GetMessage(c, bootstrapv1.HostConvergedCondition); !strings.HasPrefix(got, want+"\nThis is reported, and not repaired") ||
@@ -233,8 +235,21 @@ func TestShowLook(t *testing.T) {
 		t.Errorf("during the repair: %v", c.Status.Drift)
 	}
 	repaired := outcome{system: &host.System{}, plan: p, report: engine.Report{Hosts: []engine.HostReport{{Host: "w1", Counts: engine.Counts{Total: 1, Changed: 1}}}}}
-	if err := showRun(c, &hostrun.State[outcome]{What: converging, Result: repaired}, &memory{}); err != nil || c.Status.Drift != nil {
+	if err := showRun(c, &hostrun.State[outcome]{What: converging, Result: repaired}, &hostCache{}); err != nil || c.Status.Drift != nil {
 		t.Errorf("after the repair: %v (%v)", c.Status.Drift, err)
+	}
+}
+
+// TestWhyItFailedIsKept: while a run goes on after one that has failed, its host says why; one that follows a success says nothing yet.
+func TestWhyItFailedIsKept(t *testing.T) {
+	for failures, want := range map[int32]string{0: "", 1: "why"} {
+		c := &bootstrapv1.KubexmConfig{}
+		last := c.Status.OperationFor(bootstrapv1.ConvergeOperation)
+		last.Failures, last.Message = ptr.To(failures), "why"
+		showProgress(c, &hostrun.State[outcome]{What: converging, Started: time.Now()})
+		if got := c.Status.Operation(bootstrapv1.ConvergeOperation).Message; got != want {
+			t.Errorf("after %d failures: %q, want %q", failures, got, want)
+		}
 	}
 }
 
@@ -268,13 +283,13 @@ func TestMessagesAreBounded(t *testing.T) {
 	}
 }
 
-// TestKubernetesVersion checks that the version is told which the host has, not the one that it is on its way to.
+// TestKubernetesVersion checks that the version is reported which the host has, not the one that it is on its way to.
 func TestKubernetesVersion(t *testing.T) {
 	c := &bootstrapv1.KubexmConfig{}
 	run := func(version string, r engine.Report, err error) {
 		t.Helper()
 		out := outcome{version: version, system: &host.System{}, plan: testPlan(t), report: r, err: err}
-		if err := showRun(c, &hostrun.State[outcome]{What: converging, Result: out}, &memory{failures: 1}); err != nil {
+		if err := showRun(c, &hostrun.State[outcome]{What: converging, Result: out}, &hostCache{failures: 1}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -282,35 +297,35 @@ func TestKubernetesVersion(t *testing.T) {
 	if got := c.Status.KubernetesVersion; got != "v1.35.4" {
 		t.Fatalf("the version is %q", got)
 	}
-	failed := &engine.Error{Intent: "JoinWorker", Failures: []engine.Failure{{Host: "w1", Err: errors.New("exited 1"), Left: "Host w1 was put back."}}}
+	failed := &engine.Error{Intent: "JoinWorker", Failures: []engine.Failure{{Host: "w1", Err: errors.New("exited 1"), Left: "Host w1 was rolled back."}}}
 	run("v1.36.3", engine.Report{Hosts: []engine.HostReport{{Host: "w1", Counts: engine.Counts{Total: 1, Failed: 1}, Restored: 7}}}, failed)
 	if got := c.Status.KubernetesVersion; got != "v1.35.4" {
 		t.Errorf("after an upgrade that was undone the version is %q", got)
 	}
 	message := conditions.GetMessage(c, bootstrapv1.HostConvergedCondition)
-	if !strings.HasSuffix(message, "Host w1 was put back.\nThe next attempt follows in 5s.") {
+	if !strings.HasSuffix(message, "Host w1 was rolled back.\nThe next attempt follows in 5s.") {
 		t.Errorf("the message is %q", message)
 	}
 	out := outcome{version: "v1.36.3", input: "i", system: &host.System{}, plan: testPlan(t), err: failed, report: engine.Report{
 		Hosts: []engine.HostReport{{Host: "w1", Counts: engine.Counts{Total: 1, Failed: 1}, Restored: 7}},
 	}}
 	c.Namespace, c.Name = "fleet", "w1"
-	if err := showRun(c, &hostrun.State[outcome]{What: converging, Result: out}, &memory{failures: 3, restored: 3}); err != nil {
+	if err := showRun(c, &hostrun.State[outcome]{What: converging, Result: out}, &hostCache{failures: 3, restored: 3}); err != nil {
 		t.Fatal(err)
 	}
 	if got := conditions.GetReason(c, bootstrapv1.HostConvergedCondition); got != bootstrapv1.RetriesExhaustedReason {
 		t.Errorf("after the third time the reason is %s", got)
 	}
-	for _, want := range []string{"exited 1", "put back 3 times", "kubectl annotate kubexmconfig -n fleet w1 bootstrap.cluster.x-k8s.io/converge="} {
+	for _, want := range []string{"exited 1", "rolled back 3 times", "kubectl annotate kubexmconfig -n fleet w1 bootstrap.cluster.x-k8s.io/converge="} {
 		if message := conditions.GetMessage(c, bootstrapv1.HostConvergedCondition); !strings.Contains(message, want) {
 			t.Errorf("the message does not say %q: %s", want, message)
 		}
 	}
-	if last := c.Status.LastRun; *last.Restored != 3 || last.InputDigest != "i" {
+	if last := c.Status.Operation(bootstrapv1.ConvergeOperation); *last.Restored != 3 || last.InputDigest != "i" {
 		t.Errorf("the next manager is told %+v", last)
 	}
 	look := outcome{version: "v1.36.3", system: &host.System{}, plan: testPlan(t)}
-	if _, err := showLook(c, &hostrun.State[outcome]{What: looking, Result: look}, spec.DriftRepair); err != nil || c.Status.KubernetesVersion != "v1.36.3" {
+	if _, err := showDriftCheck(c, &hostrun.State[outcome]{What: looking, Result: look}, spec.DriftRepair); err != nil || c.Status.KubernetesVersion != "v1.36.3" {
 		t.Errorf("a look that finds the host so: %v, and the version is %q", err, c.Status.KubernetesVersion)
 	}
 }

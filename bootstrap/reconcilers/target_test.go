@@ -30,8 +30,11 @@ func testScope() *scope {
 			ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "prod"}, Spec: bootstrapv1.KubexmClusterConfigSpec{Version: "v1.35.0"},
 		},
 		host: &infra.Host{
-			Name: "w1", Address: "10.1.0.2", Internal: []string{"192.168.7.2"}, ProviderID: "kubexm://fleet/w1",
-			User: "ops", Credentials: "ssh", HostKeys: []string{"SHA256:abc"},
+			Host: spec.Host{Name: "w1", Address: "10.1.0.2", InternalAddresses: []string{"192.168.7.2"}, ProviderID: "kubexm://fleet/w1"},
+			Access: spec.Access{
+				User: "ops", Credentials: spec.Credentials{SecretRef: spec.SecretReference{Name: "ssh"}},
+				HostKeys: spec.HostKeys{Pinned: []string{"SHA256:abc"}},
+			},
 		},
 	}
 }
@@ -124,7 +127,7 @@ func TestAskedToConverge(t *testing.T) {
 		if asked != "" {
 			s.config.Annotations = map[string]string{bootstrapv1.ConvergeAnnotation: asked}
 		}
-		j, err := (&Config{}).jobFor(t.Context(), s)
+		j, err := (&KubexmConfigReconciler{}).jobFor(t.Context(), s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -164,7 +167,7 @@ func TestMembersMissing(t *testing.T) {
 	worker := func(change func(*scope)) func(*scope) {
 		return func(s *scope) {
 			s.machine.Labels = nil
-			s.clusterConfig.Spec.Cluster.ControlPlaneEndpoint.Internal = spec.LoadBalancerHAProxy
+			s.clusterConfig.Spec.Cluster.LoadBalancer.Type = spec.LoadBalancerNodeLocal
 			change(s)
 		}
 	}
@@ -200,8 +203,7 @@ func TestMembersMissing(t *testing.T) {
 			s := testScope()
 			s.machine.Labels = map[string]string{clusterv1.MachineControlPlaneLabel: ""}
 			tc.change(s)
-			shared := s.shared()
-			if got := membersMissing(s, &shared); !strings.Contains(got, tc.want) || (got == "") != (tc.want == "") {
+			if got := s.shared().Missing(s.machine, s.config); !strings.Contains(got, tc.want) || (got == "") != (tc.want == "") {
 				t.Errorf("waits for %q, want %q", got, tc.want)
 			}
 		})
@@ -268,7 +270,7 @@ func TestControlPlaneBehind(t *testing.T) {
 		if tt.controlPlane {
 			s.machine.Labels = map[string]string{clusterv1.MachineControlPlaneLabel: ""}
 		}
-		if got := controlPlaneBehind(s); (got != "") != tt.waits {
+		if got := s.shared().ControlPlaneBehind(s.machine, s.config); (got != "") != tt.waits {
 			t.Errorf("%s: it waits for %q", tt.name, got)
 		}
 	}

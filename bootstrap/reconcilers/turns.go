@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/hosthealth"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
@@ -140,11 +141,12 @@ func newPeer(m *clusterv1.Machine, c *bootstrapv1.KubexmConfig, turns *bootstrap
 		if turn := turns.TurnOf(c.Name); turn != nil && !leaves && c.DeletionTimestamp.IsZero() {
 			p.turn = turn.Since.Time // it is not disrupted for the change any more when it leaves
 		}
-		if ptr.Deref(c.Status.LastRun.Failures, 0) > 0 {
-			problem := c.Problem(bootstrapv1.HostReachableCondition, bootstrapv1.PreflightPassedCondition,
-				bootstrapv1.HostConvergedCondition, bootstrapv1.NodeJoinedCondition)
+		if hosthealth.IsFailing(c) {
+			problem := hosthealth.WithReason(hosthealth.Problem(c, bootstrapv1.HostReachableCondition,
+				bootstrapv1.PreflightPassedCondition, bootstrapv1.HostConvergedCondition, bootstrapv1.NodeJoinedCondition))
 			const most = 500
-			p.failed = cmp.Or(strings.Join(strings.Fields(host.Text(problem, most)), " "), "its last run failed")
+			problem = cmp.Or(problem, c.Status.Operation(bootstrapv1.ConvergeOperation).Message, "its last run failed")
+			p.failed = strings.Join(strings.Fields(host.Text(problem, most)), " ")
 		}
 	}
 	switch {
@@ -205,7 +207,7 @@ func firstLine(message string) string {
 
 // pool reads who takes turns with the scope's host. With a cache for a reader it may be a little late, which is enough to wait by, and
 // not enough to begin by.
-func (r *Config) pool(ctx context.Context, reader client.Reader, s *scope, turns *bootstrapv1.KubexmClusterConfigStatus) (*pool, error) {
+func (r *KubexmConfigReconciler) pool(ctx context.Context, reader client.Reader, s *scope, turns *bootstrapv1.KubexmClusterConfigStatus) (*pool, error) {
 	role := s.role()
 	p := &pool{name: poolOf(role, s.machine), workers: role == spec.RoleWorker, most: 1, own: newPeer(s.machine, s.config, turns)}
 	configs, machines := &bootstrapv1.KubexmConfigList{}, &clusterv1.MachineList{}
@@ -255,7 +257,7 @@ func (r *Config) pool(ctx context.Context, reader client.Reader, s *scope, turns
 }
 
 // unavailable is how many of a worker's pool may be unavailable at once.
-func (r *Config) unavailable(ctx context.Context, reader client.Reader, s *scope) (int, error) {
+func (r *KubexmConfigReconciler) unavailable(ctx context.Context, reader client.Reader, s *scope) (int, error) {
 	if most := spec.MaxUnavailableOf(s.declared(), &s.config.Spec.Node); most != 0 {
 		return int(most), nil
 	}
@@ -282,7 +284,7 @@ func (r *Config) unavailable(ctx context.Context, reader client.Reader, s *scope
 
 // takesTurn has the scope's host disrupted, or says what it waits for. All of a cluster's turns are in one object, which is read from the
 // API server and written only if nobody else has written it since: so two that ask at once do not both get the last one.
-func (r *Config) takesTurn(ctx context.Context, s *scope, waits bool) (*hold, error) {
+func (r *KubexmConfigReconciler) takesTurn(ctx context.Context, s *scope, waits bool) (*hold, error) {
 	shared := &bootstrapv1.KubexmClusterConfig{}
 	if err := r.Reader.Get(ctx, client.ObjectKeyFromObject(s.cluster), shared); err != nil {
 		return nil, fmt.Errorf("get the KubexmClusterConfig %s: %w", s.cluster.Name, err)
@@ -306,7 +308,7 @@ func (r *Config) takesTurn(ctx context.Context, s *scope, waits bool) (*hold, er
 }
 
 // alive are turns of KubexmConfigs that there still are.
-func (r *Config) alive(ctx context.Context, s *scope, turns []bootstrapv1.Turn) ([]bootstrapv1.Turn, error) {
+func (r *KubexmConfigReconciler) alive(ctx context.Context, s *scope, turns []bootstrapv1.Turn) ([]bootstrapv1.Turn, error) {
 	var kept []bootstrapv1.Turn
 	for _, t := range turns {
 		err := r.Reader.Get(ctx, client.ObjectKey{Namespace: s.config.Namespace, Name: t.ConfigName}, &bootstrapv1.KubexmConfig{})
@@ -321,7 +323,7 @@ func (r *Config) alive(ctx context.Context, s *scope, turns []bootstrapv1.Turn) 
 }
 
 // givesTurn lets the next host begin when the scope's has done so and has settled. It returns when to ask again, 0 if the turn is given.
-func (r *Config) givesTurn(ctx context.Context, s *scope) (time.Duration, error) {
+func (r *KubexmConfigReconciler) givesTurn(ctx context.Context, s *scope) (time.Duration, error) {
 	shared := &bootstrapv1.KubexmClusterConfig{}
 	if err := r.Reader.Get(ctx, client.ObjectKeyFromObject(s.cluster), shared); err != nil {
 		return 0, fmt.Errorf("get the KubexmClusterConfig %s: %w", s.cluster.Name, err)
@@ -337,7 +339,7 @@ func (r *Config) givesTurn(ctx context.Context, s *scope) (time.Duration, error)
 		}
 	}
 	p := &pool{name: poolOf(s.role(), machine), own: newPeer(machine, s.config, &shared.Status)}
-	left, known := p.settles(s.config.Status.LastRun.EndTime.Time, time.Now(), r.Settle)
+	left, known := p.settles(s.config.Status.Operation(bootstrapv1.ConvergeOperation).EndTime.Time, time.Now(), r.Settle)
 	if !known {
 		return askAgain, nil
 	}
@@ -347,7 +349,7 @@ func (r *Config) givesTurn(ctx context.Context, s *scope) (time.Duration, error)
 	return 0, r.dropTurn(ctx, s, shared)
 }
 
-func (r *Config) dropTurn(ctx context.Context, s *scope, shared *bootstrapv1.KubexmClusterConfig) error {
+func (r *KubexmConfigReconciler) dropTurn(ctx context.Context, s *scope, shared *bootstrapv1.KubexmClusterConfig) error {
 	before := shared.DeepCopy()
 	shared.Status.Turns = slices.DeleteFunc(shared.Status.Turns, func(t bootstrapv1.Turn) bool { return t.ConfigName == s.config.Name })
 	if len(shared.Status.Turns) == 0 {
@@ -357,8 +359,8 @@ func (r *Config) dropTurn(ctx context.Context, s *scope, shared *bootstrapv1.Kub
 }
 
 // declines gives a turn back that the scope's host has not made use of, because something else is waited for now.
-func (r *Config) declines(ctx context.Context, s *scope) error {
-	turn, last := s.clusterConfig.Status.TurnOf(s.config.Name), &s.config.Status.LastRun
+func (r *KubexmConfigReconciler) declines(ctx context.Context, s *scope) error {
+	turn, last := s.clusterConfig.Status.TurnOf(s.config.Name), s.config.Status.Operation(bootstrapv1.ConvergeOperation)
 	if turn == nil || !last.StartTime.Before(&turn.Since) || ptr.Deref(last.Failures, 0) > 0 {
 		return nil
 	}
@@ -366,20 +368,20 @@ func (r *Config) declines(ctx context.Context, s *scope) error {
 }
 
 // takesTurns is who the scope's host takes turns with for what is to become of it: nobody, while remediation repairs it.
-func (s *scope) takesTurns() bool { return s.machine == nil || !isMended(s.machine) }
+func (s *scope) takesTurns() bool { return s.machine == nil || !isRemediated(s.machine) }
 
 // repairs reports whether the host was what it must be, and somebody or something has changed it since. Hosts of the control plane, of
 // etcd and of load balancers do not wait for others with that, as what they serve may be down while their Nodes are Ready; what restarts
 // there takes turns of its own.
 func (s *scope) repairs(input string) bool {
-	last := &s.config.Status.LastRun
+	last := s.config.Status.Operation(bootstrapv1.ConvergeOperation)
 	return s.role() != spec.RoleWorker && last.Outcome == bootstrapv1.RunSucceeded && last.InputDigest == input
 }
 
 // errTurns says that somebody else has taken or given a turn meanwhile.
 var errTurns = errors.New("the turns have changed")
 
-func (r *Config) writeTurns(ctx context.Context, before, after *bootstrapv1.KubexmClusterConfig) error {
+func (r *KubexmConfigReconciler) writeTurns(ctx context.Context, before, after *bootstrapv1.KubexmClusterConfig) error {
 	err := r.Client.Status().Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	if apierrors.IsConflict(err) {
 		return errTurns
@@ -394,16 +396,18 @@ func (r *Config) writeTurns(ctx context.Context, before, after *bootstrapv1.Kube
 const turnsAgain = 100 * time.Millisecond
 
 // admits decides what becomes of a run that is due, and has the host take its turn where it needs one.
-func (r *Config) admits(ctx context.Context, s *scope, m *memory, input string) (decision, *hold, error) {
+func (r *KubexmConfigReconciler) admits(ctx context.Context, s *scope, m *hostCache, input string) (need, *hold, error) {
 	limits, waits := s.restriction(), !s.repairs(input)
 	if limits.turns && waits {
 		p, err := r.pool(ctx, r.Client, s, &s.clusterConfig.Status)
 		if err != nil {
-			return decision{}, nil, err
+			return need{}, nil, err
 		}
 		limits.queued = p.waits()
 	}
-	decide := func() (decision, *hold) { return m.admit(limits, input, r.Clock.Now(), r.lookEvery(s.config.UID)) }
+	decide := func() (need, *hold) {
+		return m.admit(limits, input, r.Clock.Now(), r.driftCheckInterval(s.config.UID))
+	}
 	d, held := decide()
 	if held != nil && held.Wait != nil {
 		return d, held, r.declines(ctx, s)
@@ -411,7 +415,7 @@ func (r *Config) admits(ctx context.Context, s *scope, m *memory, input string) 
 	if !d.turn {
 		return d, held, nil
 	}
-	queued, err := r.takesTurn(ctx, s, waits && !m.weight.underWay)
+	queued, err := r.takesTurn(ctx, s, waits && !m.weight.open)
 	if err != nil {
 		return d, nil, err
 	}
@@ -421,12 +425,12 @@ func (r *Config) admits(ctx context.Context, s *scope, m *memory, input string) 
 		return d, held, nil
 	}
 	m.turn = true
-	r.remember(s.config.UID, *m)
+	r.store(s.config.UID, *m)
 	return d, nil, nil
 }
 
 // afterTurns is what follows when turns could not be read or written: if others were faster, soon another try.
-func (r *Config) afterTurns(err error) (bool, ctrl.Result, error) {
+func (r *KubexmConfigReconciler) afterTurns(err error) (bool, ctrl.Result, error) {
 	if errors.Is(err, errTurns) {
 		return false, ctrl.Result{RequeueAfter: wait.Jitter(turnsAgain, 1)}, nil
 	}

@@ -30,10 +30,10 @@ func TestPool(t *testing.T) {
 	began := time.Date(2026, 11, 23, 8, 0, 0, 0, time.UTC)
 	well := func(name string) peer { return peer{name: name, well: began} }
 	turn := func(p peer) peer { p.turn = began; return p }
-	failed := func(p peer) peer { p.failed = "step kubelet/follow failed"; return p }
+	failed := func(p peer) peer { p.failed = "step kubelet/healthy failed"; return p }
 	down := func(p peer) peer { p.unwell = "whose Node is not Ready"; return p }
 	unknown := func(p peer) peer { p.unwell, p.unknown = "of whose Node nothing is known", true; return p }
-	const workers, master = "MachineDeployment/md", "control-plane"
+	const workers, master = "MachineDeployment/md", "ControlPlane"
 	for name, tc := range map[string]struct {
 		pool   string
 		most   int
@@ -55,7 +55,7 @@ func TestPool(t *testing.T) {
 		"of itself nothing is known, and nobody else is away":         {own: unknown(well("w1")), others: []peer{well("w2")}},
 		"of the API nothing is known, and it is a host of that":       {pool: master, own: unknown(well("c1")), others: []peer{unknown(well("c2"))}},
 		"one has failed that has no turn":                             {own: well("w1"), others: []peer{failed(well("w2"))}},
-		"one has failed that has a turn":                              {own: well("w1"), others: []peer{failed(turn(well("w2")))}, reason: bootstrapv1.PoolStoppedReason, says: "failed on w2: step kubelet/follow failed"},
+		"one has failed that has a turn":                              {own: well("w1"), others: []peer{failed(turn(well("w2")))}, reason: bootstrapv1.PoolStoppedReason, says: "failed on w2: step kubelet/healthy failed"},
 		"one has failed, and more may be away":                        {most: 5, own: well("w1"), others: []peer{failed(turn(well("w2")))}, reason: bootstrapv1.PoolStoppedReason, says: "w2"},
 		"more may be away":                                            {most: 2, own: well("w1"), others: []peer{turn(well("w2")), well("w3")}},
 		"and as many are":                                             {most: 2, own: well("w1"), others: []peer{turn(well("w2")), down(well("w3"))}, reason: bootstrapv1.WaitingForPoolReason, says: "2 of MachineDeployment/md may be"},
@@ -131,7 +131,12 @@ func TestPeer(t *testing.T) {
 			conditions.Set(c, metav1.Condition{Type: kind, Status: status, Reason: "R", Message: "why", LastTransitionTime: since})
 		}
 	}
-	failed := func(c *bootstrapv1.KubexmConfig) { c.Status.LastRun.Failures = ptr.To[int32](1) }
+	failed := func(c *bootstrapv1.KubexmConfig) {
+		c.Status.OperationFor(bootstrapv1.ConvergeOperation).Failures = ptr.To[int32](1)
+	}
+	why := func(c *bootstrapv1.KubexmConfig) {
+		c.Status.OperationFor(bootstrapv1.ConvergeOperation).Message = "why it failed"
+	}
 	leaves := machine(metav1.ConditionTrue, clusterv1.MachineNodeReadyReason)
 	leaves.DeletionTimestamp = &since
 	unsaid := &clusterv1.Machine{}
@@ -148,6 +153,7 @@ func TestPeer(t *testing.T) {
 		"which nobody has asked for":    {unsaid, nil, peer{name: "w1", unwell: "of whose Node nobody has said yet whether it is Ready", unknown: true}},
 		"one that leaves":               {leaves, config(), peer{name: "w1", well: since.Time}},
 		"one that failed":               {machine(metav1.ConditionTrue, clusterv1.MachineNodeReadyReason), config(failed, said(bootstrapv1.HostConvergedCondition, metav1.ConditionFalse)), peer{name: "w1", turn: since.Time, failed: "R: why", well: since.Time}},
+		"one that tries again":          {machine(metav1.ConditionTrue, clusterv1.MachineNodeReadyReason), config(failed, why), peer{name: "w1", turn: since.Time, failed: "why it failed", well: since.Time}},
 		"a host that is not used yet":   {&clusterv1.Machine{}, config(func(c *bootstrapv1.KubexmConfig) { c.Status.PlanDigest, c.Name = "", "c2" }), peer{name: "c2"}},
 		"whose Node was found Ready":    {&clusterv1.Machine{}, config(said(bootstrapv1.NodeJoinedCondition, metav1.ConditionTrue)), peer{name: "c1", turn: since.Time, well: since.Time}},
 		"whose Node was not":            {&clusterv1.Machine{}, config(said(bootstrapv1.NodeJoinedCondition, metav1.ConditionFalse)), peer{name: "c1", turn: since.Time, unwell: "which is not well since 2026-11-23T08:00:00Z (why)"}},
@@ -168,16 +174,16 @@ func TestPoolOf(t *testing.T) {
 		"MachineDeployment/md": {clusterv1.MachineDeploymentNameLabel: "md", clusterv1.MachineSetNameLabel: "md-1"},
 		"MachineSet/set":       {clusterv1.MachineSetNameLabel: "set"},
 		"MachinePool/pool":     {clusterv1.MachinePoolNameLabel: "pool"},
-		"worker":               nil,
+		"Worker":               nil,
 	} {
 		if got := poolOf(spec.RoleWorker, &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Labels: labels}}); got != want {
 			t.Errorf("%v: %s, want %s", labels, got, want)
 		}
 	}
-	if got := poolOf(spec.RoleControlPlane, &clusterv1.Machine{}); got != "control-plane" {
+	if got := poolOf(spec.RoleControlPlane, &clusterv1.Machine{}); got != "ControlPlane" {
 		t.Errorf("a control plane host is of the pool %s", got)
 	}
-	if got := poolOf(spec.RoleEtcd, nil); got != "etcd" {
+	if got := poolOf(spec.RoleEtcd, nil); got != "Etcd" {
 		t.Errorf("a host of etcd is of the pool %s", got)
 	}
 }
@@ -202,7 +208,7 @@ func TestTurnsAreTakenOnce(t *testing.T) {
 	for i := range hosts {
 		name := fmt.Sprintf("w%d", i)
 		c := &bootstrapv1.KubexmConfig{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels}}
-		c.Status.PlanDigest, c.Status.LastRun.EndTime = "sha256:0", long
+		c.Status.PlanDigest, c.Status.OperationFor(bootstrapv1.ConvergeOperation).EndTime = "sha256:0", long
 		m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels}}
 		m.Spec.Bootstrap.ConfigRef = clusterv1.ContractVersionedObjectReference{APIGroup: bootstrapv1.GroupVersion.Group, Kind: "KubexmConfig", Name: name}
 		m.Status.NodeRef.Name = name
@@ -216,9 +222,9 @@ func TestTurnsAreTakenOnce(t *testing.T) {
 		})
 	}
 	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&bootstrapv1.KubexmClusterConfig{}).Build()
-	managers := []*Config{{Client: api, Reader: api, Settle: time.Minute}, {Client: api, Reader: api, Settle: time.Minute}}
+	managers := []*KubexmConfigReconciler{{Client: api, Reader: api, Settle: time.Minute}, {Client: api, Reader: api, Settle: time.Minute}}
 
-	// asks has all hosts ask at once, again and again until each has its turn or is told what it waits for.
+	// asks has all hosts ask at once, again and again until each has its turn or learns what it waits for.
 	asks := func() (begun []*scope) {
 		var mu sync.Mutex
 		var all sync.WaitGroup
@@ -261,7 +267,7 @@ func TestTurnsAreTakenOnce(t *testing.T) {
 		t.Errorf("a host that has settled keeps its turn for %s: %v", left, err)
 	}
 	if again := asks(); len(again) != most {
-		t.Errorf("%d hosts have turns after one was given back, want %d", len(again), most)
+		t.Errorf("%d hosts have turns after one has ended, want %d", len(again), most)
 	}
 	if held, err := managers[1].takesTurn(t.Context(), begun[0], false); held != nil || err != nil {
 		t.Errorf("a host that must not wait is held: %+v, %v", held, err)

@@ -76,7 +76,7 @@ func TestBundlesRememberDigests(t *testing.T) {
 	if err := pinned(wrong); err == nil || !strings.Contains(err.Error(), "not "+wrong) {
 		t.Fatalf("got %v", err)
 	}
-	// Same size and time, other content: whoever asked would be answered from what was read before.
+	// Same size and time, other content: anyone who asked would be answered from what was read before.
 	info, err := os.Stat(file)
 	if err != nil {
 		t.Fatal(err)
@@ -96,7 +96,7 @@ func TestBundlesRememberDigests(t *testing.T) {
 	}
 }
 
-// A bundle that cannot be read to its end keeps nobody from another one, and whoever asks for it waits no longer than they want to.
+// A bundle that cannot be read to its end keeps nobody from another one, and anyone who asks for it waits no longer than they want to.
 func TestBundlesDoNotWaitForEachOther(t *testing.T) {
 	dir := t.TempDir()
 	bundleOf(t, dir, "v1.36.3")

@@ -36,7 +36,7 @@ func (f *fleet) expiries() []string {
 }
 
 // TestCertificates: all that a host has are in the status; a look that sees the same writes nothing, and one that sees another shows
-// it, and Cluster API is told of the control plane's.
+// it, and Cluster API knows of the control plane's.
 func TestCertificates(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	f := newFleet(t, 2)
@@ -82,7 +82,7 @@ func TestCertificates(t *testing.T) {
 	}
 	f.Eventually(f.expiries, patience, 50*time.Millisecond).Should(HaveExactElements(endOf(first).UTC().Format(time.RFC3339)))
 
-	t.Log("a host that is as it was is looked at without a write")
+	t.Log("a host that is as it was is observed without a write")
 	version, since := "", time.Now()
 	f.Eventually(func() time.Duration { // as long as three looks
 		now, _ := f.worker(f)

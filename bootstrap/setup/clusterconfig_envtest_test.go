@@ -28,7 +28,7 @@ import (
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
-	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pipeline"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
@@ -140,9 +140,10 @@ func TestPlansOutliveStatuses(t *testing.T) {
 		f.pool("lb", "host7", "host8")
 		f.pool("nodes", "host1", "host2", "host3", "host9")
 		cp.Spec.Replicas = ptr.To[int32](3)
-		cp.Spec.Cluster.ControlPlaneEndpoint = spec.ControlPlaneEndpoint{
-			Address: f.endpoint, External: spec.LoadBalancerKeepalivedHAProxy, Hosts: spec.Hosts{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"pool": "lb"}}},
-		}
+		cp.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: f.endpoint, Port: 6443}
+		cp.Spec.Cluster.LoadBalancer = spec.LoadBalancer{Type: spec.LoadBalancerKeepalived, Keepalived: spec.Keepalived{
+			Hosts: spec.Hosts{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"pool": "lb"}}},
+		}}
 		cp.Spec.Cluster.Etcd = spec.Etcd{Type: spec.EtcdKubexm, Hosts: spec.Hosts{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"pool": "etcd"}}}}
 	})
 	settled := func(g Gomega) {
@@ -160,7 +161,7 @@ func TestPlansOutliveStatuses(t *testing.T) {
 	}
 	f.Eventually(settled, 2*patience, 50*time.Millisecond).Should(Succeed())
 	p.begin()
-	f.Eventually(func() int { return len(p.seen()) }, patience, 50*time.Millisecond).Should(Equal(9)) // each is looked at
+	f.Eventually(func() int { return len(p.seen()) }, patience, 50*time.Millisecond).Should(Equal(9)) // each is observed
 	before := p.seen()
 	for name, target := range p.last {
 		if target.Host.Role == spec.RoleLoadBalancer {
@@ -261,7 +262,7 @@ func TestAnotherProvidersControlPlane(t *testing.T) {
 	t.Log("a user writes what hosts share")
 	f.create(&bootstrapv1.KubexmClusterConfig{ObjectMeta: metav1.ObjectMeta{Name: "prod"}, Spec: bootstrapv1.KubexmClusterConfigSpec{
 		Version: version, ControlPlaneEndpoint: clusterv1.APIEndpoint{Host: "10.1.0.200", Port: 6443},
-		Cluster: spec.Cluster{ControlPlaneEndpoint: spec.ControlPlaneEndpoint{Internal: spec.LoadBalancerHAProxy}},
+		Cluster: spec.Cluster{LoadBalancer: spec.LoadBalancer{Type: spec.LoadBalancerNodeLocal}},
 		Members: []bootstrapv1.ClusterMember{{Name: "cp1", Role: spec.RoleControlPlane, Address: "10.1.0.201", Phase: bootstrapv1.MemberServing}},
 	}})
 	f.Eventually(f.used, patience, 50*time.Millisecond).Should(HaveLen(1))

@@ -96,7 +96,7 @@ func TestStatusIsTrueThoughTheCacheLags(t *testing.T) {
 	}
 	succeeded := func(g Gomega) {
 		config, _ := f.worker(g)
-		last := config.Status.LastRun
+		last := config.Status.Operation(bootstrapv1.ConvergeOperation)
 		g.Expect(last.Outcome).To(Equal(bootstrapv1.RunSucceeded))
 		g.Expect(last.EndTime.IsZero()).To(BeFalse())
 		g.Expect(ptr.Deref(last.Failures, -1)).To(BeZero())
@@ -112,7 +112,7 @@ func TestStatusIsTrueThoughTheCacheLags(t *testing.T) {
 	f.Expect(f.api.Patch(t.Context(), config, patch)).To(Succeed())
 	f.Eventually(func(g Gomega) {
 		config, _ := f.worker(g)
-		g.Expect(config.Status.LastRun.Outcome).To(Equal(bootstrapv1.RunFailed))
+		g.Expect(config.Status.Operation(bootstrapv1.ConvergeOperation).Outcome).To(Equal(bootstrapv1.RunFailed))
 	}, patience, 10*time.Millisecond).Should(Succeed())
 	f.setDown(address, "")
 	patch = client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"nodeLabels":{"pool":"e"}}}`)) // at once, without the pause after a failure

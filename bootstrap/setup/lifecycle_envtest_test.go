@@ -37,8 +37,9 @@ import (
 	controlplane "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/setup"
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
 	"github.com/mensylisir/cluster-api-provider-kubexm/exp/embedded"
-	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
 	infrastructure "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/setup"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/hosthealth"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/fake"
@@ -146,7 +147,7 @@ func (f *fleet) providers(ctx context.Context, mgr ctrl.Manager) error {
 		infrastructure.Webhooks(mgr), infrastructure.Reconcilers(mgr, infrastructure.Options{}),
 		controlplane.Webhooks(mgr), controlplane.Reconcilers(ctx, mgr, controlplane.Options{Workload: f.workload}),
 		setup.Webhooks(mgr), setup.Reconcilers(ctx, mgr, setup.Options{
-			Dial: f.dial, Plan: f.planner, Clock: f.clock, LookEvery: f.lookEvery, Settle: f.settle, Progress: 50 * time.Millisecond,
+			Dial: f.dial, Plan: f.planner, Clock: f.clock, DriftCheckInterval: f.lookEvery, Settle: f.settle, Progress: 50 * time.Millisecond,
 			Logs:      filepath.Join(f.dir, "host-logs"),
 			Artifacts: func(context.Context, spec.Artifacts, string) (*artifact.Bundle, error) { return nil, nil },
 		}),
@@ -267,15 +268,21 @@ func (f *fleet) create(objects ...client.Object) {
 // credentials is the label of Secrets that hosts may be logged in to with.
 var credentials = map[string]string{bootstrapv1.ForHostsLabel: bootstrapv1.ForHostsCredentials}
 
+// access is how the fleet's hosts are reached.
+func access() spec.Access {
+	return spec.Access{
+		User: "root", HostKeys: spec.HostKeys{Pinned: []string{fingerprint}},
+		Credentials: spec.Credentials{SecretRef: spec.SecretReference{Name: "ssh"}},
+	}
+}
+
 // declare creates a cluster of one control plane Machine and one worker, unless the functions say otherwise.
 func (f *fleet) declare(change ...func(*controlplanev1.KubexmControlPlane)) {
 	f.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "ssh", Labels: credentials}, Data: map[string][]byte{"password": []byte("secret")}})
 	for address, m := range f.machines {
 		f.create(&infrav1.KubexmHost{
 			ObjectMeta: metav1.ObjectMeta{Name: m.System.Hostname},
-			Spec: infrav1.KubexmHostSpec{Address: address, SSH: infrav1.SSH{
-				User: "root", CredentialsRef: infrav1.CredentialsReference{Name: "ssh"}, HostKey: fingerprint,
-			}},
+			Spec:       infrav1.KubexmHostSpec{Address: address, Access: access()},
 		})
 	}
 	template := clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: "KubexmMachineTemplate", Name: "any"}
@@ -393,7 +400,7 @@ func TestLifecycle(t *testing.T) {
 	f.Eventually(func() int {
 		n := 0
 		for _, address := range f.used() {
-			if f.content(address) == "control-plane "+address+":6443 masters\n" {
+			if f.content(address) == "ControlPlane "+address+":6443 masters\n" {
 				n++
 			}
 		}
@@ -404,13 +411,13 @@ func TestLifecycle(t *testing.T) {
 		configs, changed := &bootstrapv1.KubexmConfigList{}, false
 		g.Expect(f.api.List(t.Context(), configs, client.InNamespace(namespace))).To(Succeed())
 		for _, c := range configs.Items {
-			g.Expect(c.Behind(version)).To(BeEmpty(), c.Name)
+			g.Expect(hosthealth.Behind(&c, version)).To(BeNil(), c.Name)
 			changed = changed || c.Generation > 1
 		}
 		g.Expect(changed).To(BeTrue())
 	}, patience, 50*time.Millisecond).Should(Succeed())
 
-	t.Log("scaling down gives hosts back clean")
+	t.Log("scaling down leaves hosts clean")
 	f.scale(1)
 	f.Eventually(f.used, patience, 50*time.Millisecond).Should(HaveLen(2))
 	f.Eventually(f.free, patience, 50*time.Millisecond).Should(Equal(2))
@@ -487,7 +494,7 @@ func TestHostsThatFail(t *testing.T) {
 		config, _ := f.worker(g)
 		g.Expect(conditions.GetReason(config, bootstrapv1.HostReachableCondition)).To(Equal(bootstrapv1.UnreachableReason))
 		g.Expect(conditions.GetMessage(config, bootstrapv1.HostReadyCondition)).To(ContainSubstring("cannot connect to 10.1.0."))
-		g.Expect(config.Status.LastRun.Outcome).To(Equal(bootstrapv1.RunFailed))
+		g.Expect(config.Status.Operation(bootstrapv1.ConvergeOperation).Outcome).To(Equal(bootstrapv1.RunFailed))
 	}, patience, 50*time.Millisecond).Should(Succeed())
 	for address := range f.machines {
 		f.setDown(address, "")
@@ -500,7 +507,7 @@ func TestHostsThatFail(t *testing.T) {
 	f.Eventually(func(g Gomega) {
 		config, _ = f.worker(g)
 		g.Expect(conditions.GetReason(config, bootstrapv1.HostReachableCondition)).To(Equal(bootstrapv1.UnreachableReason))
-		g.Expect(config.Status.LastRun.Outcome).To(Equal(bootstrapv1.RunFailed)) // of the run that follows the look
+		g.Expect(config.Status.Operation(bootstrapv1.ConvergeOperation).Outcome).To(Equal(bootstrapv1.RunFailed)) // of the run that follows the look
 	}, patience, 50*time.Millisecond).Should(Succeed())
 	f.Expect(f.notes(bootstrapv1.DriftedReason)).To(BeEmpty())
 	f.setDown(config.Status.Host.Address, "")
@@ -526,7 +533,7 @@ func TestHostsThatFail(t *testing.T) {
 	f.Expect(f.api.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: broken.Name}, host)).To(Succeed())
 	f.Expect(conditions.GetReason(host, infrav1.AvailableCondition)).To(Equal(infrav1.QuarantinedReason))
 
-	t.Log("a deletion that takes dependents first does not hang, and gives hosts back clean")
+	t.Log("a deletion that takes dependents first does not hang, and leaves hosts clean")
 	f.Expect(f.api.Delete(t.Context(), &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "prod"}},
 		client.PropagationPolicy(metav1.DeletePropagationForeground))).To(Succeed())
 	f.Eventually(func() bool {

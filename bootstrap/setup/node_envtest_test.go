@@ -79,7 +79,7 @@ func (w *way) cut() {
 	w.cancel()
 }
 
-// TestNodeGoesWithItsHost: the Node of a host that is given back is deleted, although the connection that Cluster API has is gone, as
+// TestNodeGoesWithItsHost: the Node of a host that is reset is deleted, although the connection that Cluster API has is gone, as
 // it is when the host was the one with the API server that the kubeconfig led to. Else the next Machine on the host would have a
 // Node that is cordoned.
 func TestNodeGoesWithItsHost(t *testing.T) {

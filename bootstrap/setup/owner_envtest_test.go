@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
-	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 )
 
@@ -29,7 +29,7 @@ const recordFile = host.StateDir + "/" + host.OwnerFile
 func (f *fleet) give(address, cluster string) {
 	m := f.machines[address]
 	record, err := json.Marshal(host.Owner{
-		Cluster: cluster, Authority: "sha256:" + strings.Repeat("b", 64), Role: "worker", Host: "theirs", MachineID: m.System.MachineID,
+		Cluster: cluster, Authority: "sha256:" + strings.Repeat("b", 64), Role: "Worker", Host: "theirs", MachineID: m.System.MachineID,
 	})
 	f.Expect(err).NotTo(HaveOccurred())
 	m.Put(recordFile, string(record), 0o600)
@@ -135,7 +135,7 @@ func TestOneMachineTwice(t *testing.T) {
 	used := f.used()
 	f.Expect(used).To(HaveLen(2))
 	f.create(&infrav1.KubexmHost{ObjectMeta: metav1.ObjectMeta{Name: "again"}, Spec: infrav1.KubexmHostSpec{
-		Address: used[0], SSH: infrav1.SSH{User: "root", CredentialsRef: infrav1.CredentialsReference{Name: "ssh"}, HostKey: fingerprint},
+		Address: used[0], Access: access(),
 	}})
 	said := func(name string) func() string {
 		return func() string {

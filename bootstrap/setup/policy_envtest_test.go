@@ -19,7 +19,7 @@ import (
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
-	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
@@ -75,7 +75,7 @@ func TestPolicies(t *testing.T) {
 	f.Eventually(func() bool {
 		return apierrors.IsNotFound(f.api.Get(t.Context(), client.ObjectKeyFromObject(machine), machine))
 	}, patience, 50*time.Millisecond).Should(BeTrue())
-	f.Eventually(f.notes, patience, 50*time.Millisecond).WithArguments(bootstrapv1.HostGivenUpReason).Should(ConsistOf(
+	f.Eventually(f.notes, patience, 50*time.Millisecond).WithArguments(bootstrapv1.HostResetSkippedReason).Should(ConsistOf(
 		ContainSubstring("was not reset in 2s (reset.timeoutSeconds)")))
 	left := &infrav1.KubexmHost{}
 	f.Expect(f.api.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: config.Status.Host.Name}, left)).To(Succeed())

@@ -36,7 +36,7 @@ func (f *fleet) ask(value string) {
 // rebooted is how the last reboot of the worker's host ended that was asked for by this value, "" if it has not.
 func (f *fleet) rebooted(value string) bootstrapv1.RunOutcome {
 	config, _ := f.worker(f)
-	if last := config.Status.LastReboot; last.RequestTime.UTC().Format(time.RFC3339) == value {
+	if last := config.Status.Operation(bootstrapv1.RebootOperation); last.RequestTime.UTC().Format(time.RFC3339) == value {
 		return last.Outcome
 	}
 	return ""
@@ -97,7 +97,7 @@ func TestReboot(t *testing.T) {
 	kept, err := filepath.Glob(filepath.Join(f.dir, "host-logs", namespace, config.Status.Host.Name, "*"))
 	f.Expect(err).NotTo(HaveOccurred())
 	f.Expect(kept).To(HaveLen(1))
-	f.Expect(f.notes("HostLogsKept")).To(ConsistOf(ContainSubstring(kept[0])))
+	f.Expect(f.notes("HostLogsCollected")).To(ConsistOf(ContainSubstring(kept[0])))
 	f.Expect(f.notes("HostRebooted")).To(HaveLen(1))
 
 	t.Log("one that cannot be told to in time is given up, and worked on as ever when it is back")
@@ -107,7 +107,7 @@ func TestReboot(t *testing.T) {
 	f.Eventually(f.rebooted, patience, 50*time.Millisecond).WithArguments(asked).Should(Equal(bootstrapv1.RunFailed))
 	f.Expect(f.notes("RebootFailed")).To(ContainElement(ContainSubstring("could not be told to reboot")))
 
-	t.Log("in the time that what mends the Machine declares")
+	t.Log("in the time that what repairs the Machine declares")
 	_, worker := f.worker(f)
 	f.create(&bootstrapv1.KubexmRemediation{
 		ObjectMeta: metav1.ObjectMeta{Name: worker.Name}, Spec: bootstrapv1.KubexmRemediationSpec{RebootTimeoutSeconds: ptr.To[int32](60)},
@@ -118,7 +118,7 @@ func TestReboot(t *testing.T) {
 	f.setDown(address, "")
 	f.Eventually(f.readyConfigs, patience, 50*time.Millisecond).Should(Equal(2))
 
-	t.Log("the logs of a host that is given back because it failed are kept, too")
+	t.Log("the logs of a host that is reset because it failed are kept, too")
 	f.Eventually(func() error {
 		_, machine := f.worker(f)
 		before := machine.DeepCopy()
@@ -129,5 +129,5 @@ func TestReboot(t *testing.T) {
 	}, patience, 50*time.Millisecond).Should(Succeed())
 	_, machine := f.worker(f)
 	f.Expect(f.api.Delete(t.Context(), machine)).To(Succeed())
-	f.Eventually(f.notes, patience, 50*time.Millisecond).WithArguments("HostLogsKept").Should(HaveLen(2))
+	f.Eventually(f.notes, patience, 50*time.Millisecond).WithArguments("HostLogsCollected").Should(HaveLen(2))
 }

@@ -30,7 +30,7 @@ func addRemediation(mgr ctrl.Manager, o Options) error {
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(sameName)).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(ofCluster), builder.WithPredicates(clusterChanged())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: o.Concurrency}).
-		Complete(&reconcilers.Remediation{
+		Complete(&reconcilers.KubexmRemediationReconciler{
 			Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), WatchFilter: o.WatchFilter, Events: mgr.GetEventRecorder("kubexmremediation"),
 		})
 	if err != nil {

@@ -100,8 +100,8 @@ func (f *fleet) remediation(name string) string {
 	return conditions.GetReason(r, bootstrapv1.RemediatingCondition)
 }
 
-// mended is whether a Machine has no KubexmRemediation any more, and does not say that it has.
-func (f *fleet) mended(name string) func(Gomega) {
+// repaired is whether a Machine has no KubexmRemediation any more, and does not say that it has.
+func (f *fleet) repaired(name string) func(Gomega) {
 	return func(g Gomega) {
 		err := f.api.Get(f.t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, &bootstrapv1.KubexmRemediation{})
 		g.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "%v", err)
@@ -175,26 +175,26 @@ func TestRemediation(t *testing.T) {
 	t.Log("an unhealthy worker's host is brought to what it must be, and that is enough")
 	config, machine := f.worker(f)
 	f.ready(config.Status.Host.Name, corev1.ConditionFalse)
-	f.Eventually(f.remediation, patience, 50*time.Millisecond).WithArguments(machine.Name).Should(Equal(bootstrapv1.HostConvergesReason))
+	f.Eventually(f.remediation, patience, 50*time.Millisecond).WithArguments(machine.Name).Should(Equal(bootstrapv1.ReconvergingHostReason))
 	f.Eventually(func() string {
 		config, machine = f.worker(f)
 		return conditions.GetReason(machine, clusterv1.MachineExternallyRemediatedCondition)
-	}, patience, 50*time.Millisecond).Should(Equal(bootstrapv1.HostConvergesReason))
+	}, patience, 50*time.Millisecond).Should(Equal(bootstrapv1.ReconvergingHostReason))
 	f.Expect(config.Asked(bootstrapv1.ConvergeAnnotation)).NotTo(BeZero())
 	f.Expect(conditions.Has(machine, clusterv1.MachineOwnerRemediatedCondition)).To(BeFalse())
-	f.Eventually(f.notes, patience, 50*time.Millisecond).WithArguments("HostConverges").Should(ConsistOf(
-		ContainSubstring("the Machine " + machine.Name + " is unhealthy: its host is brought to what it must be")))
+	f.Eventually(f.notes, patience, 50*time.Millisecond).WithArguments("ReconvergingHost").Should(ConsistOf(
+		ContainSubstring("the Machine " + machine.Name + " is unhealthy: its host is converged again")))
 	f.ready(config.Status.Host.Name, corev1.ConditionTrue)
-	f.Eventually(f.mended(machine.Name), patience, 50*time.Millisecond).Should(Succeed())
+	f.Eventually(f.repaired(machine.Name), patience, 50*time.Millisecond).Should(Succeed())
 
 	t.Log("when it is unhealthy again soon, its host is rebooted, and that is enough")
 	declare(`{"convergeTimeoutSeconds":1}`)
 	f.ready(config.Status.Host.Name, corev1.ConditionFalse)
-	f.Eventually(f.remediation, patience, 50*time.Millisecond).WithArguments(machine.Name).Should(Equal(bootstrapv1.HostRebootsReason))
+	f.Eventually(f.remediation, patience, 50*time.Millisecond).WithArguments(machine.Name).Should(Equal(bootstrapv1.RebootingHostReason))
 	f.Eventually(reboots.Load, patience, 50*time.Millisecond).Should(BeEquivalentTo(1))
 	f.ready(config.Status.Host.Name, corev1.ConditionTrue)
-	f.Eventually(f.mended(machine.Name), patience, 50*time.Millisecond).Should(Succeed())
-	f.Expect(f.notes("HostConverges")).To(HaveLen(1))
+	f.Eventually(f.repaired(machine.Name), patience, 50*time.Millisecond).Should(Succeed())
+	f.Expect(f.notes("ReconvergingHost")).To(HaveLen(1))
 
 	t.Log("when neither helps, its MachineSet replaces it")
 	declare(`{"convergeTimeoutSeconds":2,"rebootTimeoutSeconds":10,"minHealthyPeriodSeconds":0}`)
@@ -205,8 +205,8 @@ func TestRemediation(t *testing.T) {
 		g.Expect(last.Status.LastRebootTime.IsZero()).To(BeFalse())
 	}, patience, 50*time.Millisecond).Should(Succeed())
 	f.Expect(last.Status.LastRebootTime.Sub(last.Status.LastConvergeTime.Time)).To(BeNumerically(">=", 2*time.Second))
-	f.Eventually(f.notes, patience, 50*time.Millisecond).WithArguments("MachineToBeReplaced").Should(ConsistOf(SatisfyAll(
-		ContainSubstring("bringing its host to what it must be has not helped; rebooting its host has not helped"),
+	f.Eventually(f.notes, patience, 50*time.Millisecond).WithArguments("WaitingForOwnerRemediation").Should(ConsistOf(SatisfyAll(
+		ContainSubstring("converging its host again has not helped; rebooting its host has not helped"),
 		ContainSubstring("the MachineSet workers-"))))
 	f.Eventually(func(g Gomega) {
 		f.joined()

@@ -30,7 +30,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/hostlogs"
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/reconcilers"
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/webhooks"
-	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
 )
@@ -43,8 +43,8 @@ type Options struct {
 	Concurrency int
 	// HostsAtOnce is how many workers are worked on at once, 50 if 0. Control plane hosts do not count.
 	HostsAtOnce int
-	// LookEvery is how often a converged host is looked at, 10 minutes if 0.
-	LookEvery time.Duration
+	// DriftCheckInterval is how often a converged host is observed, 10 minutes if 0.
+	DriftCheckInterval time.Duration
 	// Settle is how long a host must be well after it was disrupted before another one of its pool follows, reconcilers.Settle if 0.
 	Settle time.Duration
 	// Progress is how often the progress of one host is written to its KubexmConfig, every 2 seconds if 0.
@@ -61,7 +61,7 @@ type Options struct {
 	Dial reconcilers.Dial
 	// Plan plans hosts, by the pipelines if nil.
 	Plan reconcilers.Planner
-	// Reader is told everything that happens on hosts, one event at a time. May be nil.
+	// Reader is notified of everything that happens on hosts, one event at a time. May be nil.
 	Reader event.Reader
 	// Holder names this process to who finds a host locked. If empty, "manager" and the name of this machine.
 	Holder string
@@ -73,7 +73,7 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	o.Concurrency = cmp.Or(o.Concurrency, 10)
 	o.HostsAtOnce = cmp.Or(o.HostsAtOnce, 50)
-	o.LookEvery = cmp.Or(o.LookEvery, 10*time.Minute)
+	o.DriftCheckInterval = cmp.Or(o.DriftCheckInterval, 10*time.Minute)
 	o.Settle = cmp.Or(o.Settle, reconcilers.Settle)
 	o.Progress = cmp.Or(o.Progress, 2*time.Second)
 	if o.Clock == nil {
@@ -155,15 +155,18 @@ func Reconcilers(ctx context.Context, mgr ctrl.Manager, o Options) error {
 			Watches(&infrav1.KubexmHost{}, handler.EnqueueRequestsFromMapFunc(ofHost(reader)),
 				builder.WithPredicates(predicate.GenerationChangedPredicate{}))
 	}
-	if err := b.Complete(&reconcilers.Config{
+	r := &reconcilers.KubexmConfigReconciler{
 		Client: reader, Reader: mgr.GetAPIReader(), WatchFilter: o.WatchFilter,
 		Events: mgr.GetEventRecorder("kubexmconfig"), Runner: runner, Dial: o.Dial, Artifacts: o.Artifacts, Plan: o.Plan, Reads: o.Reader,
 		Slots:  engine.NewSlots(),
-		Holder: o.Holder, LookEvery: o.LookEvery, Settle: o.Settle, Clock: o.Clock, Logs: hostlogs.Dir(o.Logs),
-	}); err != nil {
+		Holder: o.Holder, DriftCheckInterval: o.DriftCheckInterval, Settle: o.Settle, Clock: o.Clock, Logs: hostlogs.Dir(o.Logs),
+	}
+	built, err := b.Build(r)
+	if err != nil {
 		return fmt.Errorf("set up the controller of KubexmConfigs: %w", err)
 	}
-	return addRemediation(mgr, o)
+	r.Watch = watcher(mgr, built)
+	return errors.Join(addRemediation(mgr, o), addOperations(mgr, o))
 }
 
 // hostPool reports whether the kinds of our own infrastructure provider are installed. Other infrastructure does not

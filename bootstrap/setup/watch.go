@@ -5,18 +5,25 @@ package setup
 
 import (
 	"context"
+	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/controllers/external"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
-	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/infra"
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
 )
 
 // ofMachine is a Machine's KubexmConfig.
@@ -104,7 +111,44 @@ func ofHost(reader client.Reader) handler.MapFunc {
 	}
 }
 
-// clusterChanged passes over what nothing here looks at: most updates of a Cluster are of its status.
+// watcher returns what watches a kind of another infrastructure provider, once that is installed: what its objects are about is reconciled.
+func watcher(mgr ctrl.Manager, built controller.Controller) func(context.Context, schema.GroupKind) error {
+	log := mgr.GetLogger().WithName("infrastructure")
+	tracker := &external.ObjectTracker{Controller: built, Cache: mgr.GetCache(), Scheme: mgr.GetScheme(), PredicateLogger: &log}
+	mapped := handler.EnqueueRequestsFromMapFunc(ofInfrastructure(mgr.GetClient(), mgr.GetAPIReader()))
+	return func(_ context.Context, kind schema.GroupKind) error {
+		found, err := mgr.GetRESTMapper().RESTMapping(kind)
+		if meta.IsNoMatchError(err) {
+			return nil // it is not installed yet, and asked for again
+		}
+		if err != nil {
+			return fmt.Errorf("look for the kind %s: %w", kind, err)
+		}
+		object := &unstructured.Unstructured{}
+		object.SetGroupVersionKind(found.GroupVersionKind)
+		return tracker.Watch(log, object, mapped)
+	}
+}
+
+// ofInfrastructure is the KubexmConfig of the Machine that an object of another infrastructure provider is about.
+func ofInfrastructure(reader, live client.Reader) handler.MapFunc {
+	return func(ctx context.Context, object client.Object) []ctrl.Request {
+		key, found := infra.MachineOf(ctx, live, object)
+		if !found {
+			return nil
+		}
+		machine := &clusterv1.Machine{}
+		if err := reader.Get(ctx, key, machine); err != nil {
+			if client.IgnoreNotFound(err) != nil {
+				ctrl.LoggerFrom(ctx).Error(err, "Cannot get the Machine of an infrastructure object", "Machine", key)
+			}
+			return nil
+		}
+		return ofMachine(ctx, machine)
+	}
+}
+
+// clusterChanged passes over what nothing here reads: most updates of a Cluster are of its status.
 func clusterChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		old, isOld := e.ObjectOld.(*clusterv1.Cluster)

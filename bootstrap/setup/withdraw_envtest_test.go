@@ -78,7 +78,7 @@ func TestAPIServerEndsBeforeItsEtcd(t *testing.T) {
 	})
 	f.declare(func(cp *controlplanev1.KubexmControlPlane) {
 		cp.Spec.Replicas = ptr.To[int32](3)
-		cp.Spec.Cluster.ControlPlaneEndpoint.Internal = spec.LoadBalancerHAProxy
+		cp.Spec.Cluster.LoadBalancer.Type = spec.LoadBalancerNodeLocal
 		cp.Spec.MachineTemplate.ObjectMeta.Annotations = map[string]string{ // there is no kubelet that could say that Pods and volumes are gone
 			clusterv1.ExcludeNodeDrainingAnnotation: "", clusterv1.ExcludeWaitForNodeVolumeDetachAnnotation: "",
 		}
@@ -100,7 +100,7 @@ func TestAPIServerEndsBeforeItsEtcd(t *testing.T) {
 		g.Expect(f.api.Get(t.Context(), key, config)).To(Succeed())
 		g.Expect(conditions.GetReason(config, bootstrapv1.APIServerStoppedCondition)).To(Equal(bootstrapv1.APIServerNotStoppedReason))
 	}, patience, 50*time.Millisecond).Should(Succeed())
-	f.Eventually(f.notes, patience, 50*time.Millisecond).WithArguments("APIServerNotEnded").Should(ConsistOf(ContainSubstring("cannot connect to " + config.Status.Host.Address)))
+	f.Eventually(f.notes, patience, 50*time.Millisecond).WithArguments("APIServerStopFailed").Should(ConsistOf(ContainSubstring("cannot connect to " + config.Status.Host.Address)))
 	f.Eventually(func() error {
 		return f.api.Patch(t.Context(), lost, client.RawPatch("application/merge-patch+json",
 			fmt.Appendf(nil, `{"metadata":{"annotations":{%q:""}}}`, bootstrapv1.SkipHostResetAnnotation)))
@@ -121,7 +121,7 @@ func TestAPIServerEndsBeforeItsEtcd(t *testing.T) {
 	for _, e := range ended {
 		f.Expect(e).To(HaveSuffix("[]"), "its etcd member was already being removed")
 	}
-	f.Eventually(f.notes, patience, 50*time.Millisecond).WithArguments("APIServerEnded").Should(HaveLen(2)) // events are written beside all else
+	f.Eventually(f.notes, patience, 50*time.Millisecond).WithArguments("APIServerStopped").Should(HaveLen(2)) // events are written beside all else
 }
 
 // controlPlaneMachines are those of the control plane, by their names.

@@ -18,6 +18,7 @@ func SetupWithManager(mgr ctrl.Manager) error {
 		clusterConfig.Register(mgr, &bootstrapv1.KubexmClusterConfig{}),
 		config.Register(mgr, &bootstrapv1.KubexmConfig{}),
 		configTemplate.Register(mgr, &bootstrapv1.KubexmConfigTemplate{}),
+		operation.Register(mgr, &bootstrapv1.KubexmOperation{}),
 		remediation.Register(mgr, &bootstrapv1.KubexmRemediation{}),
 		remediationTemplate.Register(mgr, &bootstrapv1.KubexmRemediationTemplate{}),
 	)

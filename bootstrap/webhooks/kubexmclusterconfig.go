@@ -4,6 +4,7 @@
 package webhooks
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -61,12 +62,21 @@ func ValidateClusterConfig(c *bootstrapv1.KubexmClusterConfig) field.ErrorList {
 		errs = append(errs, field.Invalid(endpoint.Child("port"), port, "use the port of the API server, 1 to 65535"))
 	}
 	shared := c.Spec.Cluster.DeepCopy()
-	if !writtenByControlPlane(c) { // or the Cluster says what the endpoint is, and hosts say what is wrong with that
+	if !writtenByControlPlane(c) && shared.ControlPlaneEndpoint.Port != 0 {
+		errs = append(errs, field.Forbidden(path.Child("cluster", "controlPlaneEndpoint", "port"), fmt.Sprintf("the port is %s: remove it", endpoint.Child("port"))))
+	}
+	switch at := c.Spec.ControlPlaneEndpoint; {
+	case !writtenByControlPlane(c):
 		with := c.Spec.Shared(&clusterv1.Cluster{})
 		shared = &with
+	case shared.ControlPlaneEndpoint.Address == "":
+		// The port and a name may be the Cluster's, and hosts say what is wrong with these.
+		if _, err := netip.ParseAddr(at.Host); err == nil {
+			shared.ControlPlaneEndpoint.Lay(at.Host, 0)
+		}
 	}
 	shared.Default()
-	errs = append(errs, shared.Validate(path.Child("cluster"))...)
+	errs = append(errs, shared.ValidateRules(path.Child("cluster"))...)
 	return append(errs, validateMembers(c.Spec.Members, path.Child("members"))...)
 }
 
@@ -103,7 +113,13 @@ func validateMembers(members []bootstrapv1.ClusterMember, path *field.Path) fiel
 // already is known of that alone, and its webhook has seen the change before it is written here.
 func ValidateClusterConfigUpdate(old, updated *bootstrapv1.KubexmClusterConfig) field.ErrorList {
 	path := field.NewPath("spec", "cluster")
-	errs := spec.ValidateUpdate(&old.Spec.Cluster, &updated.Spec.Cluster, path)
+	controlPlanes := int32(0)
+	for i := range old.Spec.Members {
+		if m := &old.Spec.Members[i]; m.Role == spec.RoleControlPlane && m.Stays() {
+			controlPlanes++
+		}
+	}
+	errs := spec.ValidateUpdate(&old.Spec.Cluster, &updated.Spec.Cluster, max(controlPlanes, 1), path)
 	if !writtenByControlPlane(updated) {
 		errs = append(errs, spec.ValidateSharedUpdate(&old.Spec.Cluster, &updated.Spec.Cluster, path)...)
 	}

@@ -5,7 +5,6 @@ package webhooks
 
 import (
 	"fmt"
-	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -37,7 +36,7 @@ var configTemplate = admission.Kind[*bootstrapv1.KubexmConfigTemplate]{
 // ValidateConfig checks a KubexmConfig. All of its spec but what it is for may be changed: the host follows.
 func ValidateConfig(c *bootstrapv1.KubexmConfig) field.ErrorList {
 	path := field.NewPath("spec")
-	errs := validateSpec(&c.Spec, path)
+	errs := c.Spec.ValidateRules(path)
 	if ref, at := c.Spec.HostRef, path.Child("hostRef"); ref != (bootstrapv1.HostReference{}) {
 		if len(validation.IsDNS1123Label(ref.Name)) > 0 {
 			errs = append(errs, field.Invalid(at.Child("name"), ref.Name, "use the name of a KubexmHost in this namespace"))
@@ -77,8 +76,8 @@ func validateNoNode(n *spec.Node, path *field.Path) field.ErrorList {
 func ValidateConfigUpdate(old, updated *bootstrapv1.KubexmConfig) field.ErrorList {
 	path := field.NewPath("spec")
 	var errs field.ErrorList
-	if was, is := old.Spec.Order, updated.Spec.Order; was != is {
-		errs = append(errs, field.Invalid(path.Child("order"), is, fmt.Sprintf("what the host has begun or joined stays so: set it back to %q", was)))
+	if was, is := old.Spec.BootstrapMode, updated.Spec.BootstrapMode; was != is {
+		errs = append(errs, field.Invalid(path.Child("bootstrapMode"), is, fmt.Sprintf("what the host has begun or joined stays so: set it back to %q", was)))
 	}
 	if was, is := old.Spec.HostRef, updated.Spec.HostRef; was != is {
 		errs = append(errs, field.Forbidden(path.Child("hostRef"), "a KubexmConfig stays with its host: delete it, and create another"))
@@ -94,51 +93,5 @@ func ValidateConfigUpdate(old, updated *bootstrapv1.KubexmConfig) field.ErrorLis
 func ValidateConfigTemplate(t *bootstrapv1.KubexmConfigTemplate) field.ErrorList {
 	path := field.NewPath("spec", "template")
 	errs := t.Spec.Template.ObjectMeta.Validate(path.Child("metadata"))
-	own := t.Spec.Template.Spec
-	for _, one := range []struct {
-		name string
-		set  bool
-	}{{"hostRef", own.HostRef != (bootstrapv1.HostReference{})}, {"order", own.Order != ""}} {
-		if one.set {
-			errs = append(errs, forbidden(path.Child("spec", one.name)))
-		}
-	}
-	return append(errs, validateSpec(&t.Spec.Template.Spec, path.Child("spec"))...)
-}
-
-func forbidden(at *field.Path) *field.Error {
-	return field.Forbidden(at, "it is one host's, and a template is for many: remove it")
-}
-
-func validateSpec(s *bootstrapv1.KubexmConfigSpec, path *field.Path) field.ErrorList {
-	node := s.Node.DeepCopy()
-	node.Default()
-	errs := node.Validate(path)
-	if ssh := &s.SSH; ssh.User != "" || ssh.Port != 0 || ssh.CredentialsRef.Name != "" || len(ssh.HostKeys) > 0 {
-		errs = append(errs, validateSSH(ssh, path.Child("ssh"))...)
-	}
-	return errs
-}
-
-func validateSSH(ssh *bootstrapv1.SSH, path *field.Path) field.ErrorList {
-	errs := spec.ValidateUser(ssh.User, path.Child("user"))
-	if ssh.Port < 0 || ssh.Port > 65535 {
-		errs = append(errs, field.Invalid(path.Child("port"), ssh.Port, "use the port of the hosts' sshd, 1 to 65535, or leave it out for 22"))
-	}
-	if name := path.Child("credentialsRef", "name"); ssh.CredentialsRef.Name == "" {
-		errs = append(errs, field.Required(name, "name a Secret in this namespace with ssh-privatekey or password"))
-	} else if len(validation.IsDNS1123Subdomain(ssh.CredentialsRef.Name)) > 0 {
-		errs = append(errs, field.Invalid(name, ssh.CredentialsRef.Name, "use the name of a Secret in this namespace"))
-	}
-	keys := path.Child("hostKeys")
-	if len(ssh.HostKeys) == 0 {
-		errs = append(errs, spec.ValidateHostKey("", keys)...)
-	}
-	for i, key := range ssh.HostKeys {
-		errs = append(errs, spec.ValidateHostKey(key, keys.Index(i))...)
-		if slices.Contains(ssh.HostKeys[:i], key) {
-			errs = append(errs, field.Duplicate(keys.Index(i), key))
-		}
-	}
-	return errs
+	return append(errs, t.Spec.Template.Spec.ValidateTemplate(path.Child("spec"))...)
 }

@@ -18,9 +18,9 @@ import (
 
 const fingerprint = "SHA256:uNiVztksCsDhcc0u9e8BrWfPrQmMlQWbZ+Yb9Jgkl3c"
 
-func ssh() bootstrapv1.SSH {
-	return bootstrapv1.SSH{
-		User: "ops", CredentialsRef: bootstrapv1.CredentialsReference{Name: "ssh"}, HostKeys: []string{fingerprint},
+func access() spec.Access {
+	return spec.Access{
+		User: "ops", Credentials: spec.Credentials{SecretRef: spec.SecretReference{Name: "ssh"}}, HostKeys: spec.HostKeys{Pinned: []string{fingerprint}},
 	}
 }
 
@@ -31,30 +31,49 @@ func TestValidate(t *testing.T) {
 		want []string
 	}{
 		"nothing of its own": {change: func(*bootstrapv1.KubexmConfigSpec) {}},
-		"access":             {change: func(s *bootstrapv1.KubexmConfigSpec) { s.SSH = ssh() }},
+		"access":             {change: func(s *bootstrapv1.KubexmConfigSpec) { s.Access = access() }},
 		"a whole key": {change: func(s *bootstrapv1.KubexmConfigSpec) {
-			s.SSH = ssh()
-			s.SSH.HostKeys = []string{"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f"}
+			s.Access = access()
+			s.Access.HostKeys.Pinned = []string{"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f"}
 		}},
 		"half an access": {
-			change: func(s *bootstrapv1.KubexmConfigSpec) { s.SSH.Port = 70000 },
-			want:   []string{"ssh.user", "ssh.port", "ssh.credentialsRef.name", "ssh.hostKeys"},
+			change: func(s *bootstrapv1.KubexmConfigSpec) { s.Access.Port = 70000 },
+			want:   []string{"access.port"},
 		},
 		"bad access": {
 			change: func(s *bootstrapv1.KubexmConfigSpec) {
-				s.SSH = ssh()
-				s.SSH.User, s.SSH.CredentialsRef.Name = "o ps", "Not/AName"
-				s.SSH.HostKeys = []string{fingerprint, "MD5:aa", fingerprint}
+				s.Access = access()
+				s.Access.User, s.Access.Credentials.SecretRef.Name = "o ps", "Not/AName"
+				s.Access.HostKeys.Pinned = []string{fingerprint, "MD5:aa", fingerprint}
 			},
-			want: []string{"ssh.user", "ssh.credentialsRef.name", "ssh.hostKeys[1]", "ssh.hostKeys[2]"},
+			want: []string{"access.user", "access.credentials.secretRef.name", "access.hostKeys.pinned[1]", "access.hostKeys.pinned[2]"},
+		},
+		"through a jump host": {change: func(s *bootstrapv1.KubexmConfigSpec) {
+			s.Access = access()
+			s.Access.ProxyJump = spec.ProxyJump{Host: "bastion.example.org", User: "jump", Credentials: s.Access.Credentials, HostKeys: s.Access.HostKeys}
+		}},
+		"half a jump host": {
+			change: func(s *bootstrapv1.KubexmConfigSpec) {
+				s.Access = access()
+				s.Access.ProxyJump = spec.ProxyJump{User: "jump"}
+			},
+			want: []string{"access.proxyJump.host", "access.proxyJump.credentials.secretRef.name", "access.proxyJump.hostKeys.pinned"},
+		},
+		"a bad jump host": {
+			change: func(s *bootstrapv1.KubexmConfigSpec) {
+				s.Access = access()
+				s.Access.ProxyJump = spec.ProxyJump{
+					Host: "bastion:22", Port: -1, Credentials: s.Access.Credentials, HostKeys: spec.HostKeys{Pinned: []string{"MD5:aa"}},
+				}
+			},
+			want: []string{"access.proxyJump.host", "access.proxyJump.user", "access.proxyJump.port", "access.proxyJump.hostKeys.pinned[0]"},
 		},
 		"the host's own": {
 			change: func(s *bootstrapv1.KubexmConfigSpec) {
 				s.NodeLabels = map[string]string{"a b": "c"}
 				s.Files = []spec.File{{Path: "relative", Content: "x"}}
-				s.Kubelet.MaxPods = -1
 			},
-			want: []string{"kubelet.maxPods", "nodeLabels[a b]", "files[0].path"},
+			want: []string{"nodeLabels[a b]", "files[0].path"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -103,14 +122,14 @@ func TestHostsThatAreNoNodes(t *testing.T) {
 		t.Errorf("a host that no control plane has chosen: %v", errs)
 	}
 	template := &bootstrapv1.KubexmConfigTemplate{}
-	template.Spec.Template.Spec = bootstrapv1.KubexmConfigSpec{HostRef: bootstrapv1.HostReference{Name: "lb1", Role: spec.RoleLoadBalancer}, Order: spec.OrderFirst}
+	template.Spec.Template.Spec = bootstrapv1.KubexmConfigSpec{HostRef: bootstrapv1.HostReference{Name: "lb1", Role: spec.RoleLoadBalancer}, BootstrapMode: spec.BootstrapInit}
 	if errs := ValidateConfigTemplate(template); len(errs) != 2 {
 		t.Errorf("one host's in a template: %v", errs)
 	}
 	old := of("e1", spec.RoleEtcd)
-	old.Spec.Order = spec.OrderLater
+	old.Spec.BootstrapMode = spec.BootstrapJoin
 	updated := of("e2", spec.RoleEtcd)
-	updated.Spec.Order = spec.OrderFirst
+	updated.Spec.BootstrapMode = spec.BootstrapInit
 	if errs := ValidateConfigUpdate(old, updated); len(errs) != 2 {
 		t.Errorf("another host that begins anew: %v", errs)
 	}

@@ -11,12 +11,14 @@ import (
 	"syscall"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/cli"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/memory"
 )
 
 // version is set by the linker (-X main.version).
 var version string
 
 func main() {
+	memory.Save()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// A second signal ends the process at once.
 	context.AfterFunc(ctx, stop)

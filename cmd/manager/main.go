@@ -19,12 +19,15 @@ import (
 	_ "k8s.io/component-base/logs/json/register" // for --logging-format=json
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/memory"
 )
 
 // version is set by the linker.
 var version = "unknown"
 
 func main() {
+	memory.Save()
 	// A second signal ends the process at once.
 	if err := run(ctrl.SetupSignalHandler(), os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "manager:", err)

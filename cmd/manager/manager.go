@@ -136,7 +136,7 @@ func addBootstrap(ctx context.Context, mgr ctrl.Manager, o *options) error {
 		return err
 	}
 	return bootstrapsetup.Reconcilers(ctx, mgr, bootstrapsetup.Options{
-		WatchFilter: o.watchFilter, Concurrency: o.concurrency, HostsAtOnce: o.hostsAtOnce, LookEvery: o.lookEvery, Logs: o.hostLogs,
+		WatchFilter: o.watchFilter, Concurrency: o.concurrency, HostsAtOnce: o.hostsAtOnce, DriftCheckInterval: o.driftCheckInterval, Logs: o.hostLogs,
 		Artifacts: bootstrapsetup.Bundles(o.bundle, store, signers),
 		Reader:    event.Readers(counted, jsonlog.New(os.Stdout)),
 	})

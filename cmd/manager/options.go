@@ -38,7 +38,7 @@ type options struct {
 	namespace, watchFilter string
 	concurrency            int
 	hostsAtOnce            int
-	lookEvery              time.Duration
+	driftCheckInterval     time.Duration
 	bundle, bundleKey      string
 	hostLogs               string
 
@@ -85,7 +85,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.watchFilter, "watch-filter", "", "reconcile objects with this value of the label "+clusterv1.WatchLabel+" alone; empty means all objects")
 	fs.IntVar(&o.concurrency, "concurrency", 10, "how many objects of one kind are reconciled at once; no reconcile waits for a host")
 	fs.IntVar(&o.hostsAtOnce, "hosts-at-once", 50, "how many workers' hosts are worked on at once; control plane hosts do not count")
-	fs.DurationVar(&o.lookEvery, "look-every", 10*time.Minute, "how often a host is looked at that was as declared when last seen")
+	fs.DurationVar(&o.driftCheckInterval, "drift-check-interval", 10*time.Minute, "how often a converged host is compared with its plan")
 	fs.StringVar(&o.bundle, "bundle", "", "directory with bundles, or one archive: clusters name what lies in it, and no other file; kubexm bundle create makes them")
 	fs.StringVar(&o.bundleKey, "bundle-verify-key", "", "file with public SSH keys, one per line, one of which must have signed every bundle; empty takes bundles without a signature")
 
@@ -105,7 +105,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.webhookPort, "webhook-port", 9443, "port of the webhook server")
 	fs.StringVar(&o.webhookCertDir, "webhook-cert-dir", "/tmp/k8s-webhook-server/serving-certs", "directory with the webhook server's tls.crt and tls.key")
 	fs.IntVar(&o.hooksPort, "runtime-extension-port", 0, "port of the hooks by which Cluster API updates Machines in place, with the webhook server's certificate; 0 serves none")
-	fs.StringVar(&o.hooksClientCA, "runtime-extension-client-ca-file", "", "file with the certificate authorities (PEM) one of which has signed the certificate of whoever asks these hooks, as Cluster API shows it with --runtime-extension-client-cert-file; empty means that anybody who reaches the port may ask")
+	fs.StringVar(&o.hooksClientCA, "runtime-extension-client-ca-file", "", "file with the certificate authorities (PEM) one of which has signed the certificate of anyone who asks these hooks, as Cluster API shows it with --runtime-extension-client-cert-file; empty means that anybody who reaches the port may ask")
 	fs.StringVar(&o.healthAddress, "health-addr", ":9440", "address of /healthz and /readyz")
 	fs.StringVar(&o.profiler, "profiler-address", "", "address of Go's profiler; empty means none")
 	flags.AddManagerOptions(fs, &o.serving)
@@ -136,8 +136,8 @@ func (o *options) validate() error {
 			errs = append(errs, fmt.Errorf("--%s: %d: want 1 or more", flag, value))
 		}
 	}
-	if o.lookEvery <= 0 {
-		errs = append(errs, fmt.Errorf("--look-every: %s: want more than 0", o.lookEvery))
+	if o.driftCheckInterval <= 0 {
+		errs = append(errs, fmt.Errorf("--drift-check-interval: %s: want more than 0", o.driftCheckInterval))
 	}
 	if o.hooksPort < 0 || o.hooksPort > 65535 {
 		errs = append(errs, fmt.Errorf("--runtime-extension-port: %d: want 1 to 65535, or 0 for none", o.hooksPort))

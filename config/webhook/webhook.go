@@ -29,7 +29,7 @@ type Configurations struct {
 	Validating []*admissionregistrationv1.ValidatingWebhookConfiguration
 }
 
-// All are the configurations of all providers. Their names begin with their provider's. They point to a Service: whoever
+// All are the configurations of all providers. Their names begin with their provider's. They point to a Service: anyone who
 // serves webhooks in another way points them there.
 func All() (*Configurations, error) {
 	scheme := runtime.NewScheme()

@@ -24,7 +24,7 @@ func TestEveryKindIsValidated(t *testing.T) {
 		for _, hook := range configuration.Webhooks {
 			for _, rule := range hook.Rules {
 				kind := strings.TrimSuffix(rule.Resources[0], "s")
-				want := fmt.Sprintf("/validate-%s-v1beta1-%s", strings.ReplaceAll(rule.APIGroups[0], ".", "-"), kind)
+				want := fmt.Sprintf("/validate-%s-%s-%s", strings.ReplaceAll(rule.APIGroups[0], ".", "-"), rule.APIVersions[0], kind)
 				if path := hook.ClientConfig.Service.Path; path == nil || *path != want {
 					t.Errorf("%s: the path is %v, and the webhook is served at %s", hook.Name, path, want)
 				}

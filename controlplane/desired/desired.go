@@ -42,7 +42,7 @@ func Machine(c *state.ControlPlane, name string, infrastructure clusterv1.Contra
 		},
 	}
 	Propagate(c, m)
-	m.Annotations[controlplanev1.LeaveHook] = ""
+	m.Annotations[controlplanev1.EtcdMemberRemovalHook] = ""
 	return m
 }
 
@@ -53,7 +53,10 @@ const nodeDeletionTimeout int32 = 10
 // Propagate brings what may be changed in place from the control plane to a Machine. Its version is not among that: when a host
 // follows another one is decided of each.
 func Propagate(c *state.ControlPlane, m *clusterv1.Machine) {
-	m.Labels, m.Annotations = merged(m.Labels, Labels(c)), merged(m.Annotations, Annotations(c))
+	PropagateMetadata(c, m)
+	if m.Annotations == nil {
+		m.Annotations = map[string]string{}
+	}
 	if ends, known := c.CertificatesEnd(m); known {
 		m.Annotations[clusterv1.MachineCertificatesExpiryDateAnnotation] = ends.UTC().Format(time.RFC3339)
 	}
@@ -82,13 +85,13 @@ func ownGates(c *state.ControlPlane) []clusterv1.MachineReadinessGate {
 }
 
 // Config is a new KubexmConfig. Its owner is the control plane until Cluster API makes it the Machine.
-func Config(c *state.ControlPlane, name string, order spec.Order) *bootstrapv1.KubexmConfig {
+func Config(c *state.ControlPlane, name string, mode spec.BootstrapMode) *bootstrapv1.KubexmConfig {
 	owner := Owner(c.Object)
 	owner.Controller, owner.BlockOwnerDeletion = nil, nil
 	config := &bootstrapv1.KubexmConfig{ObjectMeta: metav1.ObjectMeta{
 		Namespace: c.Object.Namespace, Name: name, OwnerReferences: []metav1.OwnerReference{owner},
 	}}
-	config.Spec.Order = order
+	config.Spec.BootstrapMode = mode
 	PropagateConfig(c, config)
 	return config
 }
@@ -105,12 +108,12 @@ func InventoryConfig(c *state.ControlPlane, ref bootstrapv1.HostReference) *boot
 		Spec: bootstrapv1.KubexmConfigSpec{HostRef: ref},
 	}
 	if ref.Role == spec.RoleEtcd {
-		config.Annotations = map[string]string{controlplanev1.LeaveHook: ""}
-		config.Spec.Order = spec.OrderFirst
+		config.Annotations = map[string]string{controlplanev1.EtcdMemberRemovalHook: ""}
+		config.Spec.BootstrapMode = spec.BootstrapInit
 		if slices.ContainsFunc(c.Configs, func(other bootstrapv1.KubexmConfig) bool {
 			return other.Spec.HostRef.Role == spec.RoleEtcd && c.Controls(&other)
 		}) {
-			config.Spec.Order = spec.OrderLater
+			config.Spec.BootstrapMode = spec.BootstrapJoin
 		}
 	}
 	return config
@@ -134,7 +137,7 @@ func ClusterConfig(c *state.ControlPlane, was *bootstrapv1.KubexmClusterConfig, 
 		},
 		Spec: bootstrapv1.KubexmClusterConfigSpec{
 			Version: declared.Version, APIServerVersion: c.APIServerVersion(members, before),
-			ControlPlaneEndpoint:             c.Cluster.Spec.ControlPlaneEndpoint,
+			ControlPlaneEndpoint:             c.Endpoint(),
 			Cluster:                          bootstrapv1.WithCluster(&declared.Cluster, c.Cluster),
 			ControlPlaneRebootTimeoutSeconds: declared.Remediation.RebootTimeoutSeconds,
 			Authorities:                      authorities(c),
@@ -159,8 +162,9 @@ func authorities(c *state.ControlPlane) []bootstrapv1.AuthorityFingerprint {
 
 // PropagateConfig brings the control plane's own part of its hosts to a KubexmConfig: the host follows.
 func PropagateConfig(c *state.ControlPlane, config *bootstrapv1.KubexmConfig) {
-	config.Labels, config.Annotations = merged(config.Labels, Labels(c)), merged(config.Annotations, Annotations(c))
-	config.Spec.Node = *c.Object.Spec.Node.DeepCopy()
+	PropagateMetadata(c, config)
+	own := c.Object.Spec.Node.DeepCopy()
+	config.Spec.Node, config.Spec.Access = own.Node, own.Access
 }
 
 // Owner is the reference to the control plane that its Machines have.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -28,7 +29,7 @@ func controlPlane() *state.ControlPlane {
 			ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "prod", UID: "1"},
 			Spec: controlplanev1.KubexmControlPlaneSpec{
 				Version: "v1.36.3",
-				Node:    spec.Node{NodeLabels: map[string]string{"pool": "masters"}},
+				Node:    bootstrapv1.KubexmConfigSpec{Node: spec.Node{NodeLabels: map[string]string{"pool": "masters"}}},
 				MachineTemplate: controlplanev1.MachineTemplate{
 					ObjectMeta: clusterv1.ObjectMeta{
 						Labels:      map[string]string{"team": "a", clusterv1.ClusterNameLabel: "not the user's to say"},
@@ -90,6 +91,36 @@ func TestPropagate(t *testing.T) {
 	}
 }
 
+// TestMetadataGoes: what leaves the template's metadata goes from objects that have it from there, and nothing of others does.
+func TestMetadataGoes(t *testing.T) {
+	c := controlPlane()
+	template := &c.Object.Spec.MachineTemplate.ObjectMeta
+	template.Labels = map[string]string{"team": "a", "tier": "b"}
+	template.Annotations = map[string]string{"note": "c"}
+	infra := &unstructured.Unstructured{Object: map[string]any{}}
+	infra.SetLabels(map[string]string{"others": "stay"})
+	desired.PropagateMetadata(c, infra)
+	if infra.GetLabels()["team"] != "a" || infra.GetAnnotations()["note"] != "c" || infra.GetLabels()["others"] != "stay" {
+		t.Fatalf("labels %v, annotations %v", infra.GetLabels(), infra.GetAnnotations())
+	}
+	infra.SetLabels(map[string]string{"others": "stay", "team": "a", "tier": "b", "note": "not ours"})
+	template.Labels, template.Annotations = map[string]string{"tier": "c"}, nil
+	desired.PropagateMetadata(c, infra)
+	if _, stays := infra.GetLabels()["team"]; stays || infra.GetLabels()["tier"] != "c" || infra.GetLabels()["note"] != "not ours" {
+		t.Errorf("labels %v", infra.GetLabels())
+	}
+	if _, stays := infra.GetAnnotations()["note"]; stays {
+		t.Errorf("annotations %v", infra.GetAnnotations())
+	}
+	template.Labels = nil
+	desired.PropagateMetadata(c, infra)
+	before := infra.DeepCopy()
+	desired.PropagateMetadata(c, infra)
+	if diff := cmp.Diff(before, infra); diff != "" || infra.GetLabels()["others"] != "stay" || len(infra.GetAnnotations()) > 0 {
+		t.Errorf("annotations %v; twice is another: %s", infra.GetAnnotations(), diff)
+	}
+}
+
 // TestCertificatesEnd tells Cluster API, which shows it on the Machine, when the first certificate of a component ends.
 func TestCertificatesEnd(t *testing.T) {
 	c := controlPlane()
@@ -113,7 +144,7 @@ func TestCertificatesEnd(t *testing.T) {
 }
 
 func TestConfig(t *testing.T) {
-	config := desired.Config(controlPlane(), "prod-x", spec.OrderFirst)
+	config := desired.Config(controlPlane(), "prod-x", spec.BootstrapInit)
 	if config.Spec.NodeLabels["pool"] != "masters" || config.Labels[clusterv1.ClusterNameLabel] != "prod" {
 		t.Errorf("config %+v", config)
 	}

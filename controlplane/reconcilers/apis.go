@@ -27,7 +27,7 @@ type askedAPIs struct {
 }
 
 // askForAPIs finds out which APIs are in use that another version does not serve, while that is declared and has not begun.
-func (r *ControlPlane) askForAPIs(ctx context.Context, s *scope) {
+func (r *KubexmControlPlaneReconciler) askForAPIs(ctx context.Context, s *scope) {
 	id, version := s.Object.UID, s.Object.Spec.Version
 	if !s.AsksForAPIs() || s.ControlPlane.Workload.Err != nil {
 		r.keepAPIs(id, nil)
@@ -46,7 +46,7 @@ func (r *ControlPlane) askForAPIs(ctx context.Context, s *scope) {
 }
 
 // keepAPIs keeps what was found out, or forgets it.
-func (r *ControlPlane) keepAPIs(id types.UID, asked *askedAPIs) {
+func (r *KubexmControlPlaneReconciler) keepAPIs(id types.UID, asked *askedAPIs) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if asked == nil {

@@ -20,7 +20,6 @@ import (
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
-	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
 // untrustedAgain is when Secrets that somebody has to restore are read again: they are not watched.
@@ -34,7 +33,7 @@ type untrusted struct{ reason, message string }
 func (u *untrusted) Error() string { return u.message }
 
 // mayComplete refuses to make pairs for a cluster that has begun, and has them read back if somebody wants that.
-func (r *ControlPlane) mayComplete(ctx context.Context, s *scope, known *pki.Authorities, recorded pki.Fingerprints) error {
+func (r *KubexmControlPlaneReconciler) mayComplete(ctx context.Context, s *scope, known *pki.Authorities, recorded pki.Fingerprints) error {
 	var names, missing []string
 	for _, p := range purposesOf(s) {
 		if pair, _ := known.Get(string(p)); pair.IsZero() && !s.signsNothing(p) {
@@ -61,7 +60,7 @@ func (r *ControlPlane) mayComplete(ctx context.Context, s *scope, known *pki.Aut
 
 // signsNothing reports whether nothing in the cluster is signed by the pair: another may be made in its place.
 func (s *scope) signsNothing(p capisecret.Purpose) bool {
-	return p == capisecret.EtcdCA && s.Object.Spec.Cluster.Etcd.Type == spec.EtcdExternal
+	return p == capisecret.EtcdCA && s.Object.Spec.Cluster.Etcd.IsExternal()
 }
 
 // restore is the remedy. first is what comes before the pairs are read back, "" if nothing does.
@@ -96,7 +95,7 @@ func otherEncryption(s *scope, recorded pki.Fingerprints) error {
 
 // begun is what shows that hosts may have been made with the cluster's key pairs, "" if nothing does. Not all of it is in a status, which
 // a move or a restore may lose. It is asked of the API server: caches may not show yet what is being restored.
-func (r *ControlPlane) begun(ctx context.Context, s *scope, recorded pki.Fingerprints) (string, error) {
+func (r *KubexmControlPlaneReconciler) begun(ctx context.Context, s *scope, recorded pki.Fingerprints) (string, error) {
 	switch {
 	case len(recorded) > 0:
 		return "the annotation " + controlplanev1.AuthoritiesAnnotation + " has their fingerprints", nil
@@ -139,8 +138,8 @@ func (r *ControlPlane) begun(ctx context.Context, s *scope, recorded pki.Fingerp
 // changedHost reports whether a KubexmConfig's host may have been changed. Those that the control plane makes come after the key pairs;
 // those of workers may come before, and wait.
 func changedHost(c *bootstrapv1.KubexmConfig) bool {
-	return c.Spec.HostRef.Name != "" || c.Spec.Order != "" ||
-		c.Status.PlanDigest != "" || c.Status.KubernetesVersion != "" || !c.Status.LastRun.StartTime.IsZero()
+	return c.Spec.HostRef.Name != "" || c.Spec.BootstrapMode != "" ||
+		c.Status.PlanDigest != "" || c.Status.KubernetesVersion != "" || !c.Status.Operation(bootstrapv1.ConvergeOperation).StartTime.IsZero()
 }
 
 // differing is an error if a pair is not the one that was recorded.
@@ -160,7 +159,7 @@ func differing(s *scope, recorded, now pki.Fingerprints) error {
 }
 
 // record writes down the pairs' fingerprints, where a move and a backup of the objects keep them.
-func (r *ControlPlane) record(ctx context.Context, s *scope, now pki.Fingerprints) error {
+func (r *KubexmControlPlaneReconciler) record(ctx context.Context, s *scope, now pki.Fingerprints) error {
 	if s.Object.Annotations[controlplanev1.AuthoritiesAnnotation] == now.String() {
 		return nil
 	}

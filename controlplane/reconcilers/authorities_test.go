@@ -38,7 +38,7 @@ func ofProd(name string, labels ...string) metav1.ObjectMeta {
 }
 
 // secrets are the key pairs that there are, by their Secrets' names.
-func (r *ControlPlane) secrets(t *testing.T) map[string]*corev1.Secret {
+func (r *KubexmControlPlaneReconciler) secrets(t *testing.T) map[string]*corev1.Secret {
 	t.Helper()
 	list := &corev1.SecretList{}
 	if err := r.Reader.List(t.Context(), list); err != nil {
@@ -54,7 +54,7 @@ func (r *ControlPlane) secrets(t *testing.T) map[string]*corev1.Secret {
 }
 
 // refused checks that the reconcile stops, that the condition says why, and that no Secret was made or changed.
-func refused(t *testing.T, r *ControlPlane, s *scope, reason string, words ...string) {
+func refused(t *testing.T, r *KubexmControlPlaneReconciler, s *scope, reason string, words ...string) {
 	t.Helper()
 	before := r.secrets(t)
 	err := r.flow(t.Context(), s)
@@ -100,13 +100,15 @@ func TestMissingAuthorities(t *testing.T) {
 			ObjectMeta: ofProd("prod-w1"), Status: clusterv1.MachineStatus{NodeRef: clusterv1.MachineNodeReference{Name: "w1"}},
 		}}},
 		"a KubexmConfig of the control plane without a status": {objects: []client.Object{&bootstrapv1.KubexmConfig{
-			ObjectMeta: ofProd("prod-1"), Spec: bootstrapv1.KubexmConfigSpec{Order: spec.OrderFirst},
+			ObjectMeta: ofProd("prod-1"), Spec: bootstrapv1.KubexmConfigSpec{BootstrapMode: spec.BootstrapInit},
 		}}},
 		"a KubexmConfig of the inventory without a status": {objects: []client.Object{&bootstrapv1.KubexmConfig{
 			ObjectMeta: ofProd("prod-lb1"), Spec: bootstrapv1.KubexmConfigSpec{HostRef: bootstrapv1.HostReference{Name: "lb1", Role: spec.RoleLoadBalancer}},
 		}}},
 		"a worker whose host was changed": {objects: []client.Object{&bootstrapv1.KubexmConfig{
-			ObjectMeta: ofProd("prod-w1"), Status: bootstrapv1.KubexmConfigStatus{LastRun: bootstrapv1.RunStatus{StartTime: metav1.NewTime(time.Unix(1, 0))}},
+			ObjectMeta: ofProd("prod-w1"), Status: bootstrapv1.KubexmConfigStatus{Operations: []bootstrapv1.OperationStatus{{
+				Type: bootstrapv1.ConvergeOperation, StartTime: metav1.NewTime(time.Unix(1, 0)),
+			}}},
 		}}},
 		"the kubeconfig": {objects: []client.Object{&corev1.Secret{ObjectMeta: controlled(ofProd("prod-kubeconfig"))}}},
 	} {
@@ -142,23 +144,23 @@ func TestAuthoritiesAreRecorded(t *testing.T) {
 	}
 	for _, name := range authoritySecrets {
 		for what, tc := range map[string]struct {
-			change func(t *testing.T, r *ControlPlane, s *corev1.Secret)
+			change func(t *testing.T, r *KubexmControlPlaneReconciler, s *corev1.Secret)
 			reason string
 		}{
-			"missing": {func(t *testing.T, r *ControlPlane, s *corev1.Secret) {
+			"missing": {func(t *testing.T, r *KubexmControlPlaneReconciler, s *corev1.Secret) {
 				t.Helper()
 				if err := r.Client.Delete(t.Context(), s); err != nil {
 					t.Fatal(err)
 				}
 			}, controlplanev1.AuthorityMissingReason},
-			"without its key": {func(t *testing.T, r *ControlPlane, s *corev1.Secret) {
+			"without its key": {func(t *testing.T, r *KubexmControlPlaneReconciler, s *corev1.Secret) {
 				t.Helper()
 				delete(s.Data, "tls.key")
 				if err := r.Client.Update(t.Context(), s); err != nil {
 					t.Fatal(err)
 				}
 			}, controlplanev1.AuthorityIncompleteReason},
-			"another": {func(t *testing.T, r *ControlPlane, s *corev1.Secret) {
+			"another": {func(t *testing.T, r *KubexmControlPlaneReconciler, s *corev1.Secret) {
 				t.Helper()
 				pair, _ := other.Get(strings.TrimPrefix(s.Name, "prod-"))
 				s.Data["tls.crt"], s.Data["tls.key"] = pair.Cert, pair.Key.Reveal()
@@ -204,7 +206,7 @@ func TestAuthoritiesAreRecorded(t *testing.T) {
 }
 
 // bringAll makes the Secrets of all pairs.
-func (r *ControlPlane) bringAll(t *testing.T, pairs *pki.Authorities) {
+func (r *KubexmControlPlaneReconciler) bringAll(t *testing.T, pairs *pki.Authorities) {
 	t.Helper()
 	for _, name := range pki.Names() {
 		pair, _ := pairs.Get(name)

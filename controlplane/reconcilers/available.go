@@ -28,7 +28,7 @@ const (
 )
 
 // silence is for how long a cluster's API has not answered. Of one that never did, it is since it was first asked.
-func (r *ControlPlane) silence(id types.UID, answers bool, now time.Time) time.Duration {
+func (r *KubexmControlPlaneReconciler) silence(id types.UID, answers bool, now time.Time) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.answered == nil {
@@ -44,7 +44,7 @@ func (r *ControlPlane) silence(id types.UID, answers bool, now time.Time) time.D
 	return 1
 }
 
-func (r *ControlPlane) forget(id types.UID) {
+func (r *KubexmControlPlaneReconciler) forget(id types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.answered, id)

@@ -134,7 +134,7 @@ func etcdHosts(problems ...string) func(*scope) {
 
 // TestSilenceIsNotFailure: what was seen of a cluster counts for five minutes after its API has ceased to answer.
 func TestSilenceIsNotFailure(t *testing.T) {
-	r, s := &ControlPlane{}, availableScope()
+	r, s := &KubexmControlPlaneReconciler{}, availableScope()
 	begun := s.Now
 	look := func(after time.Duration, failed error) {
 		s.Now = begun.Add(after)

@@ -39,7 +39,7 @@ func (s *scope) encrypts() bool { return s.Object.Spec.Cluster.Kubernetes.Encryp
 // certificates makes the certificate authorities and the encryption key that do not exist, as long as nothing of the cluster does (see
 // begun), and records their fingerprints before they are used. From then on, a pair that is missing or another one is an error: it is for
 // a person to restore it, or to request its recovery. Pairs that the user brings before that count, if they can do their work.
-func (r *ControlPlane) certificates(ctx context.Context, s *scope) (err error) {
+func (r *KubexmControlPlaneReconciler) certificates(ctx context.Context, s *scope) (err error) {
 	defer func() { s.Certificates = err }()
 	recorded, err := pki.ParseFingerprints(s.Object.Annotations[controlplanev1.AuthoritiesAnnotation])
 	if err != nil {
@@ -91,7 +91,7 @@ func (r *ControlPlane) certificates(ctx context.Context, s *scope) (err error) {
 }
 
 // pairs reads all key pairs, and the encryption key; those are zero that have no Secret.
-func (r *ControlPlane) pairs(ctx context.Context, s *scope) (known pki.Authorities, err error) {
+func (r *KubexmControlPlaneReconciler) pairs(ctx context.Context, s *scope) (known pki.Authorities, err error) {
 	for _, p := range purposesOf(s) {
 		pair, err := r.pair(ctx, s, p)
 		if err != nil {
@@ -103,7 +103,7 @@ func (r *ControlPlane) pairs(ctx context.Context, s *scope) (known pki.Authoriti
 }
 
 // pair reads a key pair; it is zero where there is no Secret.
-func (r *ControlPlane) pair(ctx context.Context, s *scope, p capisecret.Purpose) (pki.KeyPair, error) {
+func (r *KubexmControlPlaneReconciler) pair(ctx context.Context, s *scope, p capisecret.Purpose) (pki.KeyPair, error) {
 	found := &corev1.Secret{}
 	key := client.ObjectKey{Namespace: s.Cluster.Namespace, Name: capisecret.Name(s.Cluster.Name, p)}
 	if err := r.Reader.Get(ctx, key, found); apierrors.IsNotFound(err) {
@@ -125,8 +125,8 @@ func (r *ControlPlane) pair(ctx context.Context, s *scope, p capisecret.Purpose)
 	return pair, nil
 }
 
-// encryptionKey is what a Secret has. clusterctl does not know by its name whose it is, so one that somebody has brought is told to go along.
-func (r *ControlPlane) encryptionKey(ctx context.Context, s *scope, found *corev1.Secret) (pki.KeyPair, error) {
+// encryptionKey is what a Secret has. clusterctl does not know by its name whose it is, so one that somebody has brought is asked to go along.
+func (r *KubexmControlPlaneReconciler) encryptionKey(ctx context.Context, s *scope, found *corev1.Secret) (pki.KeyPair, error) {
 	pair := pki.KeyPair{Key: secret.New(found.Data[pki.EncryptionKeyName])}
 	if pair.Key.IsZero() {
 		return pair, &untrusted{

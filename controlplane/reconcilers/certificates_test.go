@@ -36,7 +36,7 @@ func testScope() *scope {
 	}}
 }
 
-func testReconciler(t *testing.T, objects ...client.Object) *ControlPlane {
+func testReconciler(t *testing.T, objects ...client.Object) *KubexmControlPlaneReconciler {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
@@ -47,10 +47,10 @@ func testReconciler(t *testing.T, objects ...client.Object) *ControlPlane {
 		}
 	}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
-	return &ControlPlane{Client: c, Reader: c}
+	return &KubexmControlPlaneReconciler{Client: c, Reader: c}
 }
 
-func (r *ControlPlane) secret(t *testing.T, name string) *corev1.Secret {
+func (r *KubexmControlPlaneReconciler) secret(t *testing.T, name string) *corev1.Secret {
 	t.Helper()
 	s := &corev1.Secret{}
 	if err := r.Reader.Get(t.Context(), client.ObjectKey{Namespace: "fleet", Name: name}, s); err != nil {

@@ -19,7 +19,7 @@ import (
 const askAgain = 5 * time.Second
 
 // delete lets the control plane go: the workers first, so that they can be drained, then its own Machines.
-func (r *ControlPlane) delete(ctx context.Context, s *scope) (ctrl.Result, error) {
+func (r *KubexmControlPlaneReconciler) delete(ctx context.Context, s *scope) (ctrl.Result, error) {
 	own := s.Own()
 	if workers := s.Workers(); len(workers) > 0 {
 		s.deletingReason = controlplanev1.WaitingForWorkersDeletionReason
@@ -44,7 +44,7 @@ func (r *ControlPlane) delete(ctx context.Context, s *scope) (ctrl.Result, error
 	}
 	if left, err := r.forgo(ctx, s); err != nil || left > 0 {
 		s.deletingReason = controlplanev1.WaitingForMachineDeletionReason
-		s.deleting = fmt.Sprintf("%d hosts that are no Nodes are still being given back", left)
+		s.deleting = fmt.Sprintf("%d hosts that are no Nodes are still being reset", left)
 		return ctrl.Result{}, err // we are told when they are gone
 	}
 	s.deletingReason = controlplanev1.DeletionCompletedReason

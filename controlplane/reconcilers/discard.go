@@ -18,7 +18,7 @@ import (
 )
 
 // discard deletes what Machines were to consist of that were never made, because the process was killed on the way to them.
-func (r *ControlPlane) discard(ctx context.Context, s *scope, template *unstructured.Unstructured) error {
+func (r *KubexmControlPlaneReconciler) discard(ctx context.Context, s *scope, template *unstructured.Unstructured) error {
 	all := &bootstrapv1.KubexmConfigList{}
 	labels := client.MatchingLabels{
 		clusterv1.ClusterNameLabel:             s.Cluster.Name,

@@ -36,7 +36,7 @@ func clearScope() *scope {
 }
 
 // again is what is left of s after a move: no status.
-func again(t *testing.T, r *ControlPlane, s *scope) *scope {
+func again(t *testing.T, r *KubexmControlPlaneReconciler, s *scope) *scope {
 	t.Helper()
 	moved := encryptedScope()
 	stored := &controlplanev1.KubexmControlPlane{}
@@ -77,23 +77,23 @@ func TestEncryptionKeyIsMade(t *testing.T) {
 // TestEncryptionKeyIsRecorded: the record tells that the key is missing, empty or another one, and nothing is made.
 func TestEncryptionKeyIsRecorded(t *testing.T) {
 	for what, tc := range map[string]struct {
-		change func(t *testing.T, r *ControlPlane, s *corev1.Secret)
+		change func(t *testing.T, r *KubexmControlPlaneReconciler, s *corev1.Secret)
 		reason string
 	}{
-		"missing": {func(t *testing.T, r *ControlPlane, s *corev1.Secret) {
+		"missing": {func(t *testing.T, r *KubexmControlPlaneReconciler, s *corev1.Secret) {
 			t.Helper()
 			if err := r.Client.Delete(t.Context(), s); err != nil {
 				t.Fatal(err)
 			}
 		}, controlplanev1.AuthorityMissingReason},
-		"empty": {func(t *testing.T, r *ControlPlane, s *corev1.Secret) {
+		"empty": {func(t *testing.T, r *KubexmControlPlaneReconciler, s *corev1.Secret) {
 			t.Helper()
 			s.Data = nil
 			if err := r.Client.Update(t.Context(), s); err != nil {
 				t.Fatal(err)
 			}
 		}, controlplanev1.AuthorityIncompleteReason},
-		"another": {func(t *testing.T, r *ControlPlane, s *corev1.Secret) {
+		"another": {func(t *testing.T, r *KubexmControlPlaneReconciler, s *corev1.Secret) {
 			t.Helper()
 			s.Data["key"] = pki.NewEncryptionKey().Key.Reveal()
 			if err := r.Client.Update(t.Context(), s); err != nil {
@@ -141,7 +141,7 @@ func TestMissingEncryptionKey(t *testing.T) {
 	refused(t, r, s, controlplanev1.AuthorityMissingReason, encryptionSecret)
 }
 
-// TestEncryptionOfAClusterThatExists: if admission was not asked, no host is told to encrypt, or to stop, once others have written.
+// TestEncryptionOfAClusterThatExists: if admission was not asked, no host is asked to encrypt, or to stop, once others have written.
 func TestEncryptionOfAClusterThatExists(t *testing.T) {
 	for name, tc := range map[string]struct{ was, is *scope }{
 		"turned on": {clearScope(), encryptedScope()}, "turned off": {encryptedScope(), clearScope()},
@@ -151,7 +151,7 @@ func TestEncryptionOfAClusterThatExists(t *testing.T) {
 			if err := r.certificates(t.Context(), tc.was); err != nil {
 				t.Fatal(err)
 			}
-			// Whoever turns it on may have brought a key.
+			// Anyone who turns it on may have brought a key.
 			if err := r.Client.Create(t.Context(), &corev1.Secret{
 				ObjectMeta: ofProd(encryptionSecret), Data: map[string][]byte{"key": pki.NewEncryptionKey().Key.Reveal()},
 			}); client.IgnoreAlreadyExists(err) != nil {

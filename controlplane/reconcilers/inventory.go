@@ -17,13 +17,13 @@ import (
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/desired"
-	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
 // inventory makes a KubexmConfig for each host of the inventory that is a part of the cluster without being a Node, and
 // deletes those of hosts that are not any more. Who converges them is who converges Machines' hosts.
-func (r *ControlPlane) inventory(ctx context.Context, s *scope) error {
+func (r *KubexmControlPlaneReconciler) inventory(ctx context.Context, s *scope) error {
 	if !s.Cluster.DeletionTimestamp.IsZero() {
 		return nil
 	}
@@ -36,7 +36,7 @@ func (r *ControlPlane) inventory(ctx context.Context, s *scope) error {
 		if s.InventoryConfig(ref) != nil {
 			continue
 		}
-		if unknown != "" && ref.Role == spec.RoleEtcd {
+		if unknown != nil && ref.Role == spec.RoleEtcd {
 			s.blocked = fmt.Sprintf("the host %s: %s", ref.Name, unknown)
 			continue
 		}
@@ -57,7 +57,7 @@ func (r *ControlPlane) inventory(ctx context.Context, s *scope) error {
 			!config.DeletionTimestamp.IsZero() {
 			continue
 		}
-		if unknown != "" && config.Spec.HostRef.Role == spec.RoleEtcd {
+		if unknown != nil && config.Spec.HostRef.Role == spec.RoleEtcd {
 			s.blocked = fmt.Sprintf("the host %s: %s", config.Spec.HostRef.Name, unknown)
 			continue
 		}
@@ -71,7 +71,7 @@ func (r *ControlPlane) inventory(ctx context.Context, s *scope) error {
 }
 
 // isTaken says so where the name of a KubexmConfig is somebody else's. If it is not, the cache does not show the KubexmConfig yet.
-func (r *ControlPlane) isTaken(ctx context.Context, s *scope, config *bootstrapv1.KubexmConfig) error {
+func (r *KubexmControlPlaneReconciler) isTaken(ctx context.Context, s *scope, config *bootstrapv1.KubexmConfig) error {
 	found := &bootstrapv1.KubexmConfig{}
 	if err := r.Reader.Get(ctx, client.ObjectKeyFromObject(config), found); err != nil {
 		return client.IgnoreNotFound(err)
@@ -83,14 +83,14 @@ func (r *ControlPlane) isTaken(ctx context.Context, s *scope, config *bootstrapv
 }
 
 // chosen are the hosts that the specification chooses, etcd's first, by their names.
-func (r *ControlPlane) chosen(ctx context.Context, s *scope) ([]bootstrapv1.HostReference, error) {
+func (r *KubexmControlPlaneReconciler) chosen(ctx context.Context, s *scope) ([]bootstrapv1.HostReference, error) {
 	var all []bootstrapv1.HostReference
 	for _, part := range []struct {
 		hosts spec.Hosts
 		role  spec.Role
 	}{
 		{s.Object.Spec.Cluster.Etcd.Hosts, spec.RoleEtcd},
-		{s.Object.Spec.Cluster.ControlPlaneEndpoint.Hosts, spec.RoleLoadBalancer},
+		{s.Object.Spec.Cluster.LoadBalancer.Keepalived.Hosts, spec.RoleLoadBalancer},
 	} {
 		names := slices.Clone(part.hosts.Names)
 		if part.hosts.Selector != nil {
@@ -108,7 +108,7 @@ func (r *ControlPlane) chosen(ctx context.Context, s *scope) ([]bootstrapv1.Host
 	return all, nil
 }
 
-func (r *ControlPlane) selected(ctx context.Context, namespace string, by *metav1.LabelSelector) ([]string, error) {
+func (r *KubexmControlPlaneReconciler) selected(ctx context.Context, namespace string, by *metav1.LabelSelector) ([]string, error) {
 	selector, err := metav1.LabelSelectorAsSelector(by)
 	if err != nil {
 		return nil, fmt.Errorf("select hosts: %w", err)
@@ -125,7 +125,7 @@ func (r *ControlPlane) selected(ctx context.Context, namespace string, by *metav
 }
 
 // forgo deletes the KubexmConfigs of all hosts that are no Nodes, and reports how many are left.
-func (r *ControlPlane) forgo(ctx context.Context, s *scope) (int, error) {
+func (r *KubexmControlPlaneReconciler) forgo(ctx context.Context, s *scope) (int, error) {
 	left := 0
 	for i := range s.Configs {
 		config := &s.Configs[i]
@@ -147,16 +147,16 @@ func (r *ControlPlane) forgo(ctx context.Context, s *scope) (int, error) {
 }
 
 // release takes the hook off that keeps a host, or a Machine's, as long as its etcd member is counted on.
-func (r *ControlPlane) release(ctx context.Context, object client.Object) error {
+func (r *KubexmControlPlaneReconciler) release(ctx context.Context, object client.Object) error {
 	annotations := object.GetAnnotations()
-	if _, held := annotations[controlplanev1.LeaveHook]; !held {
+	if _, held := annotations[controlplanev1.EtcdMemberRemovalHook]; !held {
 		return nil
 	}
 	before, ok := object.DeepCopyObject().(client.Object)
 	if !ok {
 		return fmt.Errorf("%T is no object", object)
 	}
-	delete(annotations, controlplanev1.LeaveHook)
+	delete(annotations, controlplanev1.EtcdMemberRemovalHook)
 	object.SetAnnotations(annotations)
 	if err := r.Client.Patch(ctx, object, client.MergeFrom(before)); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("annotate %s: %w", object.GetName(), err)

@@ -4,7 +4,6 @@
 package reconcilers
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"time"
@@ -12,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/cluster-api/util/kubeconfig"
 	capisecret "sigs.k8s.io/cluster-api/util/secret"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,8 +27,8 @@ const renewBefore = 182 * 24 * time.Hour
 
 // writeKubeconfig makes the administrator's kubeconfig as soon as the endpoint is known, and renews it when its certificate ends
 // soon or its server is gone. One that the user has brought is left alone.
-func (r *ControlPlane) writeKubeconfig(ctx context.Context, s *scope) error {
-	if !s.Cluster.Spec.ControlPlaneEndpoint.IsValid() {
+func (r *KubexmControlPlaneReconciler) writeKubeconfig(ctx context.Context, s *scope) error {
+	if !s.ControlPlane.Endpoint().IsValid() {
 		return nil
 	}
 	found := &corev1.Secret{}
@@ -57,7 +57,7 @@ func (r *ControlPlane) writeKubeconfig(ctx context.Context, s *scope) error {
 	if err != nil {
 		return fmt.Errorf("look at the client certificate in the Secret %s: %w", key.Name, err)
 	}
-	if !ends && bytes.Contains(found.Data[capisecret.KubeconfigDataName], []byte("server: "+s.Server()+"\n")) {
+	if is, err := clientcmd.RESTConfigFromKubeConfig(s.kubeconfig.Reveal()); !ends && err == nil && is.Host == s.Server() {
 		return nil
 	}
 	renewed, err := r.newKubeconfig(ctx, s)
@@ -73,7 +73,7 @@ func (r *ControlPlane) writeKubeconfig(ctx context.Context, s *scope) error {
 	return nil
 }
 
-func (r *ControlPlane) newKubeconfig(ctx context.Context, s *scope) (secret.Value, error) {
+func (r *KubexmControlPlaneReconciler) newKubeconfig(ctx context.Context, s *scope) (secret.Value, error) {
 	ca, err := r.pair(ctx, s, capisecret.ClusterCA)
 	if err != nil {
 		return secret.Value{}, err

@@ -28,7 +28,7 @@ import (
 const clusterConfigOwner = bootstrapv1.ClusterConfigOwner
 
 // fetchClusterConfig reads the Cluster's KubexmClusterConfig from the API server: what is decided of members goes on from it.
-func (r *ControlPlane) fetchClusterConfig(ctx context.Context, s *scope) error {
+func (r *KubexmControlPlaneReconciler) fetchClusterConfig(ctx context.Context, s *scope) error {
 	found := &bootstrapv1.KubexmClusterConfig{}
 	err := r.Reader.Get(ctx, client.ObjectKeyFromObject(s.Cluster), found)
 	switch {
@@ -44,7 +44,7 @@ func (r *ControlPlane) fetchClusterConfig(ctx context.Context, s *scope) error {
 
 // members declares which hosts the cluster consists of and how far each is on its way in or out, with all else that hosts share.
 // They follow.
-func (r *ControlPlane) members(ctx context.Context, s *scope) error {
+func (r *KubexmControlPlaneReconciler) members(ctx context.Context, s *scope) error {
 	if s.clusterConfig == nil && !s.Cluster.DeletionTimestamp.IsZero() {
 		return nil // it was deleted with the Cluster, and nobody needs it any more
 	}
@@ -61,7 +61,7 @@ func (r *ControlPlane) members(ctx context.Context, s *scope) error {
 		members = s.Members()
 	}
 	if unlocated := s.Unlocated(); unlocated != "" {
-		// Without the list from before, one of these would be a part of the members only: nobody is told of an address before all are known.
+		// Without the list from before, one of these would be a part of the members only: nobody is notified of an address before all are known.
 		ctrl.LoggerFrom(ctx).Info("Waiting to declare the members' addresses until all are known", "KubexmConfig", unlocated)
 		for i := range members {
 			members[i].Address = ""
@@ -82,7 +82,7 @@ func (s *scope) drops(members []bootstrapv1.ClusterMember) bool {
 }
 
 // applyClusterConfig writes the KubexmClusterConfig, if it is to say anything else.
-func (r *ControlPlane) applyClusterConfig(ctx context.Context, s *scope, wanted *bootstrapv1.KubexmClusterConfig) error {
+func (r *KubexmControlPlaneReconciler) applyClusterConfig(ctx context.Context, s *scope, wanted *bootstrapv1.KubexmClusterConfig) error {
 	if is := s.clusterConfig; is != nil {
 		owned := slices.ContainsFunc(is.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == s.Cluster.UID })
 		if owned && is.Labels[clusterv1.ClusterNameLabel] == s.Cluster.Name && equality.Semantic.DeepEqual(is.Spec, wanted.Spec) {
@@ -106,7 +106,7 @@ func (r *ControlPlane) applyClusterConfig(ctx context.Context, s *scope, wanted 
 
 // adoptFields makes the fields ours that others have written by updates, as clusterctl does when it moves objects: what others own
 // stays when it is not applied any more, a member that has left for one.
-func (r *ControlPlane) adoptFields(ctx context.Context, is *bootstrapv1.KubexmClusterConfig) error {
+func (r *KubexmControlPlaneReconciler) adoptFields(ctx context.Context, is *bootstrapv1.KubexmClusterConfig) error {
 	others := sets.New[string]()
 	for _, f := range is.ManagedFields {
 		if f.Operation == metav1.ManagedFieldsOperationUpdate {
@@ -124,7 +124,7 @@ func (r *ControlPlane) adoptFields(ctx context.Context, is *bootstrapv1.KubexmCl
 }
 
 // leave lets those hosts go that nobody counts on any more.
-func (r *ControlPlane) leave(ctx context.Context, s *scope) error {
+func (r *KubexmControlPlaneReconciler) leave(ctx context.Context, s *scope) error {
 	for _, m := range s.Own() {
 		if m.DeletionTimestamp.IsZero() || !s.MayTerminate(&m) {
 			continue

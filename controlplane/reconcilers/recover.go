@@ -25,7 +25,7 @@ func (s *scope) wantsRecovery() bool {
 
 // recovers has the pairs with these names read back from a control plane host, if somebody wants that, and returns a sentence that says
 // how far it is. They go from that host's reconciler to their Secrets, and never through here.
-func (r *ControlPlane) recovers(ctx context.Context, s *scope, names []string, recorded pki.Fingerprints) (string, error) {
+func (r *KubexmControlPlaneReconciler) recovers(ctx context.Context, s *scope, names []string, recorded pki.Fingerprints) (string, error) {
 	if !s.wantsRecovery() {
 		return "", nil
 	}
@@ -68,7 +68,7 @@ func (s *scope) fingerprintsOf(names []string, recorded pki.Fingerprints) (wante
 	return wanted, unknown
 }
 
-func (r *ControlPlane) askRecovery(ctx context.Context, s *scope, m *clusterv1.Machine, wanted pki.Fingerprints) error {
+func (r *KubexmControlPlaneReconciler) askRecovery(ctx context.Context, s *scope, m *clusterv1.Machine, wanted pki.Fingerprints) error {
 	config := s.ConfigOf(m)
 	before := config.DeepCopy()
 	config.AskRecovery(wanted.String(), s.Now)
@@ -79,7 +79,7 @@ func (r *ControlPlane) askRecovery(ctx context.Context, s *scope, m *clusterv1.M
 }
 
 // recovered removes the request that is fulfilled: nothing is missing, and all is as it was recorded.
-func (r *ControlPlane) recovered(ctx context.Context, s *scope) error {
+func (r *KubexmControlPlaneReconciler) recovered(ctx context.Context, s *scope) error {
 	if !s.wantsRecovery() {
 		return nil
 	}

@@ -21,7 +21,7 @@ import (
 )
 
 // lost is a cluster with a record and a Machine, whose Secrets for etcd and for service accounts are gone.
-func lost(t *testing.T) (*ControlPlane, *scope, *pki.Authorities, pki.Fingerprints) {
+func lost(t *testing.T) (*KubexmControlPlaneReconciler, *scope, *pki.Authorities, pki.Fingerprints) {
 	t.Helper()
 	machine := &clusterv1.Machine{ObjectMeta: controlled(ofProd("prod-1", clusterv1.MachineControlPlaneLabel))}
 	machine.OwnerReferences[0].UID = "1"
@@ -54,7 +54,7 @@ func lost(t *testing.T) (*ControlPlane, *scope, *pki.Authorities, pki.Fingerprin
 }
 
 // load reads what a reconcile would.
-func (r *ControlPlane) load(t *testing.T, s *scope) {
+func (r *KubexmControlPlaneReconciler) load(t *testing.T, s *scope) {
 	t.Helper()
 	object := &controlplanev1.KubexmControlPlane{}
 	if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(s.Object), object); err != nil {
@@ -72,7 +72,7 @@ func (r *ControlPlane) load(t *testing.T, s *scope) {
 }
 
 // request annotates the control plane.
-func (r *ControlPlane) request(t *testing.T, s *scope, from string) {
+func (r *KubexmControlPlaneReconciler) request(t *testing.T, s *scope, from string) {
 	t.Helper()
 	before := s.Object.DeepCopy()
 	metav1.SetMetaDataAnnotation(&s.Object.ObjectMeta, controlplanev1.RecoverCertificatesAnnotation, from)
@@ -106,9 +106,10 @@ func TestRecovers(t *testing.T) {
 	if r.load(t, s); s.Configs[0].ResourceVersion != before {
 		t.Error("the host is asked again while it is waited for")
 	}
-	s.Configs[0].Status.LastCertificateRecovery = bootstrapv1.CertificateRecoveryStatus{
+	s.Configs[0].Status.SetOperation(bootstrapv1.OperationStatus{
+		Type:        bootstrapv1.RecoverCertificatesOperation,
 		RequestTime: metav1.NewTime(asked), EndTime: metav1.NewTime(asked), Outcome: bootstrapv1.RunFailed, Message: "there is no etcd/ca.key",
-	}
+	})
 	refused(t, r, s, controlplanev1.AuthorityMissingReason, "could not be read from the host of the Machine prod-1: there is no etcd/ca.key")
 	if !s.wantsRecovery() {
 		t.Error("the request is gone though it is not fulfilled")

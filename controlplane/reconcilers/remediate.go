@@ -23,71 +23,84 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
 )
 
-// remediate has the hosts of unhealthy Machines brought to what they must be once more, and reboots that of the Machine for which
-// that did not help and whose turn it is, and deletes it if that did not help either. Its successor is made as any Machine that is missing.
-func (r *ControlPlane) remediate(ctx context.Context, s *scope) error {
+// remediate is what becomes of unhealthy Machines, in order.
+func (r *KubexmControlPlaneReconciler) remediate(ctx context.Context, s *scope) error {
 	if !s.Cluster.DeletionTimestamp.IsZero() {
 		return nil
 	}
+	for _, do := range []func(context.Context, *scope) error{
+		r.dropRecord,       // of a Machine whose successor exists
+		r.settleHealthy,    // before anything is tried with them
+		r.convergeAgain,    // all of them at once: it disrupts nothing
+		r.remediateMachine, // one at a time
+	} {
+		if err := do(ctx, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dropRecord takes the record of a replacement off that is done.
+func (r *KubexmControlPlaneReconciler) dropRecord(_ context.Context, s *scope) error {
 	if s.InProgress() == nil {
 		delete(s.Object.Annotations, controlplanev1.RemediationInProgressAnnotation)
 	}
-	if err := r.settleHealthy(ctx, s); err != nil {
-		return err
-	}
-	if err := r.convergeAgain(ctx, s); err != nil {
-		return err
-	}
+	return nil
+}
+
+// remediateMachine reboots the host of the Machine whose turn it is, or deletes the Machine if that did not help either. Its successor is
+// made as any Machine that is missing.
+func (r *KubexmControlPlaneReconciler) remediateMachine(ctx context.Context, s *scope) error {
 	d := s.Remediate()
-	if d.Machine == nil {
+	switch {
+	case d.Machine == nil:
 		return nil
-	}
-	if d.Refused != "" {
+	case d.Blocked != nil:
 		if err := r.askEtcd(ctx, s, d.Ask); err != nil {
 			return err
 		}
-		return r.tellOwnerRemediated(ctx, s, d.Machine, d.Reason, d.Refused)
-	}
-	if d.Reboot {
-		return r.reboot(ctx, s, d.Machine)
+		return r.reportOwnerRemediated(ctx, s, d.Machine, d.Blocked.Reason, d.Blocked.Message)
+	case d.Reboot:
+		return r.reboot(ctx, s, d.Machine, d.Stage.Message)
 	}
 	// The cache may not show yet the Machine that was made or deleted a moment ago.
 	var err error
 	if s.Machines, err = machinesOf(ctx, r.Reader, s.Cluster); err != nil {
 		return err
 	}
-	if d = s.Remediate(); d.Machine == nil || d.Refused != "" || d.Reboot {
+	if d = s.Remediate(); d.Machine == nil || d.Blocked != nil || d.Reboot {
 		return nil
 	}
 	return r.replaceUnhealthy(ctx, s, d)
 }
 
-// convergeAgain asks the hosts of unhealthy Machines to be brought to what they must be: by an annotation of their KubexmConfigs,
+// convergeAgain asks the hosts of unhealthy Machines to be converged again: by an annotation of their KubexmConfigs,
 // which is the record of it as well.
-func (r *ControlPlane) convergeAgain(ctx context.Context, s *scope) error {
+func (r *KubexmControlPlaneReconciler) convergeAgain(ctx context.Context, s *scope) error {
 	for _, m := range s.ToConverge() {
 		if err := r.askHost(ctx, s, &m, bootstrapv1.ConvergeAnnotation); err != nil {
 			return err
 		}
-		r.Events.Eventf(s.Object, &m, corev1.EventTypeWarning, "HostConverges", "Remediate",
-			"the Machine %s is unhealthy: its host is brought to what it must be once more: %s",
+		r.Events.Eventf(s.Object, &m, corev1.EventTypeWarning, "ReconvergingHost", "Remediate",
+			"the Machine %s is unhealthy: its host is converged again: %s",
 			m.Name, conditions.GetMessage(&m, clusterv1.MachineHealthCheckSucceededCondition))
 	}
 	return nil
 }
 
 // reboot asks the host of an unhealthy Machine to be rebooted, as convergeAgain asks.
-func (r *ControlPlane) reboot(ctx context.Context, s *scope, m *clusterv1.Machine) error {
+func (r *KubexmControlPlaneReconciler) reboot(ctx context.Context, s *scope, m *clusterv1.Machine, message string) error {
 	if err := r.askHost(ctx, s, m, bootstrapv1.RebootAnnotation); err != nil {
 		return err
 	}
-	r.Events.Eventf(s.Object, m, corev1.EventTypeWarning, "HostReboots", "Remediate", "the Machine %s is unhealthy still: its host is rebooted: %s",
+	r.Events.Eventf(s.Object, m, corev1.EventTypeWarning, "RebootingHost", "Remediate", "the Machine %s is unhealthy still: its host is rebooted: %s",
 		m.Name, conditions.GetMessage(m, clusterv1.MachineHealthCheckSucceededCondition))
-	return r.tellOwnerRemediated(ctx, s, m, controlplanev1.RemediationDeferredReason, s.Remediate().Refused)
+	return r.reportOwnerRemediated(ctx, s, m, controlplanev1.RemediationDeferredReason, message)
 }
 
 // askHost asks the host of a Machine for what an annotation is for, as of now.
-func (r *ControlPlane) askHost(ctx context.Context, s *scope, m *clusterv1.Machine, annotation string) error {
+func (r *KubexmControlPlaneReconciler) askHost(ctx context.Context, s *scope, m *clusterv1.Machine, annotation string) error {
 	config := s.ConfigOf(m)
 	before := config.DeepCopy()
 	config.Ask(annotation, s.Now)
@@ -98,7 +111,7 @@ func (r *ControlPlane) askHost(ctx context.Context, s *scope, m *clusterv1.Machi
 }
 
 // askEtcd has the etcd on the Machines' hosts asked how it is. Their KubexmConfigs say then, and we are told.
-func (r *ControlPlane) askEtcd(ctx context.Context, s *scope, machines []clusterv1.Machine) error {
+func (r *KubexmControlPlaneReconciler) askEtcd(ctx context.Context, s *scope, machines []clusterv1.Machine) error {
 	for i := range machines {
 		if err := r.askHost(ctx, s, &machines[i], bootstrapv1.AskEtcdAnnotation); err != nil {
 			return err
@@ -108,7 +121,7 @@ func (r *ControlPlane) askEtcd(ctx context.Context, s *scope, machines []cluster
 }
 
 // replaceUnhealthy keeps the record before it deletes the Machine: whatever happens in between, the next reconcile goes on.
-func (r *ControlPlane) replaceUnhealthy(ctx context.Context, s *scope, d state.Remediation) error {
+func (r *KubexmControlPlaneReconciler) replaceUnhealthy(ctx context.Context, s *scope, d state.Remediation) error {
 	value, err := d.Record.Annotation()
 	if err != nil {
 		return fmt.Errorf("record of the Machine %s: %w", d.Machine.Name, err)
@@ -127,18 +140,18 @@ func (r *ControlPlane) replaceUnhealthy(ctx context.Context, s *scope, d state.R
 	ctrl.LoggerFrom(ctx).Info("Deleted an unhealthy control plane Machine", "Machine", d.Machine.Name, "retry", d.Record.RetryCount)
 	r.Events.Eventf(s.Object, d.Machine, corev1.EventTypeWarning, "MachineRemediated", "Remediate", "deleted the unhealthy Machine %s: %s",
 		d.Machine.Name, conditions.GetMessage(d.Machine, clusterv1.MachineHealthCheckSucceededCondition))
-	return r.tellOwnerRemediated(ctx, s, d.Machine, controlplanev1.RemediationMachineDeletingReason, "the Machine is being deleted, and another takes its place")
+	return r.reportOwnerRemediated(ctx, s, d.Machine, controlplanev1.RemediationMachineDeletingReason, "the Machine is being deleted, and another takes its place")
 }
 
-// tellOwnerRemediated says on an unhealthy Machine what becomes of it.
-func (r *ControlPlane) tellOwnerRemediated(ctx context.Context, s *scope, m *clusterv1.Machine, reason, message string) error {
+// reportOwnerRemediated says on an unhealthy Machine what becomes of it.
+func (r *KubexmControlPlaneReconciler) reportOwnerRemediated(ctx context.Context, s *scope, m *clusterv1.Machine, reason, message string) error {
 	return r.patchOwnerRemediated(ctx, s, m, func(m *clusterv1.Machine) {
 		conditions.Set(m, metav1.Condition{Type: clusterv1.MachineOwnerRemediatedCondition, Status: metav1.ConditionFalse, Reason: reason, Message: message})
 	})
 }
 
 // settleHealthy takes back what was said of Machines that have become healthy by themselves.
-func (r *ControlPlane) settleHealthy(ctx context.Context, s *scope) error {
+func (r *KubexmControlPlaneReconciler) settleHealthy(ctx context.Context, s *scope) error {
 	for _, m := range s.Own() {
 		if !m.DeletionTimestamp.IsZero() || !conditions.IsTrue(&m, clusterv1.MachineHealthCheckSucceededCondition) ||
 			!conditions.IsFalse(&m, clusterv1.MachineOwnerRemediatedCondition) {
@@ -153,7 +166,7 @@ func (r *ControlPlane) settleHealthy(ctx context.Context, s *scope) error {
 	return nil
 }
 
-func (r *ControlPlane) patchOwnerRemediated(ctx context.Context, s *scope, m *clusterv1.Machine, change func(*clusterv1.Machine)) error {
+func (r *KubexmControlPlaneReconciler) patchOwnerRemediated(ctx context.Context, s *scope, m *clusterv1.Machine, change func(*clusterv1.Machine)) error {
 	helper, err := patch.NewHelper(m, r.Client)
 	if err != nil {
 		return err

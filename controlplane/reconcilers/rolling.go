@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
 )
 
 // setScaling says how many Machines are on their way in or out, and what they wait for.
@@ -55,27 +56,26 @@ func (s *scope) waiting(own []clusterv1.Machine) []string {
 // setRollingOut says which changes are on their way to Machines, and what they wait for.
 func (s *scope) setRollingOut(own []clusterv1.Machine) {
 	count := 0
-	var changes []string
+	var changes []state.Change
 	for i := range own {
-		now := conditions.Get(&own[i], clusterv1.MachineUpToDateCondition)
-		if now == nil || now.Status != metav1.ConditionFalse {
-			continue
+		differs, _ := s.differences(&own[i])
+		if len(differs) > 0 {
+			count++
 		}
-		count++
-		for line := range strings.SplitSeq(now.Message, "\n") {
-			if line != "" && !slices.Contains(changes, line) {
-				changes = append(changes, line)
-			}
-		}
+		changes = append(changes, differs...)
 	}
 	if count == 0 {
 		s.set(controlplanev1.RollingOutCondition, metav1.ConditionFalse, clusterv1.NotRollingOutReason, "")
 		return
 	}
-	slices.SortFunc(changes, func(a, b string) int {
-		return cmp.Or(cmp.Compare(precedence(a), precedence(b)), cmp.Compare(a, b))
+	slices.SortFunc(changes, func(a, b state.Change) int {
+		return cmp.Or(cmp.Compare(precedence(a), precedence(b)), cmp.Compare(a.Text, b.Text))
 	})
-	lines := append([]string{fmt.Sprintf("Rolling out %d not up-to-date replicas", count)}, changes...)
+	changes = slices.CompactFunc(changes, func(a, b state.Change) bool { return a.Text == b.Text })
+	lines := []string{fmt.Sprintf("Rolling out %d not up-to-date replicas", count)}
+	for _, change := range changes {
+		lines = append(lines, "* "+change.Text)
+	}
 	if s.blocked != "" {
 		lines = append(lines, "* Waiting: "+s.blocked)
 	}
@@ -101,8 +101,8 @@ func (s *scope) setPreflight() {
 }
 
 // precedence has changes of the version come first, as Cluster API's tools expect.
-func precedence(line string) int {
-	if strings.HasPrefix(line, "* Version") {
+func precedence(change state.Change) int {
+	if change.Version {
 		return 0
 	}
 	return 1

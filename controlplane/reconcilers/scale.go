@@ -27,7 +27,7 @@ import (
 )
 
 // scale makes, deletes or changes the one Machine whose turn it is.
-func (r *ControlPlane) scale(ctx context.Context, s *scope) error {
+func (r *KubexmControlPlaneReconciler) scale(ctx context.Context, s *scope) error {
 	template, err := r.template(ctx, s)
 	if err != nil || template == nil {
 		return err
@@ -39,6 +39,10 @@ func (r *ControlPlane) scale(ctx context.Context, s *scope) error {
 	case !s.InfrastructureProvisioned():
 		s.blocked = "the Cluster's infrastructure is not provisioned yet"
 		return nil
+	case s.EndpointConflicts():
+		s.blocked = fmt.Sprintf("the Cluster's spec.controlPlaneEndpoint is %s, and this spec.controlPlaneEndpoint %s: leave it out of the "+
+			"infrastructure cluster, and create the Cluster anew", s.Cluster.Spec.ControlPlaneEndpoint.String(), s.Object.Spec.ControlPlaneEndpoint.String())
+		return nil
 	case s.Lost():
 		s.blocked = "the cluster's data was on the Machines that are gone: delete the Cluster, or restore a backup into a new one"
 		return nil
@@ -47,10 +51,9 @@ func (r *ControlPlane) scale(ctx context.Context, s *scope) error {
 		delete(s.Object.Annotations, controlplanev1.ApprovedDisruptionAnnotation) // what it was for is done
 	}
 	if s.RolledOut() {
-		delete(s.Object.Annotations, controlplanev1.EtcdSavedAnnotation) // another rollout is another snapshot
-		if s.Object.Annotations[controlplanev1.AcceptedRemovedAPIsAnnotation] == s.Object.Spec.Version {
-			delete(s.Object.Annotations, controlplanev1.AcceptedRemovedAPIsAnnotation) // what it was for is done
-		}
+		// Another rollout is another snapshot, and another consent: what these were for is done, or was taken back.
+		delete(s.Object.Annotations, controlplanev1.EtcdSavedAnnotation)
+		delete(s.Object.Annotations, controlplanev1.AcceptedRemovedAPIsAnnotation)
 	}
 	if d := s.Decide(); !d.Create && d.Delete == nil && d.Follow == nil {
 		return r.wait(ctx, s, d)
@@ -75,8 +78,8 @@ func (r *ControlPlane) scale(ctx context.Context, s *scope) error {
 }
 
 // wait says why nothing is done, and has hosts asked for what that waits for.
-func (r *ControlPlane) wait(ctx context.Context, s *scope, d state.Decision) error {
-	s.blocked, s.wait, s.preflight = d.Blocked, d.Wait, d.Preflight
+func (r *KubexmControlPlaneReconciler) wait(ctx context.Context, s *scope, d state.Decision) error {
+	s.blocked, s.wait, s.preflight = d.Blocked.String(), d.Wait, d.Preflight
 	if d.Save != nil {
 		if err := r.askHost(ctx, s, d.Save, bootstrapv1.SaveEtcdAnnotation); err != nil {
 			return err
@@ -88,7 +91,7 @@ func (r *ControlPlane) wait(ctx context.Context, s *scope, d state.Decision) err
 }
 
 // remove deletes a Machine.
-func (r *ControlPlane) remove(ctx context.Context, s *scope, m *clusterv1.Machine, why string) error {
+func (r *KubexmControlPlaneReconciler) remove(ctx context.Context, s *scope, m *clusterv1.Machine, why string) error {
 	if err := r.Client.Delete(ctx, m); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete the Machine %s: %w", m.Name, err)
 	}
@@ -98,7 +101,7 @@ func (r *ControlPlane) remove(ctx context.Context, s *scope, m *clusterv1.Machin
 }
 
 // follow gives a Machine the declared version: its host follows.
-func (r *ControlPlane) follow(ctx context.Context, s *scope, m *clusterv1.Machine, why string) error {
+func (r *KubexmControlPlaneReconciler) follow(ctx context.Context, s *scope, m *clusterv1.Machine, why string) error {
 	before := m.DeepCopy()
 	m.Spec.Version = s.Object.Spec.Version
 	// What was decided of the Machine holds as long as it is what it was.
@@ -115,7 +118,7 @@ func (r *ControlPlane) follow(ctx context.Context, s *scope, m *clusterv1.Machin
 
 // template is what infrastructure machines are made from; nil while it does not exist. It is owned by the Cluster, so that it
 // moves and goes with it.
-func (r *ControlPlane) template(ctx context.Context, s *scope) (*unstructured.Unstructured, error) {
+func (r *KubexmControlPlaneReconciler) template(ctx context.Context, s *scope) (*unstructured.Unstructured, error) {
 	ref := s.Object.Spec.MachineTemplate.Spec.InfrastructureRef
 	found, err := external.GetObjectFromContractVersionedRef(ctx, r.Reader, ref, s.Object.Namespace)
 	if apierrors.IsNotFound(err) {
@@ -139,7 +142,7 @@ func (r *ControlPlane) template(ctx context.Context, s *scope) (*unstructured.Un
 const randomLetters = 5
 
 // create makes a Machine and what it consists of. If it cannot be completed, nothing of it is left.
-func (r *ControlPlane) create(ctx context.Context, s *scope, template *unstructured.Unstructured, d state.Decision) (err error) {
+func (r *KubexmControlPlaneReconciler) create(ctx context.Context, s *scope, template *unstructured.Unstructured, d state.Decision) (err error) {
 	if err := r.discard(ctx, s, template); err != nil {
 		return err
 	}
@@ -147,7 +150,7 @@ func (r *ControlPlane) create(ctx context.Context, s *scope, template *unstructu
 	if err != nil {
 		return fmt.Errorf("spec.machineNaming.template: %w", err)
 	}
-	// An error does not say that the object was not made, such as when the process is told to end in between: so each is among
+	// An error does not say that the object was not made, such as when the process is asked to end in between: so each is among
 	// those to delete before it is tried. The Machine goes first, that nobody looks for what it consists of, and the KubexmConfig
 	// last: by it discard finds the rest.
 	var made []client.Object
@@ -163,7 +166,7 @@ func (r *ControlPlane) create(ctx context.Context, s *scope, template *unstructu
 		r.Events.Eventf(s.Object, nil, corev1.EventTypeWarning, "MachineNotCreated", "Scale", "%v", err)
 	}()
 
-	config := desired.Config(s.ControlPlane, name, d.Order)
+	config := desired.Config(s.ControlPlane, name, d.BootstrapMode)
 	made = append(made, config)
 	if err := r.Client.Create(ctx, config); err != nil {
 		return fmt.Errorf("create the KubexmConfig %s: %w", name, err)

@@ -19,12 +19,12 @@ import (
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
-	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
 // TestNothingIsLeftOfHalfAMachine has the making of each of its parts fail although the part is made, as it may be when the
-// process is told to end.
+// process is asked to end.
 func TestNothingIsLeftOfHalfAMachine(t *testing.T) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clusterv1.AddToScheme, bootstrapv1.AddToScheme, infrav1.AddToScheme} {
@@ -36,7 +36,7 @@ func TestNothingIsLeftOfHalfAMachine(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			template := &infrav1.KubexmMachineTemplate{}
 			template.Namespace, template.Name = "fleet", "any"
-			ended, failed := errors.New("the process is told to end"), false
+			ended, failed := errors.New("the process is asked to end"), false
 			c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(template).WithInterceptorFuncs(interceptor.Funcs{
 				Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
 					if err := c.Create(ctx, o, options...); err != nil {
@@ -49,13 +49,13 @@ func TestNothingIsLeftOfHalfAMachine(t *testing.T) {
 					return nil
 				},
 			}).Build()
-			r := &ControlPlane{Client: c, Reader: c, Events: events.NewFakeRecorder(10)}
+			r := &KubexmControlPlaneReconciler{Client: c, Reader: c, Events: events.NewFakeRecorder(10)}
 			from := &unstructured.Unstructured{}
 			from.SetGroupVersionKind(infrav1.GroupVersion.WithKind("KubexmMachineTemplate"))
 			if err := c.Get(t.Context(), client.ObjectKeyFromObject(template), from); err != nil {
 				t.Fatal(err)
 			}
-			err := r.create(t.Context(), testScope(), from, state.Decision{Create: true, Order: spec.OrderFirst})
+			err := r.create(t.Context(), testScope(), from, state.Decision{Create: true, BootstrapMode: spec.BootstrapInit})
 			if !errors.Is(err, ended) || !failed {
 				t.Fatalf("got %v", err)
 			}

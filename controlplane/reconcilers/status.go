@@ -89,7 +89,7 @@ func (s *scope) setInitialized() {
 		return
 	case !s.InfrastructureProvisioned():
 		reason = controlplanev1.WaitingForInfrastructureReason
-	case !s.Cluster.Spec.ControlPlaneEndpoint.IsValid():
+	case !s.Endpoint().IsValid():
 		reason, message = controlplanev1.WaitingForEndpointReason, "the Cluster's spec.controlPlaneEndpoint is not set yet"
 	case w != nil && w.Err != nil:
 		message = "the API server does not answer yet: " + w.Err.Error()

@@ -6,7 +6,6 @@ package reconcilers
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -24,16 +23,16 @@ import (
 )
 
 // sync brings changes to the Machines that exist: labels and annotations, timeouts, taints, readiness gates, and what
-// the KubexmConfig's host follows.
-func (r *ControlPlane) sync(ctx context.Context, s *scope) error {
+// the KubexmConfig's host follows. One that is being deleted still follows timeouts: somebody may have to end a drain that hangs.
+func (r *KubexmControlPlaneReconciler) sync(ctx context.Context, s *scope) error {
 	for _, m := range s.Own() {
-		if !m.DeletionTimestamp.IsZero() {
-			continue
-		}
 		before := m.DeepCopy()
 		desired.Propagate(s.ControlPlane, &m)
 		if err := r.patch(ctx, before, &m); err != nil {
 			return fmt.Errorf("update the Machine %s: %w", m.Name, err)
+		}
+		if !m.DeletionTimestamp.IsZero() {
+			continue // its host is left as it is
 		}
 		if err := r.syncConfig(ctx, s, m.Spec.Bootstrap.ConfigRef.Name); err != nil {
 			return err
@@ -45,7 +44,7 @@ func (r *ControlPlane) sync(ctx context.Context, s *scope) error {
 	return nil
 }
 
-func (r *ControlPlane) syncConfig(ctx context.Context, s *scope, name string) error {
+func (r *KubexmControlPlaneReconciler) syncConfig(ctx context.Context, s *scope, name string) error {
 	config := &bootstrapv1.KubexmConfig{}
 	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: s.Object.Namespace, Name: name}, config); err != nil {
 		return client.IgnoreNotFound(err) // the cache may not show it yet
@@ -58,14 +57,13 @@ func (r *ControlPlane) syncConfig(ctx context.Context, s *scope, name string) er
 	return nil
 }
 
-func (r *ControlPlane) syncInfrastructure(ctx context.Context, s *scope, name string) error {
+func (r *KubexmControlPlaneReconciler) syncInfrastructure(ctx context.Context, s *scope, name string) error {
 	machine, known := s.infrastructure[name]
 	if !known {
 		return nil
 	}
 	before := machine.DeepCopy()
-	machine.SetLabels(with(machine.GetLabels(), desired.Labels(s.ControlPlane)))
-	machine.SetAnnotations(with(machine.GetAnnotations(), desired.Annotations(s.ControlPlane)))
+	desired.PropagateMetadata(s.ControlPlane, machine)
 	if err := r.patch(ctx, before, machine); err != nil {
 		return fmt.Errorf("update the %s %s: %w", machine.GetKind(), machine.GetName(), err)
 	}
@@ -73,7 +71,7 @@ func (r *ControlPlane) syncInfrastructure(ctx context.Context, s *scope, name st
 }
 
 // patch writes what differs, if anything does.
-func (r *ControlPlane) patch(ctx context.Context, before, after client.Object) error {
+func (r *KubexmControlPlaneReconciler) patch(ctx context.Context, before, after client.Object) error {
 	if equality.Semantic.DeepEqual(before, after) {
 		return nil
 	}
@@ -81,7 +79,7 @@ func (r *ControlPlane) patch(ctx context.Context, before, after client.Object) e
 }
 
 // tellMachines writes what was seen of each Machine's part of the control plane.
-func (r *ControlPlane) tellMachines(ctx context.Context, s *scope) error {
+func (r *KubexmControlPlaneReconciler) tellMachines(ctx context.Context, s *scope) error {
 	for _, m := range s.Own() {
 		helper, err := patch.NewHelper(&m, r.Client)
 		if err != nil {
@@ -147,33 +145,28 @@ func (s *scope) tellMember(m *clusterv1.Machine) {
 	conditions.Set(m, condition)
 }
 
-// upToDate is whether a Machine and its host are as declared. The message is a list, which RollingOut sums up.
-func (s *scope) upToDate(m *clusterv1.Machine) metav1.Condition {
-	condition := metav1.Condition{Type: clusterv1.MachineUpToDateCondition, Status: metav1.ConditionTrue, Reason: clusterv1.MachineUpToDateReason}
-	var differs []string
-	for _, change := range s.Changes(m) {
-		differs = append(differs, "* "+change.Text)
+// differences are why a Machine and its host are not up to date. Of a Machine that is, the host may be updating still.
+func (s *scope) differences(m *clusterv1.Machine) (differs []state.Change, reason string) {
+	if changes := s.Changes(m); len(changes) > 0 {
+		return changes, clusterv1.MachineNotUpToDateReason
 	}
-	following := s.Following(m)
-	switch {
-	case len(differs) > 0:
-		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, clusterv1.MachineNotUpToDateReason, strings.Join(differs, "\n")
-	case following != "":
-		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, clusterv1.MachineUpToDateUpdatingReason, "* "+following
+	if following := s.Following(m); following != "" {
+		return []state.Change{{Text: following}}, clusterv1.MachineUpToDateUpdatingReason
 	}
-	return condition
+	return nil, clusterv1.MachineUpToDateReason
 }
 
-func with(a, b map[string]string) map[string]string {
-	if len(b) == 0 {
-		return a
+// upToDate is whether a Machine and its host are up to date.
+func (s *scope) upToDate(m *clusterv1.Machine) metav1.Condition {
+	differs, reason := s.differences(m)
+	condition := metav1.Condition{Type: clusterv1.MachineUpToDateCondition, Status: metav1.ConditionTrue, Reason: reason}
+	var lines []string
+	for _, change := range differs {
+		condition.Status = metav1.ConditionFalse
+		lines = append(lines, "* "+change.Text)
 	}
-	all := maps.Clone(a)
-	if all == nil {
-		all = map[string]string{}
-	}
-	maps.Copy(all, b)
-	return all
+	condition.Message = strings.Join(lines, "\n")
+	return condition
 }
 
 // ownedBy adds the Cluster to an object's owners, and reports whether it was not among them.

@@ -35,7 +35,7 @@ func TestDisruption(t *testing.T) {
 	for path, patch := range map[string]string{
 		"spec.cluster.disruption.maintenanceWindows[0].start": `{"spec":{"cluster":{"disruption":{"maintenanceWindows":[{"start":"0 25 * * *","durationMinutes":60}]}}}}`,
 		"spec.node.disruption.maintenanceWindows[0].timeZone": `{"spec":{"node":{"disruption":{"maintenanceWindows":[{"start":"0 22 * * *","durationMinutes":60,"timeZone":"Mars/Phobos"}]}}}}`,
-		"spec.rollout.strategy.inPlace.canary":                `{"spec":{"rollout":{"strategy":{"inPlace":{"canary":{"settleSeconds":60}}}}}}`,
+		"spec.rollout.strategy.inPlace":                       `{"spec":{"rollout":{"strategy":{"inPlace":{"canary":{"settleSeconds":60}}}}}}`,
 	} {
 		err := f.tryPatch("%s", patch)
 		f.Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%s: %v", path, err)

@@ -100,7 +100,7 @@ func TestEtcdIsAskedFirst(t *testing.T) {
 			}
 		}
 		g.Expect(asked).To(Equal(2), "of three, whose oldest goes")
-		g.Expect(conditions.GetMessage(f.controlPlane(), clusterv1.ScalingDownCondition)).To(ContainSubstring("the others must be known to be well"))
+		g.Expect(conditions.GetMessage(f.controlPlane(), clusterv1.ScalingDownCondition)).To(ContainSubstring("the others must be known to be healthy"))
 	}, patience, interval).Should(Succeed())
 	f.Consistently(func() int { f.turn(); return len(f.names()) }, blink, interval).Should(Equal(3))
 	f.deaf = false

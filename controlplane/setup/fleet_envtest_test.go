@@ -38,7 +38,7 @@ import (
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/setup"
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
-	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
 	infrastructure "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/setup"
 	"github.com/mensylisir/cluster-api-provider-kubexm/internal/testapi"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
@@ -250,7 +250,7 @@ func (f *fleet) declare(maxSurge int32, strategy controlplanev1.RolloutStrategyT
 			}},
 		},
 	}
-	cp.Spec.Cluster.ControlPlaneEndpoint.Internal = spec.LoadBalancerHAProxy
+	cp.Spec.Cluster.LoadBalancer.Type = spec.LoadBalancerNodeLocal
 	cp.Spec.Rollout.Strategy.Type, cp.Spec.Rollout.Strategy.RollingUpdate.MaxSurge = strategy, ptr.To(maxSurge)
 	f.create(cp)
 }
@@ -379,8 +379,8 @@ func (f *fleet) bringUp(m *clusterv1.Machine) {
 		if asked := c.Asked(bootstrapv1.AskEtcdAnnotation); c.Status.Etcd.ObservedTime.IsZero() || !f.deaf && asked.After(c.Status.Etcd.ObservedTime.Time) {
 			c.Status.Etcd = f.etcd(c)
 		}
-		if asked := c.Asked(bootstrapv1.SaveEtcdAnnotation); !asked.IsZero() && !asked.Equal(c.Status.LastEtcdSnapshot.RequestTime.Time) {
-			c.Status.LastEtcdSnapshot = f.save(c.Name, asked)
+		if asked := c.Asked(bootstrapv1.SaveEtcdAnnotation); !asked.IsZero() && !asked.Equal(c.Status.Operation(bootstrapv1.SaveEtcdOperation).RequestTime.Time) {
+			c.Status.SetOperation(f.save(c.Name, asked))
 		}
 		conditions.Set(c, metav1.Condition{Type: bootstrapv1.HostConvergedCondition, Status: metav1.ConditionTrue, Reason: bootstrapv1.HostConvergedReason})
 	})
@@ -400,8 +400,10 @@ func (f *fleet) removedAPIs(context.Context, secret.Value, string) *state.APIs {
 }
 
 // save is what comes of a snapshot of etcd on a host.
-func (f *fleet) save(name string, asked time.Time) bootstrapv1.EtcdSnapshotStatus {
-	last := bootstrapv1.EtcdSnapshotStatus{RequestTime: metav1.NewTime(asked), EndTime: metav1.Now(), Outcome: bootstrapv1.RunSucceeded}
+func (f *fleet) save(name string, asked time.Time) bootstrapv1.OperationStatus {
+	last := bootstrapv1.OperationStatus{
+		Type: bootstrapv1.SaveEtcdOperation, RequestTime: metav1.NewTime(asked), EndTime: metav1.Now(), Outcome: bootstrapv1.RunSucceeded,
+	}
 	if f.clock != nil {
 		last.EndTime = metav1.NewTime(f.clock.Now())
 	}
@@ -473,7 +475,7 @@ func (f *fleet) bringDown(m *clusterv1.Machine, all []clusterv1.Machine) {
 			})
 		}
 	}
-	if _, held := m.Annotations[controlplanev1.LeaveHook]; held {
+	if _, held := m.Annotations[controlplanev1.EtcdMemberRemovalHook]; held {
 		return
 	}
 	if c.Status.Host.Name != "" {

@@ -13,7 +13,7 @@ import (
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
-	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
 )
 
 // most of a reconciler's writes that get through before it is killed. A Machine with what it consists of takes three, one after the
@@ -47,7 +47,7 @@ func (f *fleet) expectNothingLeft() {
 }
 
 // TestKilled kills the reconciler in the midst of all that it does: a control plane that is made, rolled out both ways, in place,
-// and mended gets there, with no more Machines away at once than without that.
+// and repaired gets there, with no more Machines away at once than without that.
 func TestKilled(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	for name, test := range map[string]struct {

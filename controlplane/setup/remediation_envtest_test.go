@@ -82,7 +82,7 @@ func TestRemediation(t *testing.T) {
 	f.declare(1, controlplanev1.RollingUpdateStrategy)
 	f.Eventually(f.done(older), patience, interval).Should(Succeed())
 
-	t.Log("the host of an unhealthy Machine is brought to what it must be once more, and that is enough")
+	t.Log("the host of an unhealthy Machine is converged again, and that is enough")
 	unhealthy := f.names()[1]
 	f.check(unhealthy, false)
 	f.Eventually(f.ownerRemediated, patience, interval).WithArguments(unhealthy).Should(HavePrefix(controlplanev1.RemediationDeferredReason + ": its host"))

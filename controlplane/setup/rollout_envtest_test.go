@@ -19,10 +19,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
-	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
 )
 
-// done is whether the control plane and all of its Machines say that they are as declared.
+// done is whether the control plane and all of its Machines say that they are up to date.
 func (f *fleet) done(version string) func(g Gomega) {
 	return func(g Gomega) {
 		f.turn()
@@ -162,7 +162,7 @@ func TestInPlace(t *testing.T) {
 	f.patch(`{"spec":{"version":%q}}`, newer)
 	f.Eventually(func() string { f.turn(); return f.says(controlplanev1.RollingOutCondition) }, patience, interval).Should(ContainSubstring(f.fails))
 
-	t.Log("when it is mended, the others follow on the same hosts")
+	t.Log("when it is repaired, the others follow on the same hosts")
 	f.fails = ""
 	f.Eventually(f.done(newer), patience, interval).Should(Succeed())
 	f.Expect(f.names()).To(Equal(before))
@@ -187,7 +187,7 @@ func TestWhileTheAPIServerIsAway(t *testing.T) {
 	f.Eventually(func() []string { f.turn(); return f.names() }, patience, interval).Should(HaveLen(4))
 	f.away.Store(true)
 	f.Eventually(func() string { f.turn(); return f.says(controlplanev1.RollingOutCondition) }, patience, interval).Should(
-		ContainSubstring("* Waiting: the cluster cannot be looked at: " + errAway.Error()))
+		ContainSubstring("* Waiting: the cluster cannot be observed: " + errAway.Error()))
 	f.Consistently(func() []string { f.turn(); return f.names() }, blink, interval).Should(HaveLen(4))
 	f.away.Store(false)
 	f.Eventually(f.done(newer), patience, interval).Should(Succeed())

@@ -35,7 +35,7 @@ type Options struct {
 	WatchFilter string
 	// Concurrency is how many objects are reconciled at once, 10 if 0.
 	Concurrency int
-	// Workload looks at clusters through their own APIs. If nil, by their kubeconfigs.
+	// Workload observes clusters through their own APIs. If nil, by their kubeconfigs.
 	Workload reconcilers.Workload
 	// RemovedAPIs finds out which APIs are in use that a version does not serve. If nil, by their kubeconfigs.
 	RemovedAPIs reconcilers.RemovedAPIs
@@ -71,7 +71,7 @@ func Reconcilers(_ context.Context, mgr ctrl.Manager, o Options) error {
 		Watches(&bootstrapv1.KubexmConfig{}, handler.EnqueueRequestsFromMapFunc(ofConfig(mgr.GetClient()))).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(ofCluster)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: cmp.Or(o.Concurrency, 10)}).
-		Complete(&reconcilers.ControlPlane{
+		Complete(&reconcilers.KubexmControlPlaneReconciler{
 			Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), WatchFilter: o.WatchFilter,
 			Events: mgr.GetEventRecorder("kubexmcontrolplane"), Workload: o.Workload, RemovedAPIs: o.RemovedAPIs, Clock: o.Clock,
 		}); err != nil {

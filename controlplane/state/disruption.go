@@ -10,14 +10,16 @@ import (
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/decision"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
 // Wait is what an act waits for that nothing else stands in the way of.
 type Wait struct {
-	// Reason and Message are those of DisruptionAllowed.
-	Reason, Message string
+	// Blocker is what DisruptionAllowed says.
+	*decision.Blocker
 	// Until is when it is over by itself, if it is.
 	Until time.Time
 }
@@ -29,7 +31,7 @@ func (c *ControlPlane) admit(d Decision, outdated []clusterv1.Machine) Decision 
 		return d
 	}
 	digest := c.rollout(outdated)
-	wait := spec.DisruptionOf(&c.Object.Spec.Cluster, &c.Object.Spec.Node).Awaits(digest, c.approved(), c.Now)
+	wait := spec.DisruptionOf(&c.Object.Spec.Cluster, &c.Object.Spec.Node.Node).Awaits(digest, c.approved(), c.Now)
 	if wait == nil {
 		return d
 	}
@@ -69,7 +71,8 @@ func (c *ControlPlane) canary(d Decision, outdated []clusterv1.Machine) Decision
 	case canary.SettleSeconds > 0 && settled.After(c.Now):
 		message := fmt.Sprintf("The Machine %s has %s since %s; others follow at %s", first.Name, version,
 			since.UTC().Format(time.RFC3339), settled.UTC().Format(time.RFC3339))
-		return Decision{Blocked: message, Wait: &Wait{Reason: controlplanev1.CanarySettlingReason, Message: message, Until: settled}}
+		why := decision.Block(controlplanev1.CanarySettlingReason, "%s", message)
+		return Decision{Blocked: why, Wait: &Wait{Blocker: why, Until: settled}}
 	}
 	return d
 }
@@ -83,7 +86,7 @@ func (c *ControlPlane) first() (*clusterv1.Machine, time.Time) {
 		if m.Spec.Version != c.Object.Spec.Version || config == nil || config.Status.KubernetesVersion != m.Spec.Version {
 			continue
 		}
-		at := config.Status.LastRun.EndTime.Time
+		at := config.Status.Operation(bootstrapv1.ConvergeOperation).EndTime.Time
 		if at.IsZero() {
 			at = c.Now // it is not known
 		}
@@ -106,14 +109,14 @@ func (c *ControlPlane) waits(what string, wait *spec.Wait, digest string, machin
 	for i := range machines {
 		lines = append(lines, fmt.Sprintf("* %s: %s", machines[i].Name, c.why(machines[i:i+1])))
 	}
-	w := &Wait{Reason: controlplanev1.OutsideMaintenanceWindowReason, Until: wait.Until}
+	w := &Wait{Blocker: &decision.Blocker{Reason: controlplanev1.OutsideMaintenanceWindowReason}, Until: wait.Until}
 	if wait.Approval {
 		w.Reason, w.Until = controlplanev1.WaitingForApprovalReason, time.Time{}
 		lines = append(lines, fmt.Sprintf("To approve this, and nothing else: kubectl annotate kubexmcontrolplane -n %s %s %s=%s --overwrite",
 			c.Object.Namespace, c.Object.Name, controlplanev1.ApprovedDisruptionAnnotation, digest))
 	}
 	w.Message = strings.Join(lines, "\n")
-	return Decision{Blocked: blocked, Wait: w}
+	return Decision{Blocked: &decision.Blocker{Reason: w.Reason, Message: blocked}, Wait: w}
 }
 
 // Approved reports whether what somebody has agreed to is done: nothing is out of date any more.

@@ -15,12 +15,13 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/decision"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/quorum"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
 // EtcdMemberHealthy is the condition of a control plane Machine, named as Cluster API's own control plane names it: whether etcd lists
-// the member on its host, with a vote and without an alarm. It is what etcd itself said when a host was last looked at.
+// the member on its host, with a vote and without an alarm. It is what etcd itself said when a host was last observed.
 const EtcdMemberHealthy = "EtcdMemberHealthy"
 
 // view is the newest that a member of etcd has said of all of them, nil if none has said anything. Of two that tell of the same change,
@@ -169,12 +170,13 @@ func (c *ControlPlane) isGone(m bootstrapv1.EtcdMemberStatus) bool {
 	return slices.Contains(gone, m.ID) || m.Name != "" && slices.Contains(gone, m.Name)
 }
 
-// UnknownMember is why no member of etcd may come or go, "" if none is unknown: who has died with a host that nobody names any more
+// UnknownMember is why no member of etcd may come or go; nil if none is unknown: who has died with a host that nobody names any more
 // counts for quorum, and each further one that fails is one too many.
-func (c *ControlPlane) UnknownMember() string {
+func (c *ControlPlane) UnknownMember() *decision.Blocker {
 	strangers := c.strangers()
 	if len(strangers) == 0 {
-		return ""
+		return nil
 	}
-	return fmt.Sprintf("etcd lists the member %s, which no host of the cluster has (see EtcdClusterHealthy)", label(strangers[0]))
+	return decision.Block(UnknownEtcdMemberReason, "etcd lists the member %s, which no host of the cluster has (see EtcdClusterHealthy)",
+		label(strangers[0]))
 }

@@ -145,7 +145,7 @@ func TestUnknownMember(t *testing.T) {
 			if !strings.Contains(got, tc.want) || tc.want == "" && got != "" {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
-			if blocks := c.UnknownMember() != ""; blocks != tc.blocks {
+			if blocks := c.UnknownMember() != nil; blocks != tc.blocks {
 				t.Errorf("it blocks: %v, want %v", blocks, tc.blocks)
 			}
 			if !tc.blocks {
@@ -153,7 +153,7 @@ func TestUnknownMember(t *testing.T) {
 			}
 			for _, replicas := range []int32{1, 5} {
 				c.Object.Spec.Replicas = ptr.To(replicas)
-				if d := c.Decide(); d.Create || d.Delete != nil || !strings.Contains(d.Blocked, "which no host of the cluster has") {
+				if d := c.Decide(); d.Create || d.Delete != nil || !strings.Contains(d.Blocked.String(), "which no host of the cluster has") {
 					t.Errorf("with %d replicas: %+v", replicas, d)
 				}
 			}
@@ -162,7 +162,7 @@ func TestUnknownMember(t *testing.T) {
 			for _, kind := range []string{clusterv1.MachineHealthCheckSucceededCondition, clusterv1.MachineOwnerRemediatedCondition} {
 				conditions.Set(&c.Machines[0], metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: "x"})
 			}
-			if r := c.Remediate(); r.Machine == nil || !strings.Contains(r.Refused, "which no host of the cluster has") {
+			if r := c.Remediate(); r.Machine == nil || !strings.Contains(r.Blocked.String(), "which no host of the cluster has") {
 				t.Errorf("an unhealthy Machine: %+v", r)
 			}
 		})

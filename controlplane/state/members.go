@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/hosthealth"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
@@ -118,34 +119,6 @@ func boolToInt(b bool) int {
 	return 0
 }
 
-// phase is that of a host; see bootstrapv1.MemberPhase.
-func (c *ControlPlane) phase(h host) bootstrapv1.MemberPhase {
-	was := bootstrapv1.MemberJoining
-	if known := c.known(h.name); known != nil {
-		was = known.Phase
-	}
-	leaves := was == bootstrapv1.MemberDraining || was == bootstrapv1.MemberRemoved
-	switch {
-	case h.stays && leaves: // its deletion was not moved along with it
-		return bootstrapv1.MemberJoining
-	case was == bootstrapv1.MemberJoining && h.config != nil && h.config.Status.KubernetesVersion != "":
-		was = bootstrapv1.MemberServing
-	}
-	switch {
-	case h.stays, was == bootstrapv1.MemberRemoved:
-		return was
-	case !h.etcd, !c.missed(h):
-		return bootstrapv1.MemberDraining
-	case h.role == spec.RoleEtcd:
-		return bootstrapv1.MemberRemoved
-	case was == bootstrapv1.MemberJoining && (h.drained || !h.hasNode): // it had no API server yet
-		return bootstrapv1.MemberRemoved
-	case h.drained && h.config != nil && conditions.Has(h.config, bootstrapv1.APIServerStoppedCondition):
-		return bootstrapv1.MemberRemoved
-	}
-	return bootstrapv1.MemberDraining
-}
-
 // missed reports whether a host's etcd member counts for others: whether another host with one stays. Nobody counts on others where
 // the whole control plane is deleted.
 func (c *ControlPlane) missed(h host) bool {
@@ -196,11 +169,26 @@ func (c *ControlPlane) Unlocated() string {
 	return ""
 }
 
+// Endpoint is where the API server is reached: as the control plane says, or the Cluster. Cluster API copies the former to the latter when
+// the control plane is initialized, for which it must be known before.
+func (c *ControlPlane) Endpoint() clusterv1.APIEndpoint {
+	if c.Object.Spec.ControlPlaneEndpoint.IsValid() {
+		return c.Object.Spec.ControlPlaneEndpoint
+	}
+	return c.Cluster.Spec.ControlPlaneEndpoint
+}
+
+// EndpointConflicts reports whether the Cluster has another endpoint than the control plane says.
+func (c *ControlPlane) EndpointConflicts() bool {
+	own, clusters := c.Object.Spec.ControlPlaneEndpoint, c.Cluster.Spec.ControlPlaneEndpoint
+	return own.IsValid() && clusters.IsValid() && own != clusters
+}
+
 // Server is the URL of the API for those outside of the cluster. Where each Node has a load balancer of its own, the endpoint is
 // the first host's address: when that host has left, or does not answer, it is another's.
 func (c *ControlPlane) Server() string {
-	endpoint, shared := c.Cluster.Spec.ControlPlaneEndpoint, c.Shared()
-	if e := shared.ControlPlaneEndpoint; e.IsLocal() && e.External == "" {
+	endpoint, shared := c.Endpoint(), c.Shared()
+	if shared.LoadBalancer.IsLocal() {
 		if addresses := c.servers(); len(addresses) > 0 && !slices.Contains(addresses, endpoint.Host) {
 			endpoint.Host = addresses[0]
 		}
@@ -275,8 +263,7 @@ func (c *ControlPlane) Stacked() bool {
 	return shared.Etcd.IsStacked()
 }
 
-// HostProblem is what is wrong with a Machine's host, "" if it was as planned when it was last looked at, or is on its way
-// there.
+// HostProblem is what is wrong with a Machine's host, "" if it was as planned when it was last observed, or is on its way there.
 func (c *ControlPlane) HostProblem(m *clusterv1.Machine) string {
 	config := c.ConfigOf(m)
 	if config == nil {
@@ -285,9 +272,9 @@ func (c *ControlPlane) HostProblem(m *clusterv1.Machine) string {
 	return ProblemOf(config)
 }
 
-// ProblemOf is what is wrong with a KubexmConfig's host; see HostProblem. What becomes of its Node is told by the Machine.
+// ProblemOf is what is wrong with a KubexmConfig's host; see HostProblem. What becomes of its Node, the Machine says.
 func ProblemOf(config *bootstrapv1.KubexmConfig) string {
-	return config.Problem(bootstrapv1.HostReachableCondition, bootstrapv1.HostConvergedCondition)
+	return hosthealth.WithReason(hosthealth.Problem(config, bootstrapv1.HostReachableCondition, bootstrapv1.HostConvergedCondition))
 }
 
 // awaitsHooks reports whether a Machine's deletion waits for nothing but pre-terminate hooks: its Node is drained by then.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/decision"
 )
 
 // APIs is what was found out of the use of APIs that the declared version does not serve.
@@ -23,7 +24,7 @@ func (c *ControlPlane) AsksForAPIs() bool {
 	return c.Changing() && c.Object.Annotations[controlplanev1.AcceptedRemovedAPIsAnnotation] != c.Object.Spec.Version
 }
 
-// preflight lets nothing of the rollout of another version begin while APIs are in use that it does not serve: whoever uses them would
+// preflight lets nothing of the rollout of another version begin while APIs are in use that it does not serve: anyone who uses them would
 // find out by failing.
 func (c *ControlPlane) preflight(d Decision) Decision {
 	if c.APIs == nil || !c.begins(d) || !c.AsksForAPIs() {
@@ -35,17 +36,17 @@ func (c *ControlPlane) preflight(d Decision) Decision {
 	switch {
 	case c.APIs.Err != nil:
 		return Decision{
-			Blocked: fmt.Sprintf("it is not known whether APIs are in use that %s does not serve: %v", version, c.APIs.Err),
-			Preflight: &Finding{Reason: controlplanev1.APIsUnknownReason, Message: fmt.Sprintf("it is not known whether APIs are in use that %s does not "+
-				"serve, which is tried again every minute: %v. To begin all the same: %s", version, c.APIs.Err, accept)},
+			Blocked: decision.Block(controlplanev1.APIsUnknownReason, "it is not known whether APIs are in use that %s does not serve: %v", version, c.APIs.Err),
+			Preflight: decision.Block(controlplanev1.APIsUnknownReason, "it is not known whether APIs are in use that %s does not "+
+				"serve, which is tried again every minute: %v. To begin all the same: %s", version, c.APIs.Err, accept),
 		}
 	case len(c.APIs.Removed) > 0:
 		return Decision{
-			Blocked: fmt.Sprintf("APIs are in use that %s does not serve (see PreflightPassed)", version),
-			Preflight: &Finding{Reason: controlplanev1.RemovedAPIsInUseReason, Message: fmt.Sprintf("APIs are in use that %s does not serve:\n* %s\n"+
+			Blocked: decision.Block(controlplanev1.RemovedAPIsInUseReason, "APIs are in use that %s does not serve (see PreflightPassed)", version),
+			Preflight: decision.Block(controlplanev1.RemovedAPIsInUseReason, "APIs are in use that %s does not serve:\n* %s\n"+
 				"Have who uses them use another version; who that is, the API server's audit log says in requests with the annotation "+
 				"k8s.io/deprecated. That somebody has asked is forgotten when the API servers are restarted. To begin all the same: %s",
-				version, strings.Join(c.APIs.Removed, "\n* "), accept)},
+				version, strings.Join(c.APIs.Removed, "\n* "), accept),
 		}
 	}
 	return d

@@ -4,39 +4,56 @@
 package state
 
 import (
-	"fmt"
+	"time"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/decision"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/hosthealth"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/remediation"
 )
 
-// reboot says whether the host of an unhealthy Machine is to be rebooted, or why the Machine is not replaced because it was. Neither
-// is so if a reboot did not help, cannot, or must not be: then it is replaced.
-func (c *ControlPlane) reboot(m *clusterv1.Machine) (ask bool, why string) {
-	timeout := c.Object.Spec.Remediation.RebootTimeout()
-	if timeout == 0 || !c.mendable(m) {
-		return false, ""
+// nextStage is what is tried with the host of an unhealthy Machine before the Machine is replaced. Its attempt is nil if all was tried, or
+// if nothing can be.
+func (c *ControlPlane) nextStage(m *clusterv1.Machine) remediation.Action {
+	if !c.isRemediable(m) {
+		return remediation.Action{}
 	}
-	asked := c.ConfigOf(m).Asked(bootstrapv1.RebootAnnotation)
-	if !c.isForThis(m, asked) {
-		return c.ConfigOf(m).Answers() && c.spares(m), ""
+	limits := &c.Object.Spec.Remediation
+	converge := remediation.Attempt{
+		Stage: remediation.Converge, Asked: c.askedForThis(m, bootstrapv1.ConvergeAnnotation),
+		Timeout: seconds(limits.ConvergeTimeoutSeconds, bootstrapv1.ConvergeTimeout), Field: "spec.remediation.convergeTimeoutSeconds",
 	}
-	if c.Now.Sub(asked) >= timeout {
-		return false, ""
+	reboot := remediation.Attempt{
+		Stage: remediation.Reboot, Asked: c.askedForThis(m, bootstrapv1.RebootAnnotation),
+		Timeout: limits.RebootTimeout(), Field: "spec.remediation.rebootTimeoutSeconds",
 	}
-	return false, fmt.Sprintf("its host reboots, and has %s for that (spec.remediation.rebootTimeoutSeconds)", timeout)
+	if !hosthealth.Answers(c.ConfigOf(m)) || !c.canSpare(m) {
+		reboot.Blocker = decision.Block(HostUnhealthyReason, "its host does not answer, or the cluster cannot do without it while it reboots")
+	}
+	return remediation.Next(c.Now, converge, reboot)
 }
 
-// spares reports whether the cluster can do without a Machine's host while that reboots: others are well, and where they have etcd's
+// askedForThis is when the host was asked for what an annotation is for because of what is wrong with the Machine now; the zero time if it
+// was not. A problem that comes back soon is the same.
+func (c *ControlPlane) askedForThis(m *clusterv1.Machine, annotation string) time.Time {
+	asked := c.ConfigOf(m).Asked(annotation)
+	if !c.isForThis(m, asked) {
+		return time.Time{}
+	}
+	return asked
+}
+
+// canSpare reports whether the cluster can do without a Machine's host while that reboots: others are well, and where they have etcd's
 // members, a majority of all. Its own member is taken for one that works: nothing that is seen from here proves that it does not.
-func (c *ControlPlane) spares(m *clusterv1.Machine) bool {
-	if !c.Initialized() || c.unseen() != "" {
+func (c *ControlPlane) canSpare(m *clusterv1.Machine) bool {
+	if !c.Initialized() || c.unseen() != nil {
 		return false
 	}
 	own, well := c.Own(), 0
 	for i := range own {
-		if own[i].Name != m.Name && c.unwell(&own[i]) == "" {
+		if own[i].Name != m.Name && c.unhealthy(&own[i]) == nil {
 			well++
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/hosthealth"
 )
 
 const (
@@ -49,7 +50,7 @@ func (c *ControlPlane) Recover() Recovery {
 		return c.ConfigOf(m).Asked(bootstrapv1.RecoverCertificatesAnnotation)
 	}
 	mute := func(m *clusterv1.Machine) int {
-		if c.ConfigOf(m).Answers() {
+		if hosthealth.Answers(c.ConfigOf(m)) {
 			return 0
 		}
 		return 1
@@ -64,7 +65,7 @@ func (c *ControlPlane) Recover() Recovery {
 	if asked(&last).IsZero() {
 		return Recovery{Ask: next, Message: fmt.Sprintf(reading, next.Name)}
 	}
-	result, waited := c.ConfigOf(&last).Status.LastCertificateRecovery, c.Now.Sub(asked(&last))
+	result, waited := c.ConfigOf(&last).Status.Operation(bootstrapv1.RecoverCertificatesOperation), c.Now.Sub(asked(&last))
 	done := result.RequestTime.Time.Equal(asked(&last))
 	switch {
 	case done && result.Outcome == bootstrapv1.RunSucceeded: // and they are gone once more

@@ -25,11 +25,12 @@ func TestRecover(t *testing.T) {
 		return config
 	}
 	ended := func(config *bootstrapv1.KubexmConfig, at time.Time, outcome bootstrapv1.RunOutcome) {
-		config.Status.LastCertificateRecovery = bootstrapv1.CertificateRecoveryStatus{
+		config.Status.SetOperation(bootstrapv1.OperationStatus{
+			Type:        bootstrapv1.RecoverCertificatesOperation,
 			RequestTime: metav1.NewTime(config.Asked(bootstrapv1.RecoverCertificatesAnnotation)), EndTime: metav1.NewTime(at), Outcome: outcome,
-		}
+		})
 		if outcome == bootstrapv1.RunFailed {
-			config.Status.LastCertificateRecovery.Message = "no such file"
+			config.Status.OperationFor(bootstrapv1.RecoverCertificatesOperation).Message = "no such file"
 		}
 	}
 	for name, tc := range map[string]struct {

@@ -15,8 +15,9 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
-	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/decision"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/remediation"
 )
 
 // defaultMinHealthy is after what time an unhealthy Machine has nothing to do any more with the one that it replaced.
@@ -90,14 +91,15 @@ func IsToBeRemediated(m *clusterv1.Machine) bool {
 // Remediation is what becomes of the unhealthy Machine whose turn it is. The zero value is that all are well.
 type Remediation struct {
 	Machine *clusterv1.Machine
-	// Reboot says to reboot its host. If it is false, the Machine is replaced.
+	// Reboot says to reboot its host, and Stage what is said of that then. If it is false, the Machine is replaced.
 	Reboot bool
+	Stage  remediation.Action
 	// Record is kept when it is replaced.
 	Record Record
 	// Ask are Machines on whose hosts etcd is to be asked how it is, before this one is replaced.
 	Ask []clusterv1.Machine
-	// Refused is why neither is done now, and Reason that of its condition; "" if one is.
-	Refused, Reason string
+	// Blocked is why neither is done now; nil if one is.
+	Blocked *decision.Blocker
 }
 
 // Remediate decides on it. A Machine is replaced where it did not help to converge its host again (see ToConverge) and to reboot it,
@@ -115,18 +117,22 @@ func (c *ControlPlane) Remediate() Remediation {
 		}
 		return r.deferred(fmt.Sprintf("the Machine %s is being replaced", begun.Machine))
 	}
-	if why := cmp.Or(c.mending(m), c.awaitsTopology()); why != "" {
-		return r.deferred(why)
+	next := c.nextStage(m)
+	if next.Attempt != nil && next.Attempt.Stage == remediation.Converge {
+		return r.deferred(next.Message)
 	}
-	switch ask, why := c.reboot(m); {
-	case ask:
-		r.Reboot = true
+	if why := c.awaitsTopology(); why != nil {
+		return r.deferred(why.Message)
+	}
+	switch {
+	case next.Attempt != nil && next.Ask:
+		r.Reboot, r.Stage = true, next
 		return r
-	case why != "":
-		return r.deferred(why)
+	case next.Attempt != nil:
+		return r.deferred(next.Message)
 	}
 	r = c.retry(r)
-	if r.Refused != "" || !c.Initialized() {
+	if r.Blocked != nil || !c.Initialized() {
 		return r
 	}
 	return c.safely(r)
@@ -136,10 +142,8 @@ func (c *ControlPlane) Remediate() Remediation {
 // by that, and what was changed is put right. It is asked for once for each trouble; one that comes back soon is the same.
 func (c *ControlPlane) ToConverge() []clusterv1.Machine {
 	return slices.DeleteFunc(c.Own(), func(m clusterv1.Machine) bool {
-		if !c.mendable(&m) || c.convergeTimeout() == 0 {
-			return true
-		}
-		return c.isForThis(&m, c.ConfigOf(&m).Asked(bootstrapv1.ConvergeAnnotation))
+		next := c.nextStage(&m)
+		return !next.Ask || next.Attempt.Stage != remediation.Converge
 	})
 }
 
@@ -151,37 +155,20 @@ func (c *ControlPlane) isForThis(m *clusterv1.Machine, asked time.Time) bool {
 	return !asked.IsZero() && (since == nil || !asked.Before(since.Time) || c.Now.Sub(asked) < again)
 }
 
-// mending is why an unhealthy Machine is not replaced yet: its host has been asked to converge again, and has time for that. It is
-// "" if that did not help, or cannot.
-func (c *ControlPlane) mending(m *clusterv1.Machine) string {
-	if !c.mendable(m) || c.convergeTimeout() == 0 {
-		return ""
-	}
-	timeout, asked := c.convergeTimeout(), c.ConfigOf(m).Asked(bootstrapv1.ConvergeAnnotation)
-	if !asked.IsZero() && c.Now.Sub(asked) >= timeout {
-		return ""
-	}
-	return fmt.Sprintf("its host is brought to what it must be once more, and has %s for that (spec.remediation.convergeTimeoutSeconds)", timeout)
-}
-
-// mendable reports whether a Machine is unhealthy and has a host that was a part of the control plane, so that converging or
+// isRemediable reports whether a Machine is unhealthy and has a host that was a part of the control plane, so that converging or
 // rebooting it may help: others are on their way there anyway. One that somebody wants replaced is not.
-func (c *ControlPlane) mendable(m *clusterv1.Machine) bool {
+func (c *ControlPlane) isRemediable(m *clusterv1.Machine) bool {
 	_, asked := m.Annotations[clusterv1.RemediateMachineAnnotation]
 	return IsToBeRemediated(m) && m.DeletionTimestamp.IsZero() && !asked && m.Status.NodeRef.IsDefined() && c.ConfigOf(m) != nil
 }
 
-func (c *ControlPlane) convergeTimeout() time.Duration {
-	return seconds(c.Object.Spec.Remediation.ConvergeTimeoutSeconds, bootstrapv1.ConvergeTimeout)
-}
-
 func (r Remediation) deferred(why string) Remediation {
-	r.Refused, r.Reason = why, controlplanev1.RemediationDeferredReason
+	r.Blocked = decision.Block(controlplanev1.RemediationDeferredReason, "%s", why)
 	return r
 }
 
 func (r Remediation) impossible(why string) Remediation {
-	r.Refused, r.Reason = why, controlplanev1.CannotBeRemediatedReason
+	r.Blocked = decision.Block(controlplanev1.CannotBeRemediatedReason, "%s", why)
 	return r
 }
 
@@ -212,47 +199,47 @@ func (c *ControlPlane) safely(r Remediation) Remediation {
 	for i := range own {
 		switch m := &own[i]; {
 		case !m.DeletionTimestamp.IsZero():
-			return r.deferred(fmt.Sprintf("the Machine %s is being deleted", m.Name))
+			return r.deferred(beingDeleted(m).Message)
 		case !m.Status.NodeRef.IsDefined() && !conditions.IsFalse(m, clusterv1.MachineHealthCheckSucceededCondition):
 			return r.deferred(c.HasNoNode(m))
 		}
 	}
-	if why := cmp.Or(c.UnknownMember(), c.unseen()); why != "" {
-		return r.deferred(why)
+	if why := cmp.Or(c.UnknownMember(), c.unseen()); why != nil {
+		return r.deferred(why.Message)
 	}
 	others := slices.DeleteFunc(own, func(m clusterv1.Machine) bool { return m.Name == r.Machine.Name })
-	if why := c.dies(others, 0); why != "" {
-		return r.impossible("without it " + why)
+	if why := c.wouldLoseQuorum(others, 0); why != nil {
+		return r.impossible("without it " + why.Message)
 	}
 	if !c.Stacked() {
 		return r
 	}
-	if well, ask, why := c.heard(others); well < len(others)/2+1 {
+	if well, ask, why := c.confirmedHealthy(others); well < len(others)/2+1 {
 		r.Ask = ask
-		return r.deferred(why)
+		return r.deferred(why.Message)
 	}
 	return r
 }
 
-// dies is why a control plane of these Machines, and so many new ones that may fail, would not work, "" if it would: one of them
-// must be well, and where they have etcd's members, a majority of these.
-func (c *ControlPlane) dies(machines []clusterv1.Machine, joining int) string {
-	var ill []string
+// wouldLoseQuorum is why a control plane of these Machines, and so many new ones that may fail, would not work; nil if it would: one of
+// them must be healthy, and where they have etcd's members, a majority of these.
+func (c *ControlPlane) wouldLoseQuorum(machines []clusterv1.Machine, joining int) *decision.Blocker {
+	var ill []*decision.Blocker
 	for i := range machines {
-		if why := c.unwell(&machines[i]); why != "" {
+		if why := c.unhealthy(&machines[i]); why != nil {
 			ill = append(ill, why)
 		}
 	}
-	well, all := len(machines)-len(ill), len(machines)+joining
+	healthy, all := len(machines)-len(ill), len(machines)+joining
 	switch {
-	case well == 0:
-		return "no control plane Machine would be well: " + ill[0]
+	case healthy == 0:
+		return decision.Block(QuorumAtRiskReason, "no control plane Machine would be healthy: %s", ill[0])
 	case !c.Stacked(), len(machines) == 1 && len(ill) == 0: // from one member to three there is no other way than by two
-		return ""
-	case well < all/2+1:
-		return fmt.Sprintf("%d of %d members of etcd would be well: %s", well, all, ill[0])
+		return nil
+	case healthy < all/2+1:
+		return decision.Block(QuorumAtRiskReason, "%d of %d members of etcd would be healthy: %s", healthy, all, ill[0])
 	}
-	return ""
+	return nil
 }
 
 // mostBroken is the Machine that is replaced first: one that somebody wants replaced, then one without a Node, then one whose
@@ -269,7 +256,7 @@ func (c *ControlPlane) mostBroken() *clusterv1.Machine {
 			return 0
 		case !m.Status.NodeRef.IsDefined():
 			return 1
-		case c.ailing(&m):
+		case c.isUnhealthy(&m):
 			return 2
 		}
 		return 3

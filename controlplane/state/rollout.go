@@ -13,6 +13,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/decision"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/hosthealth"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
@@ -26,6 +28,8 @@ type Change struct {
 	Text string
 	// InPlace is whether the Machine's host follows where it is. For all else, the Machine is replaced.
 	InPlace bool
+	// Version is whether it is one of the version of Kubernetes.
+	Version bool
 }
 
 // Changes are why a Machine is not up to date; none if it is. What hosts share is not among them: hosts follow that.
@@ -34,7 +38,8 @@ func (c *ControlPlane) Changes(m *clusterv1.Machine) []Change {
 	object := c.Object.Spec
 	if is := m.Spec.Version; is != object.Version {
 		changes = append(changes, Change{
-			Text: fmt.Sprintf("Version %s, %s required", is, object.Version), InPlace: object.Rollout.Strategy.Type == controlplanev1.InPlaceStrategy,
+			Text:    fmt.Sprintf("Version %s, %s required", is, object.Version),
+			InPlace: object.Rollout.Strategy.Type == controlplanev1.InPlaceStrategy, Version: true,
 		})
 	}
 	wanted := object.MachineTemplate.Spec.InfrastructureRef
@@ -86,42 +91,44 @@ func (c *ControlPlane) maxSurge() int {
 	return int(ptr.Deref(c.Object.Spec.Rollout.Strategy.RollingUpdate.MaxSurge, 1))
 }
 
-// irreplaceable is why Machines cannot be replaced at all, "" if they can be.
-func (c *ControlPlane) irreplaceable() string {
+// irreplaceable is why Machines cannot be replaced at all; nil if they can be.
+func (c *ControlPlane) irreplaceable() *decision.Blocker {
 	shared := c.Shared()
 	switch {
-	case !shared.ControlPlaneEndpoint.HasLoadBalancer():
-		return "the API server is reached at the one host that there is, which cannot be replaced by another: " +
-			"set rollout.strategy.type to InPlace, which is for other versions, or take the change back"
+	case !shared.LoadBalancer.IsPresent():
+		return decision.Block(ReplacementImpossibleReason, "the API server is reached at the one host that there is, which cannot be replaced "+
+			"by another: "+
+			"set rollout.strategy.type to InPlace, which is for other versions, or take the change back")
 	case c.Replicas() < 2 && c.maxSurge() == 0:
-		return "there is one Machine, and without it no cluster: set rollout.strategy.rollingUpdate.maxSurge to 1, or rollout.strategy.type to InPlace"
+		return decision.Block(ReplacementImpossibleReason, "there is one Machine, and without it no cluster: "+
+			"set rollout.strategy.rollingUpdate.maxSurge to 1, or rollout.strategy.type to InPlace")
 	}
-	return ""
+	return nil
 }
 
 // mostMinorsBehind is how many minor versions a kubelet may be older than an API server (Kubernetes' version skew policy).
 const mostMinorsBehind = 3
 
-// unready is why Machines may not be brought to the declared version yet, "" if they may: etcd's own hosts, which follow it by
+// unready is why Machines may not be brought to the declared version yet; nil if they may: etcd's own hosts, which follow it by
 // themselves, come before; and no kubelet may be left behind too far.
-func (c *ControlPlane) unready() string {
+func (c *ControlPlane) unready() *decision.Blocker {
 	wanted := c.Object.Spec.Version
 	for i := range c.Configs {
 		config := &c.Configs[i]
 		if config.Spec.HostRef.Role != spec.RoleEtcd || !c.Controls(config) || !config.DeletionTimestamp.IsZero() {
 			continue
 		}
-		if why := config.Behind(wanted); why != "" {
-			return fmt.Sprintf("etcd's host %s comes before: %s", config.Spec.HostRef.Name, why)
+		if behind := hosthealth.Behind(config, wanted); behind != nil {
+			return decision.Block(WaitingForEtcdHostsReason, "etcd's host %s is updated first: %s", config.Spec.HostRef.Name, behind)
 		}
 	}
 	for _, m := range c.Workers() {
 		if has := VersionOf(&m); minorsBetween(has, wanted) > mostMinorsBehind {
-			return fmt.Sprintf("the Machine %s has %s, and kubelets may be %d minor versions older than API servers at most: upgrade it first",
+			return decision.Block(KubeletTooOldReason, "the Machine %s has %s, and kubelets may be %d minor versions older than API servers at most: upgrade it first",
 				m.Name, has, mostMinorsBehind)
 		}
 	}
-	return ""
+	return nil
 }
 
 // minorsBetween is how many minor versions one version is older than another; 0 where that cannot be said.

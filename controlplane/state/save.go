@@ -4,7 +4,6 @@
 package state
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/decision"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
@@ -22,13 +22,7 @@ const (
 	saveAgain = time.Minute
 )
 
-// Finding is what a preflight has found.
-type Finding struct {
-	// Reason and Message are those of PreflightPassed.
-	Reason, Message string
-}
-
-// begins reports whether a decision is the first act of the rollout of another version: no Machine has that yet. What only mends the
+// begins reports whether a decision is the first act of the rollout of another version: no Machine has that yet. What only repairs the
 // control plane is not kept waiting.
 func (c *ControlPlane) begins(d Decision) bool {
 	return c.Changing() && c.InProgress() == nil && (d.Follow != nil || c.replaces(d))
@@ -36,7 +30,7 @@ func (c *ControlPlane) begins(d Decision) bool {
 
 // replaces reports whether a decision makes a Machine, or makes room for one.
 func (c *ControlPlane) replaces(d Decision) bool {
-	return d.Create && d.Order == spec.OrderLater || d.Delete != nil && len(c.Own()) <= c.Replicas()
+	return d.Create && d.BootstrapMode == spec.BootstrapJoin || d.Delete != nil && len(c.Own()) <= c.Replicas()
 }
 
 // Changing reports whether another version is declared than all Machines have, and nothing has begun yet.
@@ -58,33 +52,32 @@ func (c *ControlPlane) save(d Decision) Decision {
 		return d // the first of them has saved it
 	}
 	last, next := c.saves()
-	waits := func(message string) Decision {
-		return Decision{Blocked: message, Preflight: &Finding{Reason: controlplanev1.EtcdNotSavedReason, Message: message}}
+	waits := func(format string, args ...any) Decision {
+		why := decision.Block(controlplanev1.EtcdNotSavedReason, format, args...)
+		return Decision{Blocked: why, Preflight: why}
 	}
 	if last != nil {
-		asked, result := c.ConfigOf(last).Asked(bootstrapv1.SaveEtcdAnnotation), c.ConfigOf(last).Status.LastEtcdSnapshot
+		asked, result := c.ConfigOf(last).Asked(bootstrapv1.SaveEtcdAnnotation), c.ConfigOf(last).Status.Operation(bootstrapv1.SaveEtcdOperation)
 		done := result.RequestTime.Time.Equal(asked)
 		switch {
 		case done && result.Outcome == bootstrapv1.RunSucceeded:
 			d.EtcdSaved = true
 			return d
 		case !done:
-			return waits(fmt.Sprintf("a snapshot of etcd is being saved on the host of the Machine %s, before the first is replaced for %s",
-				last.Name, version))
+			return waits("a snapshot of etcd is being saved on the host of the Machine %s, before the first is replaced for %s", last.Name, version)
 		}
-		failed := fmt.Sprintf("no snapshot of etcd could be saved on the host of the Machine %s, and without one no Machine is replaced for %s: %s. "+
+		d = waits("no snapshot of etcd could be saved on the host of the Machine %s, and without one no Machine is replaced for %s: %s. "+
 			"It is tried again every minute. To replace them without one: kubectl annotate kubexmcontrolplane -n %s %s %s=%s --overwrite",
 			last.Name, version, result.Message, c.Object.Namespace, c.Object.Name, controlplanev1.EtcdSavedAnnotation, version)
-		d = waits(failed)
 		if c.Now.Sub(result.EndTime.Time) >= saveAgain {
 			d.Save = next
 		}
 		return d
 	}
 	if next == nil {
-		return waits("a snapshot of etcd must be saved before the first Machine is replaced for " + version + ", and none has a Node and a KubexmConfig")
+		return waits("a snapshot of etcd must be saved before the first Machine is replaced for %s, and none has a Node and a KubexmConfig", version)
 	}
-	d = waits(fmt.Sprintf("a snapshot of etcd is saved on the host of the Machine %s, before the first is replaced for %s", next.Name, version))
+	d = waits("a snapshot of etcd is saved on the host of the Machine %s, before the first is replaced for %s", next.Name, version)
 	d.Save = next
 	return d
 }
@@ -120,7 +113,7 @@ func (c *ControlPlane) hasSaved(m *clusterv1.Machine) bool {
 	if c.Object.Annotations[controlplanev1.EtcdSavedAnnotation] != c.Object.Spec.Version || config == nil {
 		return false
 	}
-	last := config.Status.LastEtcdSnapshot
+	last := config.Status.Operation(bootstrapv1.SaveEtcdOperation)
 	return last.Outcome == bootstrapv1.RunSucceeded && last.RequestTime.Time.Equal(config.Asked(bootstrapv1.SaveEtcdAnnotation))
 }
 

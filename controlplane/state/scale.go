@@ -11,15 +11,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/decision"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
 // Decision is the next step towards the right Machines: at most one is made, deleted or changed, and while anything of the
 // control plane is not well, none. The zero value is nothing to do.
 type Decision struct {
-	// Create says to make a Machine, and Order what its host does.
-	Create bool
-	Order  spec.Order
+	// Create says to make a Machine, and BootstrapMode what its host does.
+	Create        bool
+	BootstrapMode spec.BootstrapMode
 	// Delete is the Machine to delete.
 	Delete *clusterv1.Machine
 	// Follow is the Machine whose host is to follow the declared version in place.
@@ -27,13 +28,13 @@ type Decision struct {
 	// Why is the reason for what is to be done, in one line.
 	Why string
 	// Blocked is why what should be done is not done now.
-	Blocked string
+	Blocked *decision.Blocker
 	// Ask are Machines on whose hosts etcd is to be asked how it is: what it says is waited for.
 	Ask []clusterv1.Machine
 	// Wait is what it waits for, if that is all that stands in the way.
 	Wait *Wait
-	// Preflight is what must be repaired before another version is rolled out, nil if nothing must.
-	Preflight *Finding
+	// Preflight is what must be repaired before another version is rolled out; nil if nothing must.
+	Preflight *decision.Blocker
 	// Save is the Machine on whose host a snapshot of etcd is to be saved first, and EtcdSaved says that there is one.
 	Save      *clusterv1.Machine
 	EtcdSaved bool
@@ -43,7 +44,7 @@ type Decision struct {
 // another one would be another cluster under the same name.
 //
 // Machines that are missing come first, and those that are too many; then those are replaced that must be; then hosts follow.
-func (c *ControlPlane) Decide() Decision { return c.surely(c.save(c.preflight(c.decide()))) }
+func (c *ControlPlane) Decide() Decision { return c.awaitEtcd(c.save(c.preflight(c.decide()))) }
 
 func (c *ControlPlane) decide() Decision {
 	own, want := c.Own(), c.Replicas()
@@ -56,7 +57,7 @@ func (c *ControlPlane) decide() Decision {
 	case c.Lost():
 		return Decision{}
 	case len(own) == 0:
-		return Decision{Create: true, Order: spec.OrderFirst, Why: "the first of them"}
+		return Decision{Create: true, BootstrapMode: spec.BootstrapInit, Why: "the first of them"}
 	case !c.Initialized() && len(own) == 1 && own[0].Spec.Version != c.Object.Spec.Version && own[0].DeletionTimestamp.IsZero():
 		return Decision{Follow: &own[0], Why: "it has not begun the control plane yet"}
 	case len(own) < want && c.InProgress() != nil:
@@ -75,30 +76,28 @@ func (c *ControlPlane) decide() Decision {
 
 // add makes another Machine.
 func (c *ControlPlane) add(why string) Decision {
-	if blocked := c.Unsettled(nil); blocked != "" {
+	if blocked := c.Unsettled(nil); blocked != nil {
 		return Decision{Blocked: blocked}
 	}
-	return Decision{Create: true, Order: spec.OrderLater, Why: why}
+	return Decision{Create: true, BootstrapMode: spec.BootstrapJoin, Why: why}
 }
 
 // succeed makes the successor of an unhealthy Machine. Others may be unhealthy, too, as long as the cluster lives on if the
 // successor is one of them: they are replaced after it.
 func (c *ControlPlane) succeed(machine string) Decision {
-	blocked := c.busy()
-	if blocked == "" {
-		if why := c.dies(c.Own(), 1); why != "" {
-			blocked = "if another Machine fails as it joins, " + why
-		}
+	blocked := c.blocked()
+	if blocked == nil {
+		blocked = c.wouldLoseQuorum(c.Own(), 1).Prefixed("if another Machine fails as it joins, ")
 	}
-	if blocked != "" {
+	if blocked != nil {
 		return Decision{Blocked: blocked}
 	}
-	return Decision{Create: true, Order: spec.OrderLater, Why: fmt.Sprintf("in the place of the unhealthy Machine %s", machine)}
+	return Decision{Create: true, BootstrapMode: spec.BootstrapJoin, Why: fmt.Sprintf("in the place of the unhealthy Machine %s", machine)}
 }
 
 // drop deletes a Machine. That it is not well itself does not keep it.
 func (c *ControlPlane) drop(m *clusterv1.Machine, why string) Decision {
-	if blocked := c.Unsettled(m); blocked != "" {
+	if blocked := c.Unsettled(m); blocked != nil {
 		return Decision{Blocked: blocked}
 	}
 	return Decision{Delete: m, Why: why}
@@ -106,7 +105,7 @@ func (c *ControlPlane) drop(m *clusterv1.Machine, why string) Decision {
 
 // replace makes a successor where there is room for one, and deletes one of the outdated Machines where there is not.
 func (c *ControlPlane) replace(outdated []clusterv1.Machine, room bool) Decision {
-	if blocked := cmp.Or(c.irreplaceable(), c.unready()); blocked != "" {
+	if blocked := cmp.Or(c.irreplaceable(), c.unready()); blocked != nil {
 		return Decision{Blocked: blocked}
 	}
 	if room {
@@ -117,13 +116,13 @@ func (c *ControlPlane) replace(outdated []clusterv1.Machine, room bool) Decision
 }
 
 // follow has one of the outdated Machines' hosts follow: one that is not well, or the oldest. What a host cannot get right is
-// mended by another version, perhaps, and the others are no worse for it.
+// repaired by another version, perhaps, and the others are no worse for it.
 func (c *ControlPlane) follow(outdated []clusterv1.Machine) Decision {
 	next := &outdated[0]
-	if i := slices.IndexFunc(outdated, func(m clusterv1.Machine) bool { return c.Workload != nil && c.unsettled(&m) != "" }); i >= 0 {
+	if i := slices.IndexFunc(outdated, func(m clusterv1.Machine) bool { return c.Workload != nil && c.unsettled(&m) != nil }); i >= 0 {
 		next = &outdated[i]
 	}
-	if blocked := cmp.Or(c.unready(), c.Unsettled(next)); blocked != "" {
+	if blocked := cmp.Or(c.unready(), c.Unsettled(next)); blocked != nil {
 		return Decision{Blocked: blocked}
 	}
 	return Decision{Follow: next, Why: c.why([]clusterv1.Machine{*next})}
@@ -142,7 +141,7 @@ func (c *ControlPlane) nextToLeave(of []clusterv1.Machine) *clusterv1.Machine {
 		switch {
 		case marked:
 			return 0
-		case !m.Status.NodeRef.IsDefined() || c.ailing(&m):
+		case !m.Status.NodeRef.IsDefined() || c.isUnhealthy(&m):
 			return 1
 		case len(c.Changes(&m)) > 0:
 			return 2
@@ -168,7 +167,7 @@ func last(a, b bool) int {
 	return -1
 }
 
-func (c *ControlPlane) ailing(m *clusterv1.Machine) bool {
+func (c *ControlPlane) isUnhealthy(m *clusterv1.Machine) bool {
 	if status, _ := c.EtcdMember(m); status == metav1.ConditionFalse {
 		return true
 	}

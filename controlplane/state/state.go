@@ -36,7 +36,7 @@ type ControlPlane struct {
 	Now time.Time
 	// Certificates is what is known of the Secrets with the certificate authorities: nil if all is well.
 	Certificates error
-	// Workload is what was seen through the cluster's own API, nil if it was not looked at.
+	// Workload is what was seen through the cluster's own API, nil if it was not observed.
 	Workload *Workload
 	// APIs is what is known of the APIs that are in use, nil if that was not asked.
 	APIs *APIs
@@ -44,7 +44,7 @@ type ControlPlane struct {
 
 // Workload is the cluster as seen through its own API.
 type Workload struct {
-	// Err is why it could not be looked at.
+	// Err is why it could not be observed.
 	Err error
 	// Initialized is whether kubeadm has finished its first control plane host.
 	Initialized bool

@@ -106,14 +106,14 @@ func TestDecide(t *testing.T) {
 			want: "wait: the Machine b is being deleted",
 		},
 		"not beside one that is ill": {
-			machines: []clusterv1.Machine{a, b}, workload: ill("b", "a"), change: replicas(3), want: "wait: the Machine b is not well: no disk",
+			machines: []clusterv1.Machine{a, b}, workload: ill("b", "a"), change: replicas(3), want: "wait: the Machine b is not healthy: no disk",
 		},
-		"not blindly":         {machines: []clusterv1.Machine{a}, change: replicas(3), want: "wait: the cluster has not been looked at"},
+		"not blindly":         {machines: []clusterv1.Machine{a}, change: replicas(3), want: "wait: the cluster has not been observed"},
 		"the oldest goes":     {machines: []clusterv1.Machine{a, b, c}, workload: well("a", "b", "c"), change: replicas(1), want: "-a"},
 		"the one that is ill": {machines: []clusterv1.Machine{a, b, c}, workload: ill("b", "a", "c"), change: replicas(1), want: "-b"},
 		"not another beside it": {
 			machines: []clusterv1.Machine{a, machine("b", joined, marked), c}, workload: ill("c", "a", "b"), change: replicas(1),
-			want: "wait: the Machine c is not well",
+			want: "wait: the Machine c is not healthy",
 		},
 		"the one that is marked": {
 			machines: []clusterv1.Machine{a, b, machine("c", joined, marked)}, workload: well("a", "b", "c"), change: replicas(1), want: "-c",
@@ -137,14 +137,14 @@ func TestDecide(t *testing.T) {
 			}
 			got := ""
 			switch d := s.Decide(); {
-			case d.Create && d.Order == spec.OrderFirst:
+			case d.Create && d.BootstrapMode == spec.BootstrapInit:
 				got = "first"
 			case d.Create:
 				got = "later"
 			case d.Delete != nil:
 				got = "-" + d.Delete.Name
-			case d.Blocked != "":
-				got = "wait: " + d.Blocked
+			case d.Blocked != nil:
+				got = "wait: " + d.Blocked.Message
 			}
 			if got != tc.want && (tc.want == "" || !strings.HasPrefix(tc.want, "wait: ") || !strings.HasPrefix(got, tc.want)) {
 				t.Errorf("got %q, want %q", got, tc.want)
@@ -359,7 +359,7 @@ func TestLeave(t *testing.T) {
 	}
 }
 
-// TestUnlocated: without the list from before, nobody is told of a part of the members.
+// TestUnlocated: without the list from before, nobody is notified of a part of the members.
 func TestUnlocated(t *testing.T) {
 	touched := func(m *clusterv1.Machine) { m.Annotations = map[string]string{bootstrapv1.HostResetHook: ""} }
 	located := bootstrapv1.KubexmConfig{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
@@ -478,7 +478,7 @@ func TestServer(t *testing.T) {
 		return c
 	}
 	local := func(c *controlplanev1.KubexmControlPlane) {
-		c.Spec.Cluster.ControlPlaneEndpoint.Internal = spec.LoadBalancerHAProxy
+		c.Spec.Cluster.LoadBalancer.Type = spec.LoadBalancerNodeLocal
 	}
 	for name, tc := range map[string]struct {
 		configs []bootstrapv1.KubexmConfig

@@ -59,11 +59,11 @@ func (p *play) saveOn(m *clusterv1.Machine) {
 	if config == nil || config.Asked(bootstrapv1.SaveEtcdAnnotation).IsZero() {
 		return
 	}
-	config.Status.LastEtcdSnapshot = bootstrapv1.EtcdSnapshotStatus{
-		RequestTime: metav1.NewTime(config.Asked(bootstrapv1.SaveEtcdAnnotation)), EndTime: metav1.NewTime(p.Now), Outcome: bootstrapv1.RunSucceeded,
-	}
+	saved := config.Status.OperationFor(bootstrapv1.SaveEtcdOperation)
+	saved.RequestTime, saved.EndTime = metav1.NewTime(config.Asked(bootstrapv1.SaveEtcdAnnotation)), metav1.NewTime(p.Now)
+	saved.Outcome, saved.Message = bootstrapv1.RunSucceeded, ""
 	if p.full != nil && (len(p.full) == 0 || slices.Contains(p.full, m.Name)) {
-		config.Status.LastEtcdSnapshot.Outcome, config.Status.LastEtcdSnapshot.Message = bootstrapv1.RunFailed, "there is no space"
+		saved.Outcome, saved.Message = bootstrapv1.RunFailed, "there is no space"
 	}
 }
 

@@ -39,7 +39,7 @@ import (
 //	                         ends=(days) well
 //	unhealthy <machine> …    a MachineHealthCheck has found so: asked, if somebody wants it replaced
 //	healthy <machine>        it has found otherwise
-//	mend                     what becomes of the unhealthy Machine whose turn it is, and does it
+//	repair                     what becomes of the unhealthy Machine whose turn it is, and does it
 //	cut                      the process ends after it has kept the record of a Machine, before it deletes that
 //	later <duration>         time passes
 //	worker <version>         a worker
@@ -60,7 +60,7 @@ import (
 //	next                     what would be done now
 //	act                      does it: the Machine is on its way then
 //	settle                   all that is on its way is there, but what waits or has failed
-//	run                      mends, acts and settles until nothing is left to do, or that is blocked
+//	run                      repairs, acts and settles until nothing is left to do, or that is blocked
 func TestTranscripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/transcripts", func(t *testing.T, path string) {
 		p := &play{t: t}
@@ -106,9 +106,9 @@ func (p *play) command(d *datadriven.TestData) (string, error) {
 		return "", p.set(d)
 	case "unhealthy", "healthy":
 		return "", p.check(d)
-	case "mend":
+	case "repair":
 		p.look()
-		said, _ := p.mend()
+		said, _ := p.repair()
 		return said + p.show(), nil
 	case "cut":
 		p.look()
@@ -193,7 +193,7 @@ func (p *play) begin(d *datadriven.TestData) (string, error) {
 	o := p.Object
 	o.Spec.Replicas, o.Spec.Version = ptr.To[int32](3), "v1.35.4"
 	o.Spec.MachineTemplate.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.x", Kind: "HostTemplate", Name: "t1"}
-	o.Spec.Cluster.ControlPlaneEndpoint.Internal = spec.LoadBalancerHAProxy
+	o.Spec.Cluster.LoadBalancer.Type = spec.LoadBalancerNodeLocal
 	o.Spec.Remediation.ConvergeTimeoutSeconds, o.Spec.Remediation.RebootTimeoutSeconds = ptr.To[int32](0), ptr.To[int32](0)
 	o.Status.Initialization.ControlPlaneInitialized = ptr.To(true)
 	if err := p.declare(d); err != nil {
@@ -236,7 +236,7 @@ func (p *play) declare(d *datadriven.TestData) error {
 		case "retry-period":
 			o.Remediation.RetryPeriodSeconds = ptr.To(number(d, arg.Key))
 		case "lb":
-			o.Cluster.ControlPlaneEndpoint.Internal = ""
+			o.Cluster.LoadBalancer.Type = ""
 		case "initialized":
 			p.Object.Status.Initialization.ControlPlaneInitialized = ptr.To(value == "yes")
 		case "topology":
@@ -374,8 +374,8 @@ func (p *play) check(d *datadriven.TestData) error {
 	return nil
 }
 
-// mend does what is to be done about unhealthy Machines, and reports whether that was something.
-func (p *play) mend() (string, bool) {
+// repair does what is to be done about unhealthy Machines, and reports whether that was something.
+func (p *play) repair() (string, bool) {
 	if p.InProgress() == nil {
 		delete(p.Object.Annotations, controlplanev1.RemediationInProgressAnnotation)
 	}
@@ -394,12 +394,12 @@ func (p *play) mend() (string, bool) {
 	}
 	switch {
 	case r.Machine == nil:
-		return "nothing to mend\n", false
+		return "nothing to repair\n", false
 	case r.Reboot:
 		metav1.SetMetaDataAnnotation(&p.ConfigOf(r.Machine).ObjectMeta, bootstrapv1.RebootAnnotation, p.Now.Format(time.RFC3339))
 		return fmt.Sprintf("reboot %s\n", r.Machine.Name), true
-	case r.Refused != "":
-		return fmt.Sprintf("keep %s, %s: %s\n", r.Machine.Name, r.Reason, r.Refused), false
+	case r.Blocked != nil:
+		return fmt.Sprintf("keep %s, %s: %s\n", r.Machine.Name, r.Blocked.Reason, r.Blocked), false
 	default:
 		if err := p.keep(r.Record); err != nil {
 			p.t.Fatal(err)
@@ -448,7 +448,7 @@ func (p *play) say(d state.Decision) string {
 		return fmt.Sprintf("delete %s: %s\n", d.Delete.Name, d.Why)
 	case d.Follow != nil:
 		return fmt.Sprintf("%s follows: %s\n", d.Follow.Name, d.Why)
-	case d.Blocked != "":
+	case d.Blocked != nil:
 		return fmt.Sprintf("wait: %s\n", d.Blocked)
 	}
 	return "nothing to do\n"
@@ -511,7 +511,7 @@ func (p *play) settle() {
 		}
 		joined(m)
 		if config.Status.KubernetesVersion != m.Spec.Version {
-			config.Status.LastRun.EndTime = metav1.NewTime(p.Now)
+			config.Status.OperationFor(bootstrapv1.ConvergeOperation).EndTime = metav1.NewTime(p.Now)
 		}
 		converged(config, m.Spec.Version)
 	}
@@ -527,7 +527,7 @@ func (p *play) run() string {
 	var out strings.Builder
 	for range 40 {
 		p.look()
-		if said, acted := p.mend(); acted {
+		if said, acted := p.repair(); acted {
 			out.WriteString(said)
 			p.settle()
 			out.WriteString(p.show())

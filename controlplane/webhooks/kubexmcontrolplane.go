@@ -5,11 +5,14 @@ package webhooks
 
 import (
 	"fmt"
+	"net/netip"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/internal/admission"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
@@ -59,7 +62,8 @@ func ValidateControlPlane(c *controlplanev1.KubexmControlPlane) field.ErrorList 
 	errs = append(errs, validateTaints(c.Spec.MachineTemplate.Spec.Taints, machines.Child("spec", "taints"))...)
 	errs = append(errs, validateRollout(&c.Spec.Rollout, ptr.To(ptr.Deref(c.Spec.Replicas, 1)), &c.Spec.Cluster, path.Child("rollout"))...)
 	errs = append(errs, validateNaming(c.Spec.MachineNaming, path.Child("machineNaming"))...)
-	return append(errs, validateHosts(&c.Spec.Cluster, &c.Spec.Node, path)...)
+	errs = append(errs, validateEndpoint(c.Spec.ControlPlaneEndpoint, &c.Spec.Cluster, path)...)
+	return append(errs, validateHosts(c.Spec.ControlPlaneEndpoint, &c.Spec.Cluster, &c.Spec.Node, path)...)
 }
 
 // ValidateControlPlaneUpdate refuses the changes that a running cluster cannot follow.
@@ -72,11 +76,15 @@ func ValidateControlPlaneUpdate(old, updated *controlplanev1.KubexmControlPlane)
 		if len(errs) == 0 {
 			errs = append(errs, validateReplaceable(old, updated, path)...)
 		}
-		errs = append(errs, spec.ValidateNodeUpdate(&old.Spec.Node, &updated.Spec.Node, path.Child("node"))...)
+		errs = append(errs, spec.ValidateNodeUpdate(&old.Spec.Node.Node, &updated.Spec.Node.Node, path.Child("node"))...)
 		errs = append(errs, spec.ValidateSharedUpdate(&old.Spec.Cluster, &updated.Spec.Cluster, path.Child("cluster"))...)
 	}
-	return append(errs, spec.ValidateUpdate(&old.Spec.Cluster, &updated.Spec.Cluster, path.Child("cluster"))...)
+	return append(errs, spec.ValidateUpdate(
+		&old.Spec.Cluster, &updated.Spec.Cluster, ptr.Deref(old.Spec.Replicas, 1), path.Child("cluster"))...)
 }
+
+// maxStacked are the most control plane Machines that etcd may run on.
+const maxStacked = 9
 
 // validateReplicas checks how many Machines there are to be, given what runs on them.
 func validateReplicas(replicas int32, cluster *spec.Cluster, path *field.Path) field.ErrorList {
@@ -86,21 +94,63 @@ func validateReplicas(replicas int32, cluster *spec.Cluster, path *field.Path) f
 	switch {
 	case replicas < 1:
 		return field.ErrorList{field.Invalid(at, replicas, "a cluster needs at least one control plane Machine: use 1, 3 or 5")}
+	case replicas > maxStacked && cluster.Etcd.IsStacked():
+		return field.ErrorList{field.Invalid(at, replicas, fmt.Sprintf(
+			"etcd runs on these Machines, and is slow with more than %d members: use at most %d, or etcd elsewhere", maxStacked, maxStacked))}
 	case replicas%2 == 0 && cluster.Etcd.IsStacked():
 		return field.ErrorList{field.Invalid(at, replicas, fmt.Sprintf(
 			"etcd runs on these Machines, and an even number of members survives no more failures than one less: use %d or %d", replicas-1, replicas+1))}
-	case replicas > 1 && !cluster.ControlPlaneEndpoint.HasLoadBalancer():
-		return field.ErrorList{field.Required(path.Child("cluster", "controlPlaneEndpoint", "external"), fmt.Sprintf(
-			"%d control plane Machines need a load balancer, or all others depend on the first one: set external or internal", replicas))}
+	case replicas > 1 && !cluster.LoadBalancer.IsPresent():
+		return field.ErrorList{field.Required(path.Child("cluster", "loadBalancer", "type"), fmt.Sprintf(
+			"%d control plane Machines need a load balancer, or all others depend on the first one: set another type than None", replicas))}
 	}
 	return nil
 }
 
+// validateEndpoint checks that what the endpoint is, is written once.
+func validateEndpoint(at clusterv1.APIEndpoint, cluster *spec.Cluster, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	own, within := path.Child("controlPlaneEndpoint"), path.Child("cluster", "controlPlaneEndpoint")
+	if (at.Host == "") != (at.Port == 0) {
+		errs = append(errs, field.Required(own, "give host and port, or neither"))
+	}
+	if cluster.ControlPlaneEndpoint.Port != 0 {
+		errs = append(errs, field.Forbidden(within.Child("port"), fmt.Sprintf("the port is %s: remove it", own.Child("port"))))
+	}
+	_, notIP := netip.ParseAddr(at.Host)
+	switch {
+	case at.Host == "" && cluster.ControlPlaneEndpoint.Address != "" && cluster.ControlPlaneEndpoint.Domain == "":
+		errs = append(errs, field.Forbidden(within.Child("address"), fmt.Sprintf("without a name the address is %s: move it there", own.Child("host"))))
+	case at.Host != "" && notIP == nil && cluster.ControlPlaneEndpoint.Address != "":
+		errs = append(errs, field.Forbidden(within.Child("address"), fmt.Sprintf("the address is %s: remove it", own.Child("host"))))
+	case at.Host != "" && notIP != nil && cluster.ControlPlaneEndpoint.Domain != "":
+		errs = append(errs, field.Forbidden(within.Child("domain"), fmt.Sprintf("the name is %s: remove it", own.Child("host"))))
+	}
+	return errs
+}
+
+// moveErrors has errors of what comes from spec.controlPlaneEndpoint, or belongs there, name that field.
+func moveErrors(errs field.ErrorList, at clusterv1.APIEndpoint, cluster *spec.Cluster, path *field.Path) {
+	within, own := path.Child("cluster", "controlPlaneEndpoint"), path.Child("controlPlaneEndpoint")
+	for _, err := range errs {
+		switch {
+		case err.Field == within.Child("port").String():
+			err.Field = own.Child("port").String()
+		case err.Field == within.Child("address").String() && (cluster.ControlPlaneEndpoint.Domain == "" || cluster.ControlPlaneEndpoint.Address == at.Host),
+			err.Field == within.Child("domain").String() && cluster.ControlPlaneEndpoint.Domain == at.Host && at.Host != "":
+			err.Field = own.Child("host").String()
+		}
+	}
+}
+
 // validateHosts checks what all hosts share and what the control plane's own are, as if they had their defaults.
-func validateHosts(cluster *spec.Cluster, node *spec.Node, path *field.Path) field.ErrorList {
-	cluster, node = cluster.DeepCopy(), node.DeepCopy()
+func validateHosts(
+	at clusterv1.APIEndpoint, cluster *spec.Cluster, node *bootstrapv1.KubexmConfigSpec, path *field.Path,
+) field.ErrorList {
+	cluster = cluster.DeepCopy()
+	cluster.ControlPlaneEndpoint.Lay(at.Host, at.Port)
 	cluster.Default()
-	node.Default()
-	errs := cluster.Validate(path.Child("cluster"))
-	return append(errs, node.Validate(path.Child("node"))...)
+	errs := cluster.ValidateRules(path.Child("cluster"))
+	moveErrors(errs, at, cluster, path)
+	return append(errs, node.ValidateTemplate(path.Child("node"))...)
 }

@@ -107,17 +107,54 @@ func TestValidate(t *testing.T) {
 		"no version":            {func(s *controlplanev1.KubexmControlPlaneSpec) { s.Version = "" }, []string{"spec.version"}},
 		"half a version":        {func(s *controlplanev1.KubexmControlPlaneSpec) { s.Version = "v1.36" }, []string{"spec.version"}},
 		"three replicas with a load balancer": {change: func(s *controlplanev1.KubexmControlPlaneSpec) {
-			s.Replicas, s.Cluster.ControlPlaneEndpoint = ptr.To[int32](3), spec.ControlPlaneEndpoint{Internal: spec.LoadBalancerHAProxy}
+			s.Replicas, s.Cluster.LoadBalancer.Type = ptr.To[int32](3), spec.LoadBalancerNodeLocal
 		}},
 		"three replicas without one": {
 			func(s *controlplanev1.KubexmControlPlaneSpec) { s.Replicas = ptr.To[int32](3) },
-			[]string{"spec.cluster.controlPlaneEndpoint.external"},
+			[]string{"spec.cluster.loadBalancer.type"},
 		},
 		"two replicas with etcd on them": {func(s *controlplanev1.KubexmControlPlaneSpec) { s.Replicas = ptr.To[int32](2) }, []string{"spec.replicas"}},
 		"two replicas with etcd elsewhere": {change: func(s *controlplanev1.KubexmControlPlaneSpec) {
-			s.Replicas, s.Cluster.ControlPlaneEndpoint = ptr.To[int32](2), spec.ControlPlaneEndpoint{Internal: spec.LoadBalancerHAProxy}
+			s.Replicas, s.Cluster.LoadBalancer.Type = ptr.To[int32](2), spec.LoadBalancerNodeLocal
 			s.Cluster.Etcd = spec.Etcd{Type: spec.EtcdExternal, External: spec.ExternalEtcd{Endpoints: []string{"http://10.9.0.1:2379"}}}
 		}},
+		"eleven replicas with etcd on them": {func(s *controlplanev1.KubexmControlPlaneSpec) {
+			s.Replicas, s.Cluster.LoadBalancer.Type = ptr.To[int32](11), spec.LoadBalancerNodeLocal
+		}, []string{"spec.replicas"}},
+		"an endpoint": {change: func(s *controlplanev1.KubexmControlPlaneSpec) {
+			s.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: "10.1.0.100", Port: 6443}
+			s.Cluster.LoadBalancer.Type, s.Cluster.ControlPlaneEndpoint.Domain = spec.LoadBalancerKubeVIP, "api.prod.example"
+		}},
+		"a name with a virtual address": {change: func(s *controlplanev1.KubexmControlPlaneSpec) {
+			s.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: "api.prod.example", Port: 6443}
+			s.Cluster.LoadBalancer.Type, s.Cluster.ControlPlaneEndpoint.Address = spec.LoadBalancerKubeVIP, "10.1.0.100"
+		}},
+		"three replicas behind the infrastructure's load balancer": {change: func(s *controlplanev1.KubexmControlPlaneSpec) {
+			s.Replicas, s.Cluster.LoadBalancer.Type = ptr.To[int32](3), spec.LoadBalancerInfrastructure
+		}},
+		"no virtual address": {func(s *controlplanev1.KubexmControlPlaneSpec) {
+			s.Cluster.LoadBalancer.Type = spec.LoadBalancerKubeVIP
+		}, []string{"spec.controlPlaneEndpoint.host"}},
+		"a host without a port": {func(s *controlplanev1.KubexmControlPlaneSpec) {
+			s.ControlPlaneEndpoint.Host = "10.1.0.100"
+		}, []string{"spec.controlPlaneEndpoint"}},
+		"a port that etcd has": {func(s *controlplanev1.KubexmControlPlaneSpec) {
+			s.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: "10.1.0.100", Port: 2379}
+		}, []string{"spec.controlPlaneEndpoint.port"}},
+		"a bad name": {func(s *controlplanev1.KubexmControlPlaneSpec) {
+			s.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: "Api_Prod", Port: 6443}
+		}, []string{"spec.controlPlaneEndpoint.host"}},
+		"two addresses, and another port": {func(s *controlplanev1.KubexmControlPlaneSpec) {
+			s.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: "10.1.0.100", Port: 6443}
+			s.Cluster.ControlPlaneEndpoint = spec.ControlPlaneEndpoint{Address: "10.1.0.101", Port: 7443}
+		}, []string{"spec.cluster.controlPlaneEndpoint.port", "spec.cluster.controlPlaneEndpoint.address"}},
+		"two names": {func(s *controlplanev1.KubexmControlPlaneSpec) {
+			s.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: "api.prod.example", Port: 6443}
+			s.Cluster.ControlPlaneEndpoint.Domain = "b.prod.example"
+		}, []string{"spec.cluster.controlPlaneEndpoint.domain"}},
+		"an address without a name": {func(s *controlplanev1.KubexmControlPlaneSpec) {
+			s.Cluster.ControlPlaneEndpoint.Address = "10.1.0.100"
+		}, []string{"spec.cluster.controlPlaneEndpoint.address"}},
 		"no replicas": {func(s *controlplanev1.KubexmControlPlaneSpec) { s.Replicas = ptr.To[int32](0) }, []string{"spec.replicas"}},
 		"a bad label": {
 			func(s *controlplanev1.KubexmControlPlaneSpec) {

@@ -29,5 +29,6 @@ func ValidateControlPlaneTemplate(t *controlplanev1.KubexmControlPlaneTemplate) 
 	errs = append(errs, validateTaints(template.Spec.MachineTemplate.Spec.Taints, machines.Child("spec", "taints"))...)
 	errs = append(errs, validateRollout(&template.Spec.Rollout, nil, &template.Spec.Cluster, path.Child("spec", "rollout"))...)
 	errs = append(errs, validateNaming(template.Spec.MachineNaming, path.Child("spec", "machineNaming"))...)
-	return append(errs, validateHosts(&template.Spec.Cluster, &template.Spec.Node, path.Child("spec"))...)
+	errs = append(errs, validateEndpoint(template.Spec.ControlPlaneEndpoint, &template.Spec.Cluster, path.Child("spec"))...)
+	return append(errs, validateHosts(template.Spec.ControlPlaneEndpoint, &template.Spec.Cluster, &template.Spec.Node, path.Child("spec"))...)
 }

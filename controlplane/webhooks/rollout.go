@@ -49,11 +49,11 @@ func validateRollout(r *controlplanev1.Rollout, replicas *int32, cluster *spec.C
 		errs = append(errs, field.Invalid(at, days, fmt.Sprintf(
 			"certificates are made for %d days, and Machines would be replaced for ever: use a smaller number", cluster.Certificates.ValidityDays)))
 	}
-	if replicas == nil || cluster.ControlPlaneEndpoint.HasLoadBalancer() {
+	if replicas == nil || cluster.LoadBalancer.IsPresent() {
 		return errs
 	}
 	const why = "replaces the one host at which the API server is reached, as there is no load balancer: remove it, " +
-		"or create a cluster with cluster.controlPlaneEndpoint.external or internal"
+		"or set cluster.loadBalancer"
 	if !r.After.IsZero() {
 		errs = append(errs, field.Forbidden(path.Child("after"), why))
 	}
@@ -88,7 +88,7 @@ func validateCanary(s *controlplanev1.RolloutStrategy, path *field.Path) field.E
 func validateReplaceable(old, updated *controlplanev1.KubexmControlPlane, path *field.Path) field.ErrorList {
 	cluster := updated.Spec.Cluster.DeepCopy()
 	cluster.Default()
-	if cluster.ControlPlaneEndpoint.HasLoadBalancer() {
+	if cluster.LoadBalancer.IsPresent() {
 		return nil
 	}
 	var errs field.ErrorList

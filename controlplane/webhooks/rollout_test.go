@@ -18,7 +18,7 @@ import (
 )
 
 func balanced(s *controlplanev1.KubexmControlPlaneSpec) {
-	s.Cluster.ControlPlaneEndpoint = spec.ControlPlaneEndpoint{Internal: spec.LoadBalancerHAProxy}
+	s.Cluster.LoadBalancer.Type = spec.LoadBalancerNodeLocal
 }
 
 func TestValidateRollout(t *testing.T) {

@@ -23,14 +23,14 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pipeline"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
-	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
 // timeout bounds each request: a reconcile waits for it.
 const timeout = 5 * time.Second
 
-// View looks at one cluster.
+// View observes one cluster.
 type View struct{ client kubernetes.Interface }
 
 // Connect returns the cluster that a kubeconfig leads to. Of the kubeconfig only what it holds itself is used: no
@@ -65,13 +65,12 @@ func Connect(kubeconfig secret.Value) (*View, error) {
 // Look sees all that a control plane is judged by.
 func (v *View) Look(ctx context.Context, c *state.ControlPlane) *state.Workload {
 	w := &state.Workload{Components: make(map[string][]state.Component)}
-	shared := c.Shared()
-	// What is made last: by kubeadm init, or by controllers that run.
-	made := "kubeadm-config"
-	if shared.Kubernetes.Type == spec.KubernetesKubexm {
-		made = "kube-root-ca.crt"
+	shown, err := pipeline.ShownOf(c.Shared())
+	if err != nil {
+		w.Err = err
+		return w
 	}
-	_, err := v.client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, made, metav1.GetOptions{})
+	_, err = v.client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, shown.Initialized, metav1.GetOptions{})
 	if w.Initialized = err == nil; err != nil {
 		if !apierrors.IsNotFound(err) {
 			w.Err = err
@@ -83,38 +82,25 @@ func (v *View) Look(ctx context.Context, c *state.ControlPlane) *state.Workload 
 		if node == "" {
 			continue
 		}
-		for _, part := range parts(&shared) {
+		for _, part := range shown.Components {
 			problem := c.HostProblem(&m)
-			if part.isPod {
-				if problem, err = v.problem(ctx, part.name+"-"+node); err != nil {
+			if part.IsPod {
+				if problem, err = v.problem(ctx, part.Name+"-"+node); err != nil {
 					w.Err = err
 					return w
 				}
 			}
-			w.Components[m.Name] = append(w.Components[m.Name], state.Component{Condition: part.condition, Problem: problem})
+			w.Components[m.Name] = append(w.Components[m.Name], state.Component{Condition: conditions[part.Name], Problem: problem})
 		}
 	}
 	return w
 }
 
-// part is one component of a control plane host: a static pod, which the API server shows under its file's and its Node's
-// name, or a unit, of which only the look at its host tells.
-type part struct {
-	name, condition string
-	isPod           bool
-}
-
-func parts(shared *spec.Cluster) []part {
-	pods := shared.Kubernetes.Type == spec.KubernetesKubeadm
-	all := []part{
-		{"kube-apiserver", state.APIServerPodHealthy, pods},
-		{"kube-controller-manager", state.ControllerManagerPodHealthy, pods},
-		{"kube-scheduler", state.SchedulerPodHealthy, pods},
-	}
-	if shared.Etcd.IsStacked() {
-		all = append(all, part{"etcd", state.EtcdPodHealthy, shared.Etcd.Type == spec.EtcdKubeadm})
-	}
-	return all
+// conditions of a Machine say how the components of its host are. Of a static pod, the API server tells, by its file's and its Node's
+// name, and of a unit, only what was seen on its host.
+var conditions = map[string]string{
+	"kube-apiserver": state.APIServerPodHealthy, "kube-controller-manager": state.ControllerManagerPodHealthy,
+	"kube-scheduler": state.SchedulerPodHealthy, "etcd": state.EtcdPodHealthy,
 }
 
 func (v *View) problem(ctx context.Context, name string) (string, error) {

@@ -17,7 +17,7 @@ import (
 
 const (
 	// etcdSocket is both a URL's host, which to etcd must have a port, and the name of the socket in the plane's
-	// directory. Whoever may not enter that directory cannot reach etcd, and no port is needed.
+	// directory. Anyone who may not enter that directory cannot reach etcd, and no port is needed.
 	etcdSocket = "etcd.sock:0"
 	peerSocket = "etcd-peer.sock:0"
 

@@ -38,7 +38,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/config/webhook"
 	"github.com/mensylisir/cluster-api-provider-kubexm/exp/embedded"
 	"github.com/mensylisir/cluster-api-provider-kubexm/exp/embedded/child"
-	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
 	infrastructure "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/setup"
 )
 

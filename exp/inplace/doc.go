@@ -4,10 +4,10 @@
 // Package inplace brings the Machines of a MachineDeployment to another version of Kubernetes on the hosts that they have. It
 // needs none of Cluster API's feature gates.
 //
-//	kubectl annotate machinedeployment workers kubexm.mensylisir.io/in-place-version=v1.36.3
+//	kubectl annotate machinedeployment workers controlplane.cluster.x-k8s.io/in-place-version=v1.36.3
 //
 // Machines get the version in a sliding window as wide as the MachineDeployment's maxUnavailable; their hosts follow them
-// (package bootstrap). A host that fails stops the rollout until it is mended. When the last one has the version, the
+// (package bootstrap). A host that fails stops the rollout until it is repaired. When the last one has the version, the
 // MachineDeployment gets it too, in a way that Cluster API takes for a rollout that is over:
 //
 //	Machines            spec.version, a few at a time; each is waited for

@@ -8,26 +8,26 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/hosthealth"
 )
 
 // state is how far a host is.
 type state int
 
 const (
-	// mayBegin: it is well, and has another version.
+	// mayBegin: it is healthy, and has another version.
 	mayBegin state = iota
-	// isUnfit: it is not well, and has another version.
+	// isUnfit: it is unhealthy, and has another version.
 	isUnfit
-	// isUpgrading: it was told to have the version.
+	// isUpgrading: its Machine has the version.
 	isUpgrading
-	// hasFailed: it was told so, and did not come to have it; it is tried again.
+	// hasFailed: its Machine has the version, and its host failed to come to it; it is tried again.
 	hasFailed
-	// isDone: it has the version, and is well.
+	// isDone: it has the version, and is healthy.
 	isDone
 )
 
@@ -47,17 +47,15 @@ func newHost(m *clusterv1.Machine, c *bootstrapv1.KubexmConfig, version string) 
 	if c != nil {
 		h.name = cmp.Or(m.Status.NodeRef.Name, c.Status.Host.Name, m.Name)
 	}
-	well := conditions.IsTrue(m, clusterv1.MachineAvailableCondition) && c != nil && conditions.IsTrue(c, bootstrapv1.HostReadyCondition)
-	failing := c != nil && ptr.Deref(c.Status.LastRun.Failures, 0) > 0
-	asked := m.Spec.Version == version
-	switch {
-	case asked && failing:
+	available, asked := conditions.IsTrue(m, clusterv1.MachineAvailableCondition), m.Spec.Version == version
+	switch health := hosthealth.Of(c, version); {
+	case asked && (health.Phase == hosthealth.Failed || health.Phase == hosthealth.Retrying):
 		h.state = hasFailed
-	case asked && well && c.Behind(version) == "":
+	case asked && available && health.Phase == hosthealth.Healthy:
 		h.state = isDone
 	case asked:
 		h.state = isUpgrading
-	case failing || !well:
+	case c == nil || !available || hosthealth.IsFailing(c) || !conditions.IsTrue(c, bootstrapv1.HostReadyCondition):
 		h.state = isUnfit
 	}
 	if h.state != mayBegin && h.state != isDone {
@@ -66,7 +64,7 @@ func newHost(m *clusterv1.Machine, c *bootstrapv1.KubexmConfig, version string) 
 	return h
 }
 
-// problem is what stands between a host and being well, "" if nothing does.
+// problem is what stands between a host and being healthy, "" if nothing does.
 func (h *host) problem() string {
 	if h.config == nil {
 		return "its Machine has no KubexmConfig"

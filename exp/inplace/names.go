@@ -13,9 +13,9 @@ import (
 const (
 	// VersionAnnotation is the version of Kubernetes that its Machines are brought to on their hosts, such as v1.36.3. It is
 	// taken off when they have it. Taking it off earlier ends the rollout after the hosts that have begun.
-	VersionAnnotation = "kubexm.mensylisir.io/in-place-version"
+	VersionAnnotation = "controlplane.cluster.x-k8s.io/in-place-version"
 	// CanaryAnnotation names the host that goes first, alone: by its Node, its KubexmHost or its Machine.
-	CanaryAnnotation = "kubexm.mensylisir.io/in-place-canary"
+	CanaryAnnotation = "controlplane.cluster.x-k8s.io/in-place-canary"
 )
 
 // UpgradingCondition of a MachineDeployment is whether its Machines are being brought to another version on their hosts. A

@@ -4,7 +4,6 @@
 package inplace
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -13,24 +12,25 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/decision"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
-// refuses is why what is asked for is not possible, and what to do, "" if it is possible.
-func (r *Rollout) refuses(version string) string {
+// refuses is why what is asked for is not possible, and what to do; nil if it is possible.
+func (r *Rollout) refuses(version string) *decision.Blocker {
 	annotation := field.NewPath("metadata", "annotations").Key(VersionAnnotation)
 	if errs := spec.ValidateVersion(version, annotation); len(errs) > 0 {
-		return errs.ToAggregate().Error()
+		return decision.Block(InvalidReason, "%s", errs.ToAggregate())
 	}
 	md := r.Deployment
 	if _, owned := md.Labels[clusterv1.ClusterTopologyOwnedLabel]; owned {
-		return fmt.Sprintf("%s: the MachineDeployment follows a ClusterClass, which would take its version back: change the Cluster's spec.topology.version", annotation)
+		return decision.Block(InvalidReason, "%s: the MachineDeployment follows a ClusterClass, which would take its version back: change the Cluster's spec.topology.version", annotation)
 	}
 	if kind := md.Spec.Template.Spec.Bootstrap.ConfigRef.GroupKind(); kind != bootstrapv1.GroupVersion.WithKind("KubexmConfigTemplate").GroupKind() {
-		return fmt.Sprintf("%s: only hosts with KubexmConfigs follow in place: change spec.template.spec.version", annotation)
+		return decision.Block(InvalidReason, "%s: only hosts with KubexmConfigs follow in place: change spec.template.spec.version", annotation)
 	}
 	if errs := ValidateVersion(md.Spec.Template.Spec.Version, r.Machines, version, annotation); len(errs) > 0 {
-		return errs.ToAggregate().Error()
+		return decision.Block(InvalidReason, "%s", errs.ToAggregate())
 	}
 	if name := md.Annotations[CanaryAnnotation]; name != "" && len(r.Machines) > 0 {
 		all := r.hosts(version)
@@ -39,10 +39,10 @@ func (r *Rollout) refuses(version string) string {
 			for _, h := range all {
 				names = append(names, h.name)
 			}
-			return fmt.Sprintf("metadata.annotations[%s]: there is no host %s: give one of %s", CanaryAnnotation, name, strings.Join(names, ", "))
+			return decision.Block(InvalidReason, "metadata.annotations[%s]: there is no host %s: give one of %s", CanaryAnnotation, name, strings.Join(names, ", "))
 		}
 	}
-	return ""
+	return nil
 }
 
 // ValidateVersion refuses a version to which the hosts of Machines that were made of a template cannot follow: whatever it is that

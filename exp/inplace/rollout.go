@@ -17,6 +17,7 @@ import (
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/decision"
 )
 
 // Rollout is all that is known of a MachineDeployment, and the decisions that follow from it alone.
@@ -60,7 +61,7 @@ type Act struct {
 	Reason, Message string
 }
 
-// Decide says what is done next. Each act is one request, and leads to a state from which the next follows, whoever decides.
+// Decide says what is done next. Each act is one request, and leads to a state from which the next follows, no matter who decides.
 func (r *Rollout) Decide() Act {
 	if version := pausedFor(r.Deployment); version != "" {
 		return r.complete(version)
@@ -69,17 +70,8 @@ func (r *Rollout) Decide() Act {
 	if version == "" {
 		return r.ended()
 	}
-	rest := func(reason, message string) Act {
-		return Act{Kind: Rest, Version: version, Reason: reason, Message: message}
-	}
-	if problem := r.refuses(version); problem != "" {
-		return rest(InvalidReason, problem)
-	}
-	if waiting := r.replaces(); waiting != "" {
-		return rest(WaitingForRolloutReason, waiting)
-	}
-	if waiting := r.awaitsControlPlane(version); waiting != "" {
-		return rest(WaitingForControlPlaneReason, waiting)
+	if why := cmp.Or(r.refuses(version), r.replaces(), r.awaitsControlPlane(version)); why != nil {
+		return Act{Kind: Rest, Version: version, Reason: why.Reason, Message: why.Message}
 	}
 	hosts := r.hosts(version)
 	if hosts.count(isDone) < len(hosts) || r.missing() > 0 {
@@ -136,7 +128,7 @@ func (r *Rollout) slide(version string, hosts hosts) Act {
 			words = append(words, fmt.Sprintf("%d of %d Machines are missing", n, ptr.Deref(r.Deployment.Spec.Replicas, 1)))
 		}
 		tell(append(words, fmt.Sprintf(
-			"Hosts that are not well are not upgraded, and count among the %d that may be unavailable: mend them, or delete their Machines.", window))...)
+			"Unhealthy hosts are not upgraded, and count among the %d that may be unavailable: repair them, or delete their Machines.", window))...)
 	}
 	if len(begin) > 0 {
 		act.Kind = Upgrade
@@ -218,11 +210,11 @@ func replicas(set *clusterv1.MachineSet) int32 {
 	return max(ptr.Deref(set.Spec.Replicas, 0), ptr.Deref(set.Status.Replicas, 0))
 }
 
-// replaces is why Cluster API's own work comes first, "" if it has none.
-func (r *Rollout) replaces() string {
+// replaces is why Cluster API's own work comes first, nil if it has none.
+func (r *Rollout) replaces() *decision.Blocker {
 	md := r.Deployment
 	if md.Status.ObservedGeneration < md.Generation || conditions.IsTrue(md, clusterv1.PausedCondition) {
-		return "Cluster API has not looked at the MachineDeployment's last change yet"
+		return decision.Block(WaitingForRolloutReason, "Cluster API has not observed the MachineDeployment's last change yet")
 	}
 	current := false
 	for i := range r.MachineSets {
@@ -232,41 +224,41 @@ func (r *Rollout) replaces() string {
 		case same:
 			current = true
 		case replicas(set) > 0:
-			return fmt.Sprintf("Machines of the MachineSet %s are being replaced: %s", set.Name, strings.Join(difference.ConditionMessages, ", "))
+			return decision.Block(WaitingForRolloutReason, "Machines of the MachineSet %s are being replaced: %s", set.Name, strings.Join(difference.ConditionMessages, ", "))
 		}
 	}
 	if !current {
-		return "the MachineDeployment has no MachineSet of its template yet"
+		return decision.Block(WaitingForRolloutReason, "the MachineDeployment has no MachineSet of its template yet")
 	}
 	for i := range r.Machines {
 		m := &r.Machines[i]
 		if !m.DeletionTimestamp.IsZero() {
-			return fmt.Sprintf("the Machine %s is being deleted", m.Name)
+			return decision.Block(WaitingForRolloutReason, "the Machine %s is being deleted", m.Name)
 		}
 		if _, updating := m.Annotations[clusterv1.UpdateInProgressAnnotation]; updating {
-			return fmt.Sprintf("the Machine %s is updated in place by Cluster API's hooks", m.Name)
+			return decision.Block(WaitingForRolloutReason, "the Machine %s is updated in place by Cluster API's hooks", m.Name)
 		}
 	}
-	return ""
+	return nil
 }
 
-// awaitsControlPlane is why no kubelet may have the version yet, "" if it may: kubelets are never newer than an API server.
-func (r *Rollout) awaitsControlPlane(version string) string {
+// awaitsControlPlane is why no kubelet may have the version yet, nil if it may: kubelets are never newer than an API server.
+func (r *Rollout) awaitsControlPlane(version string) *decision.Blocker {
 	switch c := r.ControlPlane; {
 	case c == nil:
-		return "the Cluster has no KubexmControlPlane, which says what its hosts share"
+		return decision.Block(WaitingForControlPlaneReason, "the Cluster has no KubexmControlPlane, which says what its hosts share")
 	case older(c.Spec.Version, version):
-		return fmt.Sprintf("the control plane is to have %s: set the KubexmControlPlane's spec.version to %s first", c.Spec.Version, version)
+		return decision.Block(WaitingForControlPlaneReason, "the control plane is to have %s: set the KubexmControlPlane's spec.version to %s first", c.Spec.Version, version)
 	case len(c.Status.Versions) == 0:
-		return "it is not known yet which version the control plane has"
+		return decision.Block(WaitingForControlPlaneReason, "it is not known yet which version the control plane has")
 	default:
 		for _, has := range c.Status.Versions {
 			if older(has.Version, version) {
-				return fmt.Sprintf("%d of the control plane's Machines have %s still", has.Replicas, has.Version)
+				return decision.Block(WaitingForControlPlaneReason, "%d of the control plane's Machines have %s still", has.Replicas, has.Version)
 			}
 		}
 	}
-	return ""
+	return nil
 }
 
 // configOf is a Machine's KubexmConfig, nil if it has none.

@@ -32,7 +32,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/config/crd"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/exp/embedded"
-	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/exp/inplace"
 )
 
@@ -170,10 +170,11 @@ func (f *fleet) playHost(ctx context.Context, m *clusterv1.Machine) (underway bo
 		} else {
 			config.Status.KubernetesVersion, config.Status.ConvergedGeneration = m.Spec.Version, config.Generation
 		}
-		if config.Status.LastRun.StartTime.IsZero() {
-			config.Status.LastRun.StartTime, config.Status.LastRun.EndTime = metav1.Now(), metav1.Now()
+		last := config.Status.OperationFor(bootstrapv1.ConvergeOperation)
+		if last.StartTime.IsZero() {
+			last.StartTime, last.EndTime = metav1.Now(), metav1.Now()
 		}
-		config.Status.LastRun.Failures = ptr.To(failures)
+		last.Failures = ptr.To(failures)
 		for _, kind := range []string{bootstrapv1.HostConvergedCondition, bootstrapv1.HostReadyCondition} {
 			conditions.Set(config, metav1.Condition{Type: kind, Status: converged, Reason: "Played", Message: "the kubelet exited"})
 		}
@@ -331,7 +332,7 @@ func (f *fleet) explain() {
 	}
 }
 
-// TestNothingIsReplaced: the Machines of a MachineDeployment come to another version and stay who they are, whoever is killed
+// TestNothingIsReplaced: the Machines of a MachineDeployment come to another version and stay who they are, no matter who is killed
 // meanwhile; and Cluster API takes it for a rollout that is over.
 func TestNothingIsReplaced(t *testing.T) {
 	f := newFleet(t)
@@ -357,7 +358,7 @@ func TestNothingIsReplaced(t *testing.T) {
 	f.Eventually(f.reason, patience, often).Should(Equal(inplace.UpgradingReason))
 	f.Consistently(func() int { return f.asked() }, time.Second, often).Should(Equal(1))
 
-	t.Log("one that fails stops the others, until it is mended")
+	t.Log("one that fails stops the others, until it is repaired")
 	f.set(f.failing, second, true)
 	f.set(f.slow, first, false)
 	f.Eventually(f.reason, patience, often).Should(Equal(inplace.HostFailedReason))

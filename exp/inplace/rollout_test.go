@@ -105,7 +105,7 @@ func (w *world) well(i int) {
 	set(&w.Machines[i], clusterv1.MachineAvailableCondition, metav1.ConditionTrue, "")
 	set(&w.Configs[i], bootstrapv1.HostReadyCondition, metav1.ConditionTrue, "")
 	set(&w.Configs[i], bootstrapv1.HostConvergedCondition, metav1.ConditionTrue, "")
-	w.Configs[i].Status.LastRun.Failures = ptr.To(int32(0))
+	w.Configs[i].Status.OperationFor(bootstrapv1.ConvergeOperation).Failures = ptr.To(int32(0))
 }
 
 func (w *world) setControlPlane(t *testing.T, d *datadriven.TestData) string {
@@ -166,7 +166,7 @@ func (w *world) change(t *testing.T, d *datadriven.TestData) string {
 	case "failed":
 		set(c, bootstrapv1.HostReadyCondition, metav1.ConditionFalse, why)
 		set(c, bootstrapv1.HostConvergedCondition, metav1.ConditionFalse, why)
-		c.Status.LastRun.Failures = ptr.To(int32(1))
+		c.Status.OperationFor(bootstrapv1.ConvergeOperation).Failures = ptr.To(int32(1))
 	case "updating":
 		m.Annotations = map[string]string{clusterv1.UpdateInProgressAnnotation: ""}
 	case "updated":

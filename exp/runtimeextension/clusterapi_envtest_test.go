@@ -47,7 +47,7 @@ import (
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	controlplanewebhooks "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/webhooks"
 	"github.com/mensylisir/cluster-api-provider-kubexm/exp/embedded/crds"
-	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
 	infrawebhooks "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/webhooks"
 	"github.com/mensylisir/cluster-api-provider-kubexm/exp/runtimeextension"
 	"github.com/mensylisir/cluster-api-provider-kubexm/internal/testapi"
@@ -249,10 +249,11 @@ func (f *fleet) playHost(ctx context.Context, m *clusterv1.Machine) (underway bo
 	change(config, func() {
 		status := &config.Status
 		status.DataSecretName, status.Initialization.DataSecretCreated = "data", ptr.To(true)
-		status.LastRun = bootstrapv1.RunStatus{StartTime: metav1.Unix(1, 0), EndTime: metav1.Unix(2, 0), Outcome: bootstrapv1.RunSucceeded}
+		last := status.OperationFor(bootstrapv1.ConvergeOperation)
+		last.StartTime, last.EndTime, last.Outcome = metav1.Unix(1, 0), metav1.Unix(2, 0), bootstrapv1.RunSucceeded
 		converged := metav1.ConditionTrue
 		if f.failing[m.Name] && underway {
-			converged, status.LastRun.Outcome = metav1.ConditionFalse, bootstrapv1.RunFailed
+			converged, last.Outcome = metav1.ConditionFalse, bootstrapv1.RunFailed
 		} else {
 			status.KubernetesVersion, status.ConvergedGeneration = m.Spec.Version, config.Generation
 		}
@@ -463,7 +464,7 @@ func TestClusterAPI(t *testing.T) {
 		HavePrefix(clusterv1.MachineInPlaceUpdatingReason), ContainSubstring("it has v1.35.4, and is to have v1.36.3")))
 	f.Consistently(f.asked, time.Second, often).Should(HaveLen(1))
 
-	t.Log("one that fails is said to have failed, and holds up the others until it is mended")
+	t.Log("one that fails is said to have failed, and holds up the others until it is repaired")
 	f.set(f.failing, first, true)
 	f.set(f.slow, first, false)
 	f.Eventually(func() string { return f.updating(first) }, patience, often).Should(HavePrefix(clusterv1.MachineInPlaceUpdateFailedReason))

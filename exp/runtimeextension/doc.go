@@ -6,7 +6,7 @@
 //
 //	CanUpdateMachineSet  asked by the MachineDeployment's reconciler: which parts of this change do hosts follow?
 //	CanUpdateMachine     the same of one Machine, asked by control plane providers
-//	UpdateMachine        asked by the Machine's reconciler, until it is told that the host has followed
+//	UpdateMachine        asked by the Machine's reconciler, until it learns that the host has followed
 //
 // There is nothing for them to bring about. Cluster API writes the change to the Machine and its KubexmConfig, and the host follows
 // these as it follows any change (package bootstrap). So the first two compare, and the third reads how far the host is.

@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
-	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/exp/runtimeextension"
 )
 
@@ -218,7 +218,7 @@ func TestCanUpdateRefusesGarbage(t *testing.T) {
 	}
 }
 
-// What Cluster API is told while a host follows.
+// What Cluster API learns while a host follows.
 func TestUpdateMachine(t *testing.T) {
 	const old, updated = "v1.35.4", "v1.36.3"
 	began, ended := metav1.NewTime(time.Unix(1, 0)), metav1.NewTime(time.Unix(2, 0))
@@ -241,14 +241,15 @@ func TestUpdateMachine(t *testing.T) {
 		},
 		"a run goes on": {
 			change: func(_ *clusterv1.Machine, c *bootstrapv1.KubexmConfig) {
-				c.Status.KubernetesVersion, c.Status.LastRun = old, bootstrapv1.RunStatus{StartTime: began, Failures: ptr.To(int32(2))}
-				c.Status.Converged = bootstrapv1.ConvergedStatus{Done: ptr.To(int32(12)), Total: ptr.To(int32(40))}
+				c.Status.KubernetesVersion = old
+				c.Status.SetOperation(bootstrapv1.OperationStatus{Type: bootstrapv1.ConvergeOperation, StartTime: began, Failures: ptr.To(int32(2))})
+				c.Status.Progress = bootstrapv1.ProgressStatus{CompletedSteps: ptr.To(int32(12)), TotalSteps: ptr.To(int32(40))}
 			},
 			status: runtimehooksv1.ResponseStatusSuccess, again: true, message: "host w1: it has v1.35.4, and is to have v1.36.3; 12 of 40 steps are done",
 		},
 		"its KubexmConfig was changed alone": {
 			change: func(_ *clusterv1.Machine, c *bootstrapv1.KubexmConfig) { c.Generation++ },
-			status: runtimehooksv1.ResponseStatusSuccess, again: true, message: "host w1: it has not taken in the last change of its KubexmConfig yet",
+			status: runtimehooksv1.ResponseStatusSuccess, again: true, message: "host w1: it does not have the last change of its KubexmConfig yet",
 		},
 		"the Node is not ready": {
 			change: func(_ *clusterv1.Machine, c *bootstrapv1.KubexmConfig) {
@@ -266,12 +267,12 @@ func TestUpdateMachine(t *testing.T) {
 		},
 		"a step failed": {
 			change: func(_ *clusterv1.Machine, c *bootstrapv1.KubexmConfig) {
-				c.Status.KubernetesVersion, c.Status.LastRun.Outcome = old, bootstrapv1.RunFailed
-				set(c, bootstrapv1.HostConvergedCondition, metav1.ConditionFalse, "step kubelet/unit: the kubelet exited\nHost w1 was put back.")
+				c.Status.KubernetesVersion, c.Status.OperationFor(bootstrapv1.ConvergeOperation).Outcome = old, bootstrapv1.RunFailed
+				set(c, bootstrapv1.HostConvergedCondition, metav1.ConditionFalse, "step kubelet/unit: the kubelet exited\nHost w1 was rolled back.")
 			},
 			status: runtimehooksv1.ResponseStatusFailure,
-			message: "host w1: it is not as planned yet: step kubelet/unit: the kubelet exited\nHost w1 was put back.\n" +
-				"Mend the host, or delete the Machine workers-a to have it replaced.",
+			message: "host w1: it is not as planned yet: step kubelet/unit: the kubelet exited\nHost w1 was rolled back.\n" +
+				"Repair the host, or delete the Machine workers-a to have it replaced.",
 		},
 		"the KubexmConfig is gone": {
 			change:  func(m *clusterv1.Machine, _ *bootstrapv1.KubexmConfig) { m.Spec.Bootstrap.ConfigRef.Name = "other" },
@@ -290,7 +291,9 @@ func TestUpdateMachine(t *testing.T) {
 			config := &bootstrapv1.KubexmConfig{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "workers-a", Generation: 1}}
 			config.Status = bootstrapv1.KubexmConfigStatus{
 				Host: bootstrapv1.HostStatus{Name: "w1"}, KubernetesVersion: updated, ConvergedGeneration: 1,
-				LastRun: bootstrapv1.RunStatus{StartTime: began, EndTime: ended, Outcome: bootstrapv1.RunSucceeded},
+				Operations: []bootstrapv1.OperationStatus{{
+					Type: bootstrapv1.ConvergeOperation, StartTime: began, EndTime: ended, Outcome: bootstrapv1.RunSucceeded,
+				}},
 			}
 			set(config, bootstrapv1.HostConvergedCondition, metav1.ConditionTrue, "")
 			set(config, bootstrapv1.HostReadyCondition, metav1.ConditionTrue, "")

@@ -4,10 +4,12 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"sigs.k8s.io/kustomize/api/filters/imagetag"
 	"sigs.k8s.io/kustomize/api/krusty"
@@ -22,9 +24,6 @@ const defaultRepository = "ghcr.io/mensylisir/cluster-api-provider-kubexm/manage
 // infrastructure is the label of the provider whose repository clusterctl reads templates from.
 const infrastructure = "infrastructure-kubexm"
 
-// directories below config/ have a provider each.
-var directories = []string{"bootstrap", "controlplane", "infrastructure"}
-
 // provider is one of ours, as its clusterctl-settings.json says for clusterctl's own tools too.
 type provider struct {
 	// dir has its kustomization.
@@ -33,26 +32,51 @@ type provider struct {
 	Label  string `json:"name"`
 	Config struct {
 		ComponentsFile string `json:"componentsFile"`
+		// NextVersion is newer than all that are released, and ConfigFolder has the kustomization, from dir.
+		NextVersion  string `json:"nextVersion"`
+		ConfigFolder string `json:"configFolder"`
 		// Type is a kind of provider, such as BootstrapProvider.
 		Type string `json:"type"`
 	} `json:"config"`
 }
 
+// settingsFile is where clusterctl's tools look for the providers of a repository. At the root it says which directories have one each.
+const settingsFile = "clusterctl-settings.json"
+
 func readProviders(root string) ([]provider, error) {
-	all := make([]provider, 0, len(directories))
-	for _, name := range directories {
-		p := provider{dir: filepath.Join(root, "config", name)}
-		path := filepath.Join(p.dir, "clusterctl-settings.json")
-		data, err := os.ReadFile(path)
-		if err != nil {
+	var settings struct {
+		Providers    []string `json:"providers"`
+		Repositories []string `json:"provider_repos"`
+	}
+	if err := readSettings(filepath.Join(root, settingsFile), &settings); err != nil {
+		return nil, err
+	}
+	all := make([]provider, 0, len(settings.Repositories))
+	for _, dir := range settings.Repositories {
+		p := provider{dir: filepath.Join(root, dir)}
+		path := filepath.Join(p.dir, settingsFile)
+		if err := readSettings(path, &p); err != nil {
 			return nil, err
 		}
-		if err := json.Unmarshal(data, &p); err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
+		if !slices.Contains(settings.Providers, p.Label) {
+			return nil, fmt.Errorf("%s: %s is none of the providers of %s: %v", path, p.Label, settingsFile, settings.Providers)
 		}
 		all = append(all, p)
 	}
 	return all, nil
+}
+
+func readSettings(path string, into any) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(into); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
 }
 
 // components is one YAML file with everything that the provider is in a cluster.

@@ -24,7 +24,7 @@ type Kind[T client.Object] struct {
 	// GroupKind is for errors.
 	GroupKind schema.GroupKind
 
-	// Spec is the part of an object that users declare, with the metadata that Validate looks at. An update that leaves
+	// Spec is the part of an object that users declare, with the metadata that Validate checks. An update that leaves
 	// it alone is allowed whatever Validate says, so that a rule that is new does not keep old objects from being
 	// labelled or released.
 	Spec func(T) any

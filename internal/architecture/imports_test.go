@@ -38,32 +38,37 @@ var rules = []rule{
 	{"pkg/host/...", []string{"pkg/secret"}},
 	{"pkg/certificate/...", []string{"pkg/host", "pkg/pki", "pkg/secret"}},
 	{"pkg/quorum/...", []string{"pkg/host"}},
-	{"pkg/preflight/...", []string{"pkg/component", "pkg/component/tables", "pkg/host", "pkg/spec", "pkg/artifact"}},
-	{"pkg/step/...", []string{"pkg/host", "pkg/artifact", "pkg/artifact/deb", "pkg/pki", "pkg/graph", "pkg/spec", "pkg/secret"}},
+	// What an operating system is called, and has where, is asked of its family.
+	{"pkg/os/tables", []string{"pkg/os/..."}},
+	{"pkg/os/...", []string{"pkg/os/family"}},
+	{"pkg/preflight/...", []string{"pkg/component", "pkg/component/tables", "pkg/os/tables", "pkg/host", "pkg/spec", "pkg/artifact"}},
+	{"pkg/step/...", []string{"pkg/os/family", "pkg/host", "pkg/artifact", "pkg/artifact/deb", "pkg/pki", "pkg/graph", "pkg/spec", "pkg/secret"}},
 	{"pkg/plan/...", []string{"pkg/step", "pkg/graph", "pkg/host", "pkg/secret", "pkg/artifact"}},
 	{"pkg/kube/...", []string{"pkg/step", "pkg/secret", "pkg/spec"}},
 	{"pkg/engine/...", []string{"pkg/plan", "pkg/step", "pkg/graph", "pkg/host", "pkg/event", "pkg/secret"}},
 	// A component is made of steps and tasks. Tables know all of them, and tasks, modules and pipelines what they have in common.
 	{"pkg/component/tables", []string{"pkg/component/...", "pkg/spec"}},
-	{"pkg/component/...", []string{"pkg/step", "pkg/step/kubelet", "pkg/plan", "pkg/graph", "pkg/host", "pkg/artifact", "pkg/spec", "pkg/secret"}},
-	{"pkg/task/...", []string{"pkg/component", "pkg/step/...", "pkg/plan", "pkg/graph", "pkg/host", "pkg/artifact", "pkg/pki", "pkg/spec", "pkg/secret"}},
-	{"pkg/module/...", []string{"pkg/task/...", "pkg/component", "pkg/component/tables", "pkg/plan", "pkg/host", "pkg/artifact", "pkg/spec"}},
+	{"pkg/component/...", []string{"pkg/os/family", "pkg/step/...", "pkg/plan", "pkg/graph", "pkg/host", "pkg/artifact", "pkg/pki", "pkg/spec", "pkg/secret"}},
+	{"pkg/task/...", []string{"pkg/os/family", "pkg/component", "pkg/step/...", "pkg/plan", "pkg/graph", "pkg/host", "pkg/artifact", "pkg/pki", "pkg/spec", "pkg/secret"}},
+	{"pkg/module/...", []string{"pkg/os/tables", "pkg/task/...", "pkg/component", "pkg/component/tables", "pkg/plan", "pkg/host", "pkg/artifact", "pkg/spec"}},
 	{"pkg/pipeline/...", []string{"pkg/module/...", "pkg/component", "pkg/plan", "pkg/host", "pkg/artifact", "pkg/spec"}},
 
 	// The providers know each other by their API types alone.
 	{"bootstrap/api/...", []string{"pkg/spec"}},
-	{"controlplane/api/...", []string{"pkg/spec"}},
+	{"controlplane/api/...", []string{"bootstrap/api/...", "pkg/spec"}},
 	{"exp/infrastructure/api/...", []string{"pkg/spec"}},
 	{"bootstrap/webhooks/...", []string{"bootstrap/api/...", "internal/admission", "pkg/spec"}},
-	{"controlplane/webhooks/...", []string{"controlplane/api/...", "internal/admission", "pkg/spec"}},
+	{"controlplane/webhooks/...", []string{"bootstrap/api/...", "controlplane/api/...", "internal/admission", "pkg/spec"}},
 	{"exp/infrastructure/webhooks/...", []string{"exp/infrastructure/api/...", "internal/admission", "pkg/spec"}},
 	{"exp/infrastructure/...", []string{"exp/infrastructure/...", "pkg/spec", "internal/..."}},
-	// What hosts become follows from the bootstrap provider's own objects, whoever writes them.
+	// What a host must be is a function of objects.
+	{"bootstrap/target", []string{"bootstrap/api/...", "pkg/spec"}},
+	// What hosts become follows from the bootstrap provider's own objects, no matter who writes them.
 	{"bootstrap/...", slices.Concat(engine, []string{"bootstrap/...", "exp/infrastructure/api/...", "internal/..."})},
 	{"controlplane/...", slices.Concat(engine, apis, []string{"controlplane/...", "internal/..."})},
-	{"exp/inplace/...", slices.Concat(apis, []string{"pkg/spec"})},
+	{"exp/inplace/...", slices.Concat(apis, []string{"internal/decision", "internal/hosthealth", "pkg/spec"})},
 	// What hosts follow is asked where it is decided.
-	{"exp/runtimeextension/...", slices.Concat(apis, []string{"bootstrap/webhooks", "exp/infrastructure/webhooks", "exp/inplace", "pkg/spec"})},
+	{"exp/runtimeextension/...", slices.Concat(apis, []string{"bootstrap/webhooks", "exp/infrastructure/webhooks", "exp/inplace", "internal/hosthealth", "pkg/spec"})},
 	{"exp/embedded/...", slices.Concat(engine, apis, []string{
 		"bootstrap/setup", "controlplane/setup", "exp/infrastructure/setup", "exp/embedded/...", "config/...", "internal/...",
 	})},
@@ -114,7 +119,7 @@ var aliases = map[string]string{
 	"sigs.k8s.io/controller-runtime":                           "ctrl",
 	"./bootstrap/api/v1beta1":                                  "bootstrapv1",
 	"./controlplane/api/v1beta1":                               "controlplanev1",
-	"./exp/infrastructure/api/v1beta1":                         "infrav1",
+	"./exp/infrastructure/api/v1alpha1":                        "infrav1",
 }
 
 func TestAliases(t *testing.T) {

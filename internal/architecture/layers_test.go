@@ -5,9 +5,16 @@ package architecture
 
 import (
 	"go/ast"
+	"go/token"
 	"path"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/os/family"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/os/tables"
 )
 
 // genericKinds are the types of pkg/step that are steps, and its functions that make some.
@@ -83,6 +90,22 @@ func TestGenericStepsAreForDedicatedOnes(t *testing.T) {
 	}
 }
 
+// The engine runs whatever the step. It knows one kind, since that is a part of how it runs: a savepoint.
+func TestEngineKnowsNoKindOfStep(t *testing.T) {
+	all := files(t)
+	generic := genericKinds(all)
+	for _, f := range all {
+		if f.dir != "pkg/engine" || f.isTest() {
+			continue
+		}
+		for name, node := range uses(f, "pkg/step") {
+			if generic[name] && !strings.HasPrefix(name, "Savepoint") {
+				t.Errorf("%s knows step.%s: have the step say by its contract what the engine must know of it", f.at(node), name)
+			}
+		}
+	}
+}
+
 // A component is its own folder's business: its siblings do not know it, and others ask its slot. Only the tables name it.
 func TestComponentsAreAskedByTheirSlot(t *testing.T) {
 	const all, tables = "pkg/component", "pkg/component/tables"
@@ -104,10 +127,13 @@ func TestComponentsAreAskedByTheirSlot(t *testing.T) {
 	}
 }
 
-// What fills a slot is chosen by its table. The names by which a cluster's specification chooses are those of a component's folder.
+// What fills a slot is chosen by its table. The names by which a cluster's specification chooses are those of the tables.
 func TestNobodyAsksForAComponentByName(t *testing.T) {
-	choices := map[string]bool{"NetworkPlugin": true, "ContainerRuntimeType": true}
-	names := map[string]bool{}
+	choices := map[string]bool{
+		"EtcdType": true, "KubernetesType": true, "NetworkPlugin": true, "ContainerRuntimeType": true, "LoadBalancerType": true,
+		"LoadBalancerProxy": true, "DNSType": true,
+	}
+	names, chosen := map[string]bool{}, map[string]bool{}
 	for _, f := range files(t) {
 		for _, declaration := range f.syntax.Decls {
 			general, ok := declaration.(*ast.GenDecl)
@@ -116,16 +142,17 @@ func TestNobodyAsksForAComponentByName(t *testing.T) {
 			}
 			for _, s := range general.Specs {
 				if value, ok := s.(*ast.ValueSpec); ok && value.Type != nil && choices[kindOf(value.Type)] {
-					names[value.Names[0].Name] = true
+					names[value.Names[0].Name], chosen[kindOf(value.Type)] = true, true
 				}
 			}
 		}
 	}
-	if len(names) == 0 {
-		t.Fatal("pkg/spec has no names of components")
+	if len(chosen) != len(choices) {
+		t.Fatalf("pkg/spec has names of components for %v alone", chosen)
 	}
 	for _, f := range files(t) {
-		if within(f.dir, "pkg/component/...") || f.isTest() {
+		// Settings are read and validated where they are written down, and tests and benches write some.
+		if within(f.dir, "pkg/component/tables", "pkg/spec/...", "test/...") || f.isTest() {
 			continue
 		}
 		for name, node := range uses(f, "pkg/spec") {
@@ -133,6 +160,152 @@ func TestNobodyAsksForAComponentByName(t *testing.T) {
 				t.Errorf("%s asks for spec.%s: ask what fills the slot (component.Slots)", f.at(node), name)
 			}
 		}
+		for _, node := range comparedTypes(f) {
+			t.Errorf("%s compares what a cluster's specification chooses: ask what fills the slot (component.Slots)", f.at(node))
+		}
+	}
+}
+
+// comparedTypes are the places where a file compares the field by which a cluster's specification chooses a component with anything but
+// nothing.
+func comparedTypes(f *file) []ast.Node {
+	chooses := regexp.MustCompile(`(^|\.)((Etcd|Kubernetes|ContainerRuntime|LoadBalancer)\.Type|Network\.Plugin)$`)
+	isChoice := func(expression ast.Expr) bool {
+		for {
+			call, ok := expression.(*ast.CallExpr) // a conversion
+			if !ok || len(call.Args) != 1 {
+				return chooses.MatchString(kindOf(expression))
+			}
+			expression = call.Args[0]
+		}
+	}
+	var found []ast.Node
+	ast.Inspect(f.syntax, func(node ast.Node) bool {
+		switch n := node.(type) {
+		case *ast.BinaryExpr:
+			literal, ok := n.Y.(*ast.BasicLit)
+			nothing := ok && literal.Value == `""`
+			if (n.Op == token.EQL || n.Op == token.NEQ) && !nothing && (isChoice(n.X) || isChoice(n.Y)) {
+				found = append(found, n)
+			}
+		case *ast.SwitchStmt:
+			if n.Tag != nil && isChoice(n.Tag) {
+				found = append(found, n)
+			}
+		}
+		return true
+	})
+	return found
+}
+
+// How an operating system says what it is, what only one family calls a package, and which command manages packages is known below pkg/os.
+// What builds artifacts works on a Debian of its own, and a fake host has to be something.
+func TestOperatingSystemsAreNamedInTheirFolder(t *testing.T) {
+	known := map[string]bool{}
+	for _, f := range tables.Families {
+		for _, s := range f.Systems {
+			known[s.ID] = true
+			os := f.Of(s, s.Releases[0])
+			for _, p := range family.Programs() {
+				for _, name := range os.Software(p).Packages {
+					known[name] = !slices.Contains(family.Programs(), family.Program(name)) || known[name]
+				}
+			}
+		}
+	}
+	if !known["debian"] || !known["iptables-nft"] || known["haproxy"] {
+		t.Fatalf("the names of operating systems and their packages were not found: %v", known)
+	}
+	manager := regexp.MustCompile(`\b(apt-get|apt|dnf|yum) (install|remove|purge)\b`)
+	for _, f := range files(t) {
+		if f.isTest() || !within(f.dir, "pkg/...", "bootstrap/...", "controlplane/...", "exp/...", "cmd/...") ||
+			within(f.dir, "pkg/os/...", "pkg/artifact/...", "pkg/host/fake") {
+			continue
+		}
+		ast.Inspect(f.syntax, func(node ast.Node) bool {
+			literal, ok := node.(*ast.BasicLit)
+			if !ok || literal.Kind != token.STRING {
+				return true
+			}
+			text, err := strconv.Unquote(literal.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if known[text] || manager.MatchString(text) {
+				t.Errorf("%s: %q is for a family of operating systems to say: ask component.Inputs.OS", f.at(literal), text)
+			}
+			return true
+		})
+	}
+}
+
+// What a host must be is computed in one place, for reconcilers and the command line. The library's users write targets themselves.
+func TestTargetsAreMadeInOnePlace(t *testing.T) {
+	made := 0
+	for _, f := range files(t) {
+		if f.isTest() || !within(f.dir, "bootstrap/...", "controlplane/...", "exp/...", "cmd/...", "internal/...") {
+			continue
+		}
+		for name, spec := range f.imports() {
+			if f.dir == "bootstrap/target" && within(name, "sigs.k8s.io/controller-runtime/...", "k8s.io/client-go/...", "context", "time", "os", "net/...") {
+				t.Errorf("%s imports %s: a target is a pure function of objects", f.at(spec), name)
+			}
+		}
+		ast.Inspect(f.syntax, func(node ast.Node) bool {
+			literal, ok := node.(*ast.CompositeLit)
+			if !ok || len(literal.Elts) == 0 {
+				return true
+			}
+			of, ok := literal.Type.(*ast.SelectorExpr)
+			if !ok || of.Sel.Name != "Target" || kindOf(of.X) != "spec" {
+				return true
+			}
+			if made++; f.dir != "bootstrap/target" {
+				t.Errorf("%s makes a spec.Target: ask bootstrap/target for it", f.at(literal))
+			}
+			return true
+		})
+	}
+	if made == 0 {
+		t.Fatal("nobody makes a spec.Target")
+	}
+}
+
+// What a condition or a result says is for people: what decides asks for its status or its reason, or for what the message was made of.
+func TestNobodyParsesMessages(t *testing.T) {
+	parsers := map[string]bool{}
+	for _, name := range []string{
+		"Contains", "ContainsAny", "Count", "Cut", "CutPrefix", "CutSuffix", "EqualFold", "Fields", "HasPrefix", "HasSuffix", "Index", "LastIndex",
+		"MatchString", "FindString", "FindStringSubmatch", "Split", "SplitN", "SplitSeq", "TrimPrefix", "Sscanf",
+	} {
+		parsers[name] = true
+	}
+	said := func(expression ast.Expr) bool {
+		if call, ok := expression.(*ast.CallExpr); ok {
+			selector, ok := call.Fun.(*ast.SelectorExpr)
+			return ok && selector.Sel.Name == "GetMessage"
+		}
+		selector, ok := expression.(*ast.SelectorExpr)
+		return ok && selector.Sel.Name == "Message"
+	}
+	for _, f := range files(t) {
+		if f.isTest() || !within(f.dir, "bootstrap/...", "controlplane/...", "exp/...", "cmd/...", "internal/...") {
+			continue
+		}
+		ast.Inspect(f.syntax, func(node ast.Node) bool {
+			switch n := node.(type) {
+			case *ast.CallExpr:
+				if selector, ok := n.Fun.(*ast.SelectorExpr); ok && parsers[selector.Sel.Name] && slices.ContainsFunc(n.Args, said) {
+					t.Errorf("%s parses a message: ask for the status or the reason, or for what it was made of", f.at(n))
+				}
+			case *ast.BinaryExpr:
+				literal, ok := n.Y.(*ast.BasicLit)
+				if ok && said(n.X) && (n.Op == token.EQL || n.Op == token.NEQ) && literal.Value != `""` {
+					t.Errorf("%s compares a message with a text: ask for the status or the reason", f.at(n))
+				}
+			}
+			return true
+		})
 	}
 }
 

@@ -4,63 +4,148 @@
 package architecture
 
 import (
+	"go/ast"
+	"go/build/constraint"
+	"go/token"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
 
+// tagOf are the tags of make's targets whose tests RUN chooses by their names.
+var tagOf = map[string]string{"e2e": "e2e", "e2e-ha": "ha", "clusterctl": "clusterctl", "faults": "faults"}
+
 // TestSuitesRunEverything keeps CI's rota true: each test on hosts that is behind a tag of its own is run by .ci/run or is a part of a
-// suite in .ci/suites, and each suite names a test that there is.
+// suite in .ci/suites, and each suite names one test that there is, and parts that it has.
 func TestSuitesRunEverything(t *testing.T) {
-	read := func(path string) string {
-		content, err := os.ReadFile(filepath.Join("..", "..", path))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(content)
-	}
-	// The targets whose tests RUN chooses by their functions' names, and their tags.
-	tags := map[string]string{"e2e": "e2e", "e2e-ha": "ha", "clusterctl": "clusterctl", "faults": "faults"}
-	run := regexp.MustCompile(`(?m)\b(e2e-ha|e2e|clusterctl|faults)\b(?: '?RUN=(Test\w+))?`)
-	covered := map[string]bool{} // "tag TestX", or "tag " for all of a tag
-	for _, path := range []string{".ci/run", ".ci/suites"} {
-		for line := range strings.Lines(read(path)) {
-			if strings.HasPrefix(line, "#") || path == ".ci/run" && !strings.HasPrefix(line, "stage make") {
-				continue
-			}
-			for _, found := range run.FindAllStringSubmatch(line, -1) {
-				covered[tags[found[1]]+" "+found[2]] = true
+	tests := suiteTests(t)
+	covered := map[*suiteTest]bool{}
+	for _, s := range chosen(t) {
+		parts := strings.Split(s.run, "/")
+		var runs []*suiteTest
+		for _, one := range tests {
+			if slices.Contains(one.tags, s.tag) && regexp.MustCompile(parts[0]).MatchString(one.name) {
+				runs = append(runs, one)
+				covered[one] = true
 			}
 		}
-	}
-	declared := map[string]bool{}
-	function := regexp.MustCompile(`(?m)^func (Test\w+)\(t \*testing\.T\)`)
-	tagged := regexp.MustCompile(`(?m)^//go:build (\w+)$`)
-	files, err := filepath.Glob("../../test/*/*_test.go")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("%d files, %v", len(files), err)
-	}
-	for _, path := range files {
-		content := read(strings.TrimPrefix(path, "../../"))
-		tag := tagged.FindStringSubmatch(content)
-		if tag == nil {
-			continue
-		}
-		for _, f := range function.FindAllStringSubmatch(content, -1) {
-			declared[tag[1]+" "+f[1]] = true
-			switch tag[1] {
-			case "e2e", "ha", "clusterctl", "faults":
-				if !covered[tag[1]+" "+f[1]] && !covered[tag[1]+" "] {
-					t.Errorf("%s: %s runs in no stage of .ci/run and in no suite of .ci/suites", path, f[1])
+		switch {
+		case s.run == "":
+		case len(runs) != 1:
+			t.Errorf("%s: RUN=%s chooses %d tests of the tag %s, not one", s.line, s.run, len(runs), s.tag)
+		default:
+			for _, pattern := range parts[1:] {
+				for _, part := range alternatives(pattern) {
+					if !runs[0].hasPart(part) {
+						t.Errorf("%s: no part of %s is called %q: nothing would run, and nothing fail", s.line, runs[0].name, part)
+					}
 				}
 			}
 		}
 	}
-	for name := range covered {
-		if !strings.HasSuffix(name, " ") && !declared[name] {
-			t.Errorf("a stage or suite names %s, which no test of that tag is called", name)
+	for _, one := range tests {
+		if !covered[one] {
+			t.Errorf("%s: %s runs in no stage of .ci/run and in no suite of .ci/suites", one.path, one.name)
 		}
 	}
+}
+
+// choice is what a line of CI's files runs of the tests with a tag; run is empty for all.
+type choice struct{ line, tag, run string }
+
+func chosen(t *testing.T) []choice {
+	t.Helper()
+	var all []choice
+	for _, path := range []string{".ci/run", ".ci/suites"} {
+		content, err := os.ReadFile(filepath.Join("..", "..", path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(content)) {
+			words := strings.Fields(strings.ReplaceAll(line, "'", ""))
+			switch {
+			case len(words) < 2 || words[0] == "#":
+				continue
+			case path == ".ci/suites":
+				words = words[1:]
+			case words[0] != "stage" || words[1] != "make":
+				continue
+			}
+			for _, word := range words {
+				if tag := tagOf[word]; tag != "" {
+					c := choice{line: path + ": " + strings.TrimSpace(line), tag: tag}
+					for _, w := range words {
+						if run, found := strings.CutPrefix(w, "RUN="); found {
+							c.run = run
+						}
+					}
+					all = append(all, c)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// alternatives are those of a pattern such as (made|as_it).
+func alternatives(pattern string) []string {
+	return strings.Split(strings.TrimSuffix(strings.TrimPrefix(pattern, "("), ")"), "|")
+}
+
+// suiteTest is a test that needs a tag.
+type suiteTest struct {
+	path, name string
+	tags       []string
+	body       *ast.BlockStmt
+}
+
+func suiteTests(t *testing.T) []*suiteTest {
+	t.Helper()
+	var all []*suiteTest
+	for _, f := range files(t) {
+		if !f.isTest() || !within(f.dir, "test/...") {
+			continue
+		}
+		tags := slices.DeleteFunc([]string{"e2e", "ha", "clusterctl", "faults"}, func(tag string) bool { return !f.needs(tag) })
+		for _, d := range f.syntax.Decls {
+			fun, ok := d.(*ast.FuncDecl)
+			if ok && len(tags) > 0 && fun.Recv == nil && strings.HasPrefix(fun.Name.Name, "Test") && fun.Name.Name != "TestMain" {
+				all = append(all, &suiteTest{path: f.path, name: fun.Name.Name, tags: tags, body: fun.Body})
+			}
+		}
+	}
+	if len(all) == 0 {
+		t.Fatal("there are no tests with tags")
+	}
+	return all
+}
+
+// needs reports whether the file is built with the tag alone, and not without it.
+func (f *file) needs(tag string) bool {
+	for _, group := range f.syntax.Comments {
+		for _, c := range group.List {
+			if expr, err := constraint.Parse(c.Text); err == nil && constraint.IsGoBuild(c.Text) {
+				return expr.Eval(func(t string) bool { return t == tag }) && !expr.Eval(func(string) bool { return false })
+			}
+		}
+	}
+	return false
+}
+
+// hasPart reports whether a text in the test, as go test writes the names of parts, is matched by the pattern: names of parts are
+// written there.
+func (s *suiteTest) hasPart(pattern string) (found bool) {
+	name := regexp.MustCompile("^" + pattern)
+	ast.Inspect(s.body, func(n ast.Node) bool {
+		if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+			text, err := strconv.Unquote(lit.Value)
+			found = found || err == nil && name.MatchString(strings.ReplaceAll(text, " ", "_"))
+		}
+		return !found
+	})
+	return found
 }

@@ -55,6 +55,32 @@ type Catalogue struct {
 type Release struct {
 	Kubernetes string            `json:"kubernetes"`
 	Components map[string]string `json:"components"`
+	// Optional are what a bundle has when it is asked to, see With: by what it is asked for by, the components that it is made of.
+	Optional map[string]map[string]string `json:"optional,omitempty"`
+}
+
+// With is the release with some of what is optional as well. The error is an *UnknownNameError.
+func (r Release) With(names ...string) (Release, error) {
+	all := maps.Clone(r.Components)
+	for _, name := range names {
+		components, ok := r.Optional[name]
+		if !ok {
+			return Release{}, &UnknownNameError{What: "optional component", Name: name, Known: slices.Sorted(maps.Keys(r.Optional))}
+		}
+		maps.Copy(all, components)
+	}
+	r.Components = all
+	return r, nil
+}
+
+// isOptional reports whether a bundle has the component only when it is asked to.
+func (r Release) isOptional(component string) bool {
+	for _, components := range r.Optional {
+		if _, ok := components[component]; ok {
+			return true
+		}
+	}
+	return false
 }
 
 // Version is the version of a component in the release, or "" if it has none.
@@ -81,13 +107,16 @@ type version struct {
 	GoSums  []string          `json:"goSums,omitempty"`
 }
 
-// imageEntry is an image as it is written in the catalogue. Ref is a template.
+// imageEntry is an image as it is written in the catalogue. Ref is a template. Over is a component whose tree of files lies between the
+// base and the image's own files. Links are symbolic ones, by their absolute paths.
 type imageEntry struct {
 	Name        string            `json:"name"`
 	Component   string            `json:"component"`
 	Base        string            `json:"base,omitempty"`
+	Over        string            `json:"over,omitempty"`
 	Ref         string            `json:"ref"`
 	Files       map[string]string `json:"files,omitempty"`
+	Links       map[string]string `json:"links,omitempty"`
 	Directories []string          `json:"directories,omitempty"`
 	Entrypoint  []string          `json:"entrypoint,omitempty"`
 	Command     []string          `json:"command,omitempty"`
@@ -206,7 +235,11 @@ func (c *Catalogue) validate() error {
 			return err
 		}
 	}
-	for _, r := range c.releases {
+	for _, base := range c.releases {
+		r, err := base.With(slices.Sorted(maps.Keys(base.Optional))...)
+		if err != nil {
+			return fmt.Errorf("release %s: %w", base.Kubernetes, err)
+		}
 		for _, name := range append(slices.Sorted(maps.Keys(r.Components)), Kubernetes) {
 			if !c.Has(name, r.Version(name)) {
 				return fmt.Errorf("release %s: %w", r.Kubernetes, &UnknownVersionError{Component: name, Version: r.Version(name), Known: c.Versions(name)})

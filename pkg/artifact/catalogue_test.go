@@ -40,7 +40,7 @@ func TestCatalogueResolved(t *testing.T) {
 }
 
 func TestCatalogueImages(t *testing.T) {
-	images, err := KubernetesImages("v1.36.3")
+	images, err := defaultCatalogue(t).Images("v1.36.3")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +151,7 @@ components:
 			"components: [{name: tool, kind: binary, versions: [{version: v1}]}]", "neither build nor download",
 		},
 		"two ways to build": {
-			strings.Replace(component, "build: {", "build: {chart: {module: {path: a}, directory: b}, ", 1), "exactly one of go, c, chart, debian, packages must be set, not 2",
+			strings.Replace(component, "build: {", "build: {chart: {module: {path: a}, directory: b}, ", 1), "exactly one of go, c, chart, debian, tree, packages must be set, not 2",
 		},
 		"word that no template has": {
 			strings.Replace(component, "{{.Version}}", "{{.Colour}}", 1), "can't evaluate field Colour",

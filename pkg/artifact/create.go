@@ -36,6 +36,8 @@ type CreateOptions struct {
 	// Systems are operating systems (debian/12) whose packages, those that hosts may need, the bundle is to have; and Packages are more
 	// of each of them.
 	Systems, Packages []string
+	// With are optional components of the release that the bundle is to have.
+	With []string
 	// Prefer is FromSource if it is empty.
 	Prefer Preference
 	// Zone names mirrors of the catalogue for downloads; "" is none.
@@ -46,7 +48,7 @@ type CreateOptions struct {
 	Signer Signer
 	// Jobs is how many components are made at once. 0 is 2: the compilers fill all cores as it is, but not while they link or fetch.
 	Jobs int
-	// Progress is told how it goes, one event at a time. May be nil.
+	// Progress is notified of how it goes, one event at a time. May be nil.
 	Progress func(Event)
 	// Client is for downloads; nil is http.DefaultClient.
 	Client *http.Client
@@ -150,6 +152,9 @@ func newProduction(ctx context.Context, opts CreateOptions) (*production, error)
 	if err != nil {
 		return nil, err
 	}
+	if release, err = release.With(opts.With...); err != nil {
+		return nil, err
+	}
 	mirrors, err := catalogue.Mirrors(opts.Zone)
 	if err != nil {
 		return nil, err
@@ -250,12 +255,13 @@ func (p *production) makeImages(ctx context.Context) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			var base *record
-			if r.Base != "" {
-				rec := p.components[componentKey{r.Base, arch}].record
-				base = &rec
+			below := func(name string) *record {
+				if name == "" {
+					return nil
+				}
+				return new(p.components[componentKey{name, arch}].record)
 			}
-			rec, err := p.maker.image(ctx, r, arch, p.components[componentKey{r.Component, arch}].record, base)
+			rec, err := p.maker.image(ctx, r, arch, p.components[componentKey{r.Component, arch}].record, below(r.Base), below(r.Over))
 			if err != nil {
 				return err
 			}

@@ -43,6 +43,14 @@ components:
   kind: part
   versions: [{version: v0.1.0}]
   download: [{name: netd, url: "SERVER/{{.Arch}}/netd", sha256URL: "SERVER/{{.Arch}}/netd.sha256"}]
+- name: extra
+  kind: binary
+  versions: [{version: v0.2.0}]
+  download: [{name: extrad, url: "SERVER/{{.Arch}}/extrad", sha256URL: "SERVER/{{.Arch}}/extrad.sha256"}]
+- name: extra-files
+  kind: part
+  versions: [{version: v0.2.0}]
+  download: [{name: rootfs.tar, url: "SERVER/{{.Arch}}/extra.tar", sha256URL: "SERVER/{{.Arch}}/extra.tar.sha256"}]
 - name: base
   kind: base
   versions: [{version: one}]
@@ -50,10 +58,12 @@ components:
 images:
 - {name: kube-proxy, component: kubernetes, base: base, ref: "example.com/kube-proxy:{{.Version}}", files: {kube-proxy: /usr/local/bin/kube-proxy}}
 - {name: net, component: net, base: base, ref: "example.com/net:{{.Version}}", files: {netd: /netd}, entrypoint: [/netd], command: [run], directories: [/tmp]}
+- {name: extra, component: extra, over: extra-files, ref: "example.com/extra:{{.Version}}", files: {extrad: /extrad}, links: {/extra: extrad}}
 - {name: proxy, component: base, base: base, ref: "example.com/proxy:{{.Version}}", entrypoint: [/usr/sbin/proxy]}
 releases:
 - kubernetes: v1.0.0
   components: {net: v0.1.0, net-chart: v0.1.0, base: one}
+  optional: {extra: {extra: v0.2.0, extra-files: v0.2.0}}
 `
 
 // publisher serves a file for every path, with its sum beside it.
@@ -178,6 +188,32 @@ func TestCreateDirectory(t *testing.T) {
 	other.Store, other.Out = openStore(t), filepath.Join(t.TempDir(), "other")
 	if got := mustCreate(t, other); got.Digest() != b.Digest() {
 		t.Errorf("digest %s, must be %s", got.Digest(), b.Digest())
+	}
+}
+
+// TestCreateWith has what is optional when it is asked for, and TestCreateDirectory not otherwise.
+func TestCreateWith(t *testing.T) {
+	opts := newPublisher(t).options(t, "bundle")
+	opts.With = []string{"extra"}
+	b := mustCreate(t, opts)
+	programs, err := b.Binaries("extra", "v0.2.0", "amd64")
+	if err != nil || len(programs) != 1 || programs[0].Name != "extrad" {
+		t.Errorf("programs %+v, %v", programs, err)
+	}
+	if got := b.Images("amd64")["extra"]; got != "example.com/extra:v0.2.0" {
+		t.Errorf("its image is %q", got)
+	}
+	if i, err := b.image("amd64", "example.com/extra:v0.2.0"); err != nil || len(i.Blobs) != 3 {
+		t.Errorf("it is to have a configuration, the layer of extra-files, and one of its own: %+v, %v", i.Blobs, err)
+	}
+	if got := b.Version("extra"); got != "v0.2.0" {
+		t.Errorf("its version is %q", got)
+	}
+
+	opts.With = []string{"extra", "net"}
+	var unknown *UnknownNameError
+	if _, err := Create(t.Context(), opts); !errors.As(err, &unknown) || unknown.Name != "net" || !slices.Equal(unknown.Known, []string{"extra"}) {
+		t.Errorf("a component that is no optional one: %v", err)
 	}
 }
 
@@ -337,7 +373,7 @@ func TestCreateCancelled(t *testing.T) {
 	}
 }
 
-// TestCheckOrders: what stands in the way of building is told before anything is begun, all of it at once.
+// TestCheckOrders: what stands in the way of building is reported before anything is begun, all of it at once.
 func TestCheckOrders(t *testing.T) {
 	foreign := map[string]string{"amd64": "arm64", "arm64": "amd64"}[runtime.GOARCH]
 	c := defaultCatalogue(t)

@@ -16,7 +16,7 @@
 //	store, err := artifact.OpenStore("")
 //	bundle, err := artifact.Create(ctx, artifact.CreateOptions{KubernetesVersion: "v1.36.3", Out: "bundle.tar.zst", Store: store})
 //
-// and whoever makes a cluster reads the last:
+// and anyone who makes a cluster reads the last:
 //
 //	bundle, err := artifact.Open(ctx, "bundle.tar.zst", store)
 //	err = bundle.Verify(ctx)

@@ -27,6 +27,8 @@ type imageOrder struct {
 	Arch    string     `json:"arch"`
 	// Base is the tar of the user space below.
 	Base *oci.Blob `json:"base,omitempty"`
+	// Over is the tar of files over the base.
+	Over *oci.Blob `json:"over,omitempty"`
 	// Files are the contents by the name that they have in the component.
 	Files map[string]oci.Blob `json:"files"`
 }
@@ -44,15 +46,22 @@ const (
 	imageLayer    = "layer"
 )
 
-// image makes an image out of the files of its component and of its base, which is nil if it has none.
-func (m *maker) image(ctx context.Context, r imageRecipe, arch string, component record, base *record) (record, error) {
+// image makes an image out of the files of its component, of its base and of what lies over that; each of these two is nil if it has none.
+func (m *maker) image(ctx context.Context, r imageRecipe, arch string, component record, base, over *record) (record, error) {
 	o := imageOrder{Builder: imageBuilderVersion, Image: r.imageEntry, Arch: arch, Files: map[string]oci.Blob{}}
-	if base != nil {
-		rootFS, ok := base.file(build.RootFS)
-		if !ok {
-			return record{}, fmt.Errorf("image %s: base %s has no %s", r.Name, r.Base, build.RootFS)
+	for _, below := range []struct {
+		name string
+		from *record
+		to   **oci.Blob
+	}{{r.Base, base, &o.Base}, {r.Over, over, &o.Over}} {
+		if below.from == nil {
+			continue
 		}
-		o.Base = &rootFS.Blob
+		rootFS, ok := below.from.file(build.RootFS)
+		if !ok {
+			return record{}, fmt.Errorf("image %s: %s has no %s", r.Name, below.name, build.RootFS)
+		}
+		*below.to = &rootFS.Blob
 	}
 	for name := range r.Files {
 		f, ok := component.file(name)
@@ -73,8 +82,11 @@ func (m *maker) image(ctx context.Context, r imageRecipe, arch string, component
 // assemble writes an image's manifest, configuration and own layer, if it has files or directories of its own.
 func (m *maker) assemble(ctx context.Context, o imageOrder, out string) error {
 	spec := oci.Spec{Arch: o.Arch, Entrypoint: o.Image.Entrypoint, Command: o.Image.Command}
-	if o.Base != nil {
-		layer, err := m.baseLayer(ctx, *o.Base)
+	for _, tar := range []*oci.Blob{o.Base, o.Over} {
+		if tar == nil {
+			continue
+		}
+		layer, err := m.baseLayer(ctx, *tar)
 		if err != nil {
 			return err
 		}
@@ -83,6 +95,9 @@ func (m *maker) assemble(ctx context.Context, o imageOrder, out string) error {
 	var entries []oci.Entry
 	for _, name := range slices.Sorted(maps.Keys(o.Files)) {
 		entries = append(entries, oci.Entry{Path: o.Image.Files[name], Source: m.store.blob(o.Files[name].SHA256), Mode: 0o755})
+	}
+	for at, to := range o.Image.Links {
+		entries = append(entries, oci.Entry{Path: at, Link: to})
 	}
 	if len(entries)+len(o.Image.Directories) > 0 {
 		layer, err := writeLayer(filepath.Join(out, imageLayer), func(w io.Writer) error {

@@ -43,16 +43,6 @@ func (c *Catalogue) Images(kubernetes string) (Images, error) {
 	return images, nil
 }
 
-// KubernetesImages are the images of a Kubernetes version's release in the default catalogue. The error for a version that is
-// not there is an *UnknownVersionError.
-func KubernetesImages(kubernetes string) (Images, error) {
-	c, err := DefaultCatalogue()
-	if err != nil {
-		return nil, err
-	}
-	return c.Images(kubernetes)
-}
-
 // Images are the references of the images in the bundle for an architecture.
 func (b *Bundle) Images(arch string) Images {
 	images := Images{}

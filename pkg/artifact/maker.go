@@ -69,6 +69,8 @@ func (o order) source() string {
 		return "go:" + b.C.Module.String()
 	case b.Chart != nil:
 		return "go:" + b.Chart.Module.String()
+	case b.Tree != nil:
+		return "go:" + b.Tree.Module.String()
 	case b.Packages != nil:
 		return "debian:" + b.Packages.Suite
 	default:
@@ -165,6 +167,8 @@ func runBuild(ctx context.Context, r Recipe, job build.Job) error {
 		return b.C.Run(ctx, job, r.GoSums)
 	case b.Chart != nil:
 		return b.Chart.Run(ctx, job, r.GoSums)
+	case b.Tree != nil:
+		return b.Tree.Run(ctx, job, r.GoSums)
 	case b.Packages != nil:
 		return b.Packages.Run(ctx, job)
 	default:

@@ -23,7 +23,7 @@ const ManifestName = "manifest.json"
 // FormatVersion is the version of the bundle's layout that this package writes and reads.
 const FormatVersion = 1
 
-// Manifest says what is in a bundle. Whoever trusts its digest can trust all of the bundle.
+// Manifest says what is in a bundle. Anyone who trusts its digest can trust all of the bundle.
 type Manifest struct {
 	FormatVersion     int      `json:"formatVersion"`
 	KubernetesVersion string   `json:"kubernetesVersion"`
@@ -112,7 +112,7 @@ func decodeManifest(data []byte) (Manifest, error) {
 	if len(data) > maxManifest {
 		return Manifest{}, fmt.Errorf("it is larger than %d MiB", maxManifest>>20)
 	}
-	// The version is looked at first: a newer manifest is told from a broken one.
+	// The version is checked first: a newer manifest is distinguished from a broken one.
 	var head struct{ FormatVersion int }
 	if err := json.Unmarshal(data, &head); err != nil {
 		return Manifest{}, err

@@ -97,7 +97,7 @@ func (o *OpenOptions) compare(path, got string) error {
 	return &DigestError{Path: path, Want: o.SHA256, Got: got}
 }
 
-// open opens a directory or a regular file. Nothing else is read: a device has no end, and a pipe waits for whoever writes to it.
+// open opens a directory or a regular file. Nothing else is read: a device has no end, and a pipe waits for anyone who writes to it.
 // What is opened is asked again, because a path can come to lead elsewhere in between.
 func (o *OpenOptions) open(path string) (*os.File, error) {
 	stat, open := os.Stat, os.OpenFile

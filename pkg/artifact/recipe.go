@@ -5,6 +5,7 @@ package artifact
 
 import (
 	"bytes"
+	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -48,6 +49,7 @@ type Build struct {
 	C      *build.C      `json:"c,omitempty"`
 	Chart  *build.Chart  `json:"chart,omitempty"`
 	Debian *build.Debian `json:"debian,omitempty"`
+	Tree   *build.Tree   `json:"tree,omitempty"`
 	// Packages is never a component's: see system.
 	Packages *build.Packages `json:"packages,omitempty"`
 }
@@ -71,15 +73,41 @@ func (b *Build) validate() error {
 		ways++
 		err = errors.Join(err, b.Debian.Validate())
 	}
+	if b.Tree != nil {
+		ways++
+		err = errors.Join(err, b.Tree.Validate())
+	}
 	if b.Packages != nil {
 		ways++
 		err = errors.Join(err, b.Packages.Validate())
 	}
 	if ways != 1 {
-		return fmt.Errorf("build: exactly one of go, c, chart, debian, packages must be set, not %d", ways)
+		return fmt.Errorf("build: exactly one of go, c, chart, debian, tree, packages must be set, not %d", ways)
 	}
 	return err
 }
+
+// addOwn adds the content of the project's own files to what is compiled.
+func (b *Build) addOwn() error {
+	if b.Go == nil || len(b.Go.Own) == 0 {
+		return nil
+	}
+	b.Go.Sources = make(map[string]string, len(b.Go.Own))
+	for _, name := range b.Go.Own {
+		data, err := programs.ReadFile(path.Join("_programs", name))
+		if err != nil {
+			return fmt.Errorf("own: %w", err)
+		}
+		b.Go.Sources[name] = string(data)
+	}
+	return nil
+}
+
+// programs are sources of programs of this project's that are not compiled with it, but with the modules of a component. The go command
+// passes their directory over.
+//
+//go:embed all:_programs
+var programs embed.FS
 
 // native says that the build works for this machine's own architecture only.
 func (b *Build) native() bool {
@@ -123,6 +151,9 @@ func (c *Catalogue) recipe(name, wanted, arch string) (Recipe, error) {
 		return Recipe{}, fmt.Errorf("component %s: it has neither build nor download", name)
 	}
 	if r.Build != nil {
+		if err := r.Build.addOwn(); err != nil {
+			return Recipe{}, fmt.Errorf("component %s: build: %w", name, err)
+		}
 		if err := r.Build.validate(); err != nil {
 			return Recipe{}, fmt.Errorf("component %s: %w", name, err)
 		}
@@ -135,11 +166,14 @@ func (c *Catalogue) recipe(name, wanted, arch string) (Recipe, error) {
 	return r, nil
 }
 
-// imageRecipes are the images of a release.
+// imageRecipes are the images of a release, without those of optional components that it is not to have.
 func (c *Catalogue) imageRecipes(release Release) ([]imageRecipe, error) {
 	recipes := make([]imageRecipe, 0, len(c.images))
 	for _, entry := range c.images {
 		at := release.Version(entry.Component)
+		if at == "" && release.isOptional(entry.Component) {
+			continue
+		}
 		if at == "" {
 			return nil, fmt.Errorf("image %s: component %s is not in the release", entry.Name, entry.Component)
 		}
@@ -152,9 +186,17 @@ func (c *Catalogue) imageRecipes(release Release) ([]imageRecipe, error) {
 		if entry.Base == "" && len(entry.Files) == 0 {
 			return nil, fmt.Errorf("image %s: it has neither files nor a base", entry.Name)
 		}
+		if entry.Over != "" && release.Version(entry.Over) == "" {
+			return nil, fmt.Errorf("image %s: over %s is not in the release", entry.Name, entry.Over)
+		}
 		for name, to := range entry.Files {
 			if !path.IsAbs(to) || path.Clean(to) != to {
 				return nil, fmt.Errorf("image %s: file %s: %q is not an absolute path", entry.Name, name, to)
+			}
+		}
+		for at, to := range entry.Links {
+			if !path.IsAbs(at) || path.Clean(at) != at || to == "" {
+				return nil, fmt.Errorf("image %s: link %q to %q: it is not an absolute path, or leads nowhere", entry.Name, at, to)
 			}
 		}
 		ref, err := newVocabulary(version{Version: at}, "").expand(entry.Ref)

@@ -23,7 +23,7 @@ import (
 const CacheVariable = "KUBEXM_CACHE"
 
 // Store keeps files by their content, and which recipe gave which files. Several processes may use one store: a recipe
-// is made once, by whoever has its lock, and what a killed process left half made is thrown away by the next.
+// is made once, by anyone who has its lock, and what a killed process left half made is thrown away by the next.
 //
 //	blobs/sha256/<sum>   files
 //	recipes/<key>.json   what a recipe gave; key is the digest of the recipe
@@ -57,7 +57,7 @@ func OpenStore(root string) (*Store, error) {
 	return s, s.sweep()
 }
 
-// sweep removes what killed processes left half made. What is being made now is locked by whoever makes it.
+// sweep removes what killed processes left half made. What is being made now is locked by the one who makes it.
 func (s *Store) sweep() error {
 	entries, err := os.ReadDir(filepath.Join(s.root, "work"))
 	if err != nil {

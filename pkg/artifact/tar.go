@@ -230,7 +230,7 @@ func unpackFile(root *os.Root, rel string, r io.Reader, want oci.Blob, mode fs.F
 	return errors.Join(err, f.Close())
 }
 
-// decompress looks at the first bytes for how a stream is compressed.
+// decompress reads the first bytes for how a stream is compressed.
 func decompress(r io.Reader) (plain io.Reader, done func(), err error) {
 	br := bufio.NewReaderSize(r, 1<<20)
 	magic, err := br.Peek(4)

@@ -1,7 +1,7 @@
 // Copyright 2026 The cluster-api-provider-kubexm Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package certificate finds the certificates on a host, whoever made them, and reads when they end:
+// Package certificate finds the certificates on a host, no matter who made them, and reads when they end:
 //
 //	Query()      what the host is asked, beside whatever else is asked in that exchange
 //	In(facts)    the files with certificates that it has
@@ -43,10 +43,10 @@ const (
 	kubeletConf = "/etc/kubernetes/kubelet.conf"
 )
 
-// places are where certificates are, whoever made them: directories, and kubeconfigs that may hold one.
+// places are where certificates are, no matter who made them: directories with those in them, and kubeconfigs that may hold one.
 func places() []string {
 	return []string{
-		"/etc/kubernetes/pki", "/etc/kubernetes/pki/etcd", kubeletDir, "/etc/kubexm/etcd/ssl",
+		"/etc/kubernetes/pki", kubeletDir, "/etc/kubexm/etcd/ssl",
 		"/etc/kubernetes/admin.conf", "/etc/kubernetes/super-admin.conf", "/etc/kubernetes/controller-manager.conf",
 		"/etc/kubernetes/scheduler.conf", kubeletConf, "/etc/kubernetes/kube-proxy.conf",
 	}

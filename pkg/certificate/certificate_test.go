@@ -50,6 +50,9 @@ func TestScript(t *testing.T) {
 	write("pki/ca.crt", ca.Cert)
 	write("pki/ca.key", ca.Key.Reveal())
 	write("pki/empty.crt")
+	write("pki/of-one/client.crt", leaf.Cert) // a component's own, beside its key
+	write("pki/of-one/client.key", key)
+	write("pki/of-one/deeper/client.crt", leaf.Cert)
 	write("kubelet/kubelet-client-2026-01-01-00-00-00.pem", leaf.Cert, key)
 	write("kubelet/kubelet-client-current.pem", key, leaf.Cert, ca.Cert)
 	write("ssl/broken.pem", []byte("-----BEGIN CERTIFICATE-----\nAAAA\n"))
@@ -72,7 +75,7 @@ func TestScript(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if text := string(out); strings.Contains(text, "KEY") || strings.Contains(text, strings.Split(string(key), "\n")[1]) ||
+	if text := string(out); strings.Contains(text, "KEY-----") || strings.Contains(text, strings.Split(string(key), "\n")[1]) ||
 		strings.Contains(text, string(encode(key)[:40])) {
 		t.Fatal("a key was printed")
 	}
@@ -84,8 +87,9 @@ func TestScript(t *testing.T) {
 		}
 	}
 	want := map[string]string{
-		"pki/ca.crt": "kubernetes", "kubelet/kubelet-client-current.pem": "kube-apiserver", "ssl/member.pem": "kube-apiserver",
-		"admin.conf": "kube-apiserver", "ssl/broken.pem": "not PEM, or cut off", "ssl/cut-in-a-line.pem": "not PEM, or cut off",
+		"pki/ca.crt": "kubernetes", "pki/of-one/client.crt": "kube-apiserver", "kubelet/kubelet-client-current.pem": "kube-apiserver",
+		"ssl/member.pem": "kube-apiserver",
+		"admin.conf":     "kube-apiserver", "ssl/broken.pem": "not PEM, or cut off", "ssl/cut-in-a-line.pem": "not PEM, or cut off",
 		"super-admin.conf": "not PEM, or cut off", "controller-manager.conf": "not PEM, or cut off",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -24,7 +24,7 @@ for at; do
 		echo "$data" | base64 -d | awk "$only"
 		;;
 	*)
-		for file in "$at"/*.crt "$at"/*.pem; do
+		for file in "$at"/*.crt "$at"/*/*.crt "$at"/*.pem; do
 			case $file in
 			*/kubelet-*-[0-9]*.pem) continue ;; # what the kubelet had before; *-current.pem is a link to the one it has
 			esac

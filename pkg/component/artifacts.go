@@ -13,11 +13,32 @@ import (
 
 // Needs are what a component takes from the bundle for one host. What it does not name, it does not get.
 type Needs struct {
+	// Optional is what a bundle has only if it was asked for.
+	Optional Optional
 	Programs []Programs
 	// Images must be on the host before anything can be pulled.
 	Images []Image
 	// Charts are names of Helm charts.
 	Charts []string
+}
+
+// Optional is an optional component of the catalogue.
+type Optional struct {
+	// Component is its name, "" for none. Or is what else can be done where the bundle lacks it, or "".
+	Component, Or string
+}
+
+// missing is an error unless the bundle has it.
+func (o Optional) missing(b *artifact.Bundle) error {
+	if o.Component == "" || b.Version(o.Component) != "" {
+		return nil
+	}
+	or := ""
+	if o.Or != "" {
+		or = ", or " + o.Or
+	}
+	return fmt.Errorf("the bundle %s has no %s, which is optional: make one that has it (kubexm bundle create --with %s)%s",
+		b.Dir(), o.Component, o.Component, or)
 }
 
 // Programs are those of a component of the catalogue.
@@ -67,6 +88,9 @@ func (in Inputs) LookUp(b *artifact.Bundle, needs ...Needs) (Artifacts, error) {
 		return a, err
 	}
 	for _, n := range needs {
+		if err := n.Optional.missing(b); err != nil {
+			return a, err
+		}
 		for _, p := range n.Programs {
 			if err := a.addPrograms(b, arch, p); err != nil {
 				return a, err

@@ -27,6 +27,8 @@ type Facts struct {
 	TrackedConnections int32
 	// Firewall is the firewall manager that is active.
 	Firewall string
+	// NetworkManager says that it is active.
+	NetworkManager bool
 }
 
 // Relevant picks them.
@@ -36,7 +38,7 @@ func Relevant(s host.System) Facts {
 		IPv6:          s.DefaultIPv6,
 		Forwards:      strings.Join(Forwards(s), " ") + "/" + strings.Join(s.Nameservers, " "),
 		MayTuneLimits: !slices.Contains(s.MissingCapabilities, "sys_resource"), TrackedConnections: trackedConnections(s),
-		Firewall: s.Firewall,
+		Firewall: s.Firewall, NetworkManager: s.NetworkManager,
 	}
 }
 

@@ -7,7 +7,10 @@ import (
 	"errors"
 	"fmt"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/os/family"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 )
@@ -17,6 +20,8 @@ import (
 type Inputs struct {
 	Target spec.Target
 	System host.System
+	// OS is the family of its operating system, in its release.
+	OS family.Family
 	Slots
 	Artifacts
 	// Files are the user's, of which each has been read.
@@ -30,8 +35,15 @@ type Inputs struct {
 
 // Slots are the components that a cluster has where there is a choice.
 type Slots struct {
-	Runtime Runtime
-	Network Network
+	Etcd       Etcd
+	Kubernetes Kubernetes
+	Runtime    Runtime
+	Network    Network
+	// External and Internal are the load balancers, outside of the Nodes and on them.
+	External, Internal LoadBalancer
+	DNS                DNS
+	ServiceProxy       ServiceProxy
+	Addons             Addons
 }
 
 // Check refuses inputs that nothing can be planned from.
@@ -63,22 +75,23 @@ func (in Inputs) IsNode() bool { return in.Target.Host.Role.IsNode() }
 // IsControlPlane reports whether the host is to be a part of the control plane.
 func (in Inputs) IsControlPlane() bool { return in.Target.Host.Role == spec.RoleControlPlane }
 
-// IsBinary reports whether Kubernetes' components are units.
-func (in Inputs) IsBinary() bool { return in.Target.Cluster.Kubernetes.Type == spec.KubernetesKubexm }
-
 // RunsEtcd reports whether the host has a member of etcd.
 func (in Inputs) RunsEtcd() bool {
 	return in.Target.Host.Role == spec.RoleEtcd || in.IsControlPlane() && in.Target.Cluster.Etcd.IsStacked()
 }
 
 // First reports whether the host is the one on which the control plane begins.
-func (in Inputs) First() bool { return in.IsControlPlane() && in.Target.Order == spec.OrderFirst }
+func (in Inputs) First() bool {
+	return in.IsControlPlane() && in.Target.BootstrapMode == spec.BootstrapInit
+}
 
 // Cluster is the cluster's specification, with what follows from its components.
 func (in Inputs) Cluster() spec.Cluster {
 	c := in.Target.Cluster
-	namespace, _ := in.Network.Agent()
-	exempt := &c.Kubernetes.PodSecurity.ExemptNamespaces
-	*exempt = append([]string{namespace}, *exempt...)
+	// kube-system is exempt in any case.
+	if namespace, _ := in.Network.Agent(); namespace != "" && namespace != metav1.NamespaceSystem {
+		exempt := &c.Kubernetes.PodSecurity.ExemptNamespaces
+		*exempt = append([]string{namespace}, *exempt...)
+	}
 	return c
 }

@@ -13,12 +13,13 @@ import (
 type Network interface {
 	// Needs are what it takes from the bundle for a host.
 	Needs(in Inputs) Needs
-	// Tasks deploy it when the API server answers (APIAnswers). The last of them makes NetworkDeployed.
+	// Tasks deploy it when the API server answers (APIAnswers). The last of them makes NetworkDeployed, where there is an Agent.
 	Tasks(in Inputs) []plan.Task
 	// Agent is the namespace and the name of the DaemonSet whose Pod on a Node carries its packets. A Node is in use when that Pod
-	// is Ready.
+	// is Ready. Both are "" where users install the network: a Node is then in use when its kubelet has registered.
 	Agent() (namespace, daemonSet string)
-	// PodMTU is the maximum transmission unit of pods' interfaces in bytes, where they are not configured by the network itself.
+	// PodMTU is the maximum transmission unit of pods' interfaces in bytes, where they are not configured by the network itself; 0 where
+	// they always are.
 	PodMTU(n spec.Network) int32
 	// Residue is what its Pods leave on a host.
 	Residue() step.Residue

@@ -33,6 +33,6 @@ type Foreign struct {
 	Unit, Process, Socket string
 	// Files are what ours is made of, and would overwrite.
 	Files []string
-	// Remove is how it is removed, and RemoveBoth how it and a Docker that came with it are.
+	// Remove are the packages that it comes in, for people, and RemoveBoth those of it and of a Docker that came with it.
 	Remove, RemoveBoth string
 }

@@ -20,7 +20,7 @@ import (
 // probeTimeout bounds a look at the cluster: one that does not answer is a finding, not something to wait for.
 const probeTimeout = 15 * time.Second
 
-// Check looks at every host, in one exchange each, and at the cluster, and changes nothing. The report says of each node
+// Check observes every host, in one exchange each, and the cluster, and changes nothing. The report says of each node
 // that differs how. Hosts that do not answer are named in the error, an *Error, as are steps of which it cannot be told whether they are
 // so (see Undecided); what else was found is in the report beside it. In the event stream the intent is "Check".
 func (e *Engine) Check(ctx context.Context, p *plan.Plan) (Report, error) {
@@ -56,7 +56,7 @@ type check struct {
 	report   Report
 }
 
-// hosts looks at all hosts and judges their nodes.
+// hosts observes all hosts and judges their nodes.
 func (c *check) hosts(ctx context.Context) []Failure {
 	for _, name := range c.plan.Hosts {
 		c.machines[name] = &machine{worker: c.worker, name: name}
@@ -155,7 +155,7 @@ func (c *check) wanted() map[int]bool {
 	return wanted
 }
 
-// probe looks at a gate, if all is there that it takes.
+// probe observes a gate, if all is there that it takes.
 func (c *check) probe(ctx context.Context, i int) finding {
 	g := c.plan.Graph()
 	for _, up := range g.Upstream(i) {
@@ -216,7 +216,7 @@ func Undecided(err error) bool {
 		!slices.ContainsFunc(e.Failures, func(f Failure) bool { return host.KindOf(f.Err) != host.KindUndecided })
 }
 
-// waitsFor is why a gate cannot be looked at.
+// waitsFor is why a gate cannot be observed.
 type waitsFor struct{ node string }
 
 func (w *waitsFor) Error() string { return "decided after " + w.node }
@@ -240,7 +240,7 @@ func (c *check) conclude() {
 		switch {
 		case !seen:
 			counts.Blocked++
-			c.report.Checks = append(c.report.Checks, plan.Check{Node: n.ID, Unknown: "the host was not looked at"})
+			c.report.Checks = append(c.report.Checks, plan.Check{Node: n.ID, Unknown: "the host was not observed"})
 			continue
 		case f.done():
 			counts.Skipped++

@@ -6,7 +6,10 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net"
 	"sync"
+	"syscall"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,6 +30,11 @@ type cluster struct {
 	calls    []string
 	asked    chan struct{} // closed when Healthy was asked for the first time
 	absent   bool          // it cannot be reached
+	// turn is whose it is, and version how often it was taken. Silent is how often nobody answers who is asked for it; passes, after how many
+	// questions it ends, and lost, after how many it is n3's.
+	turn                          string
+	version, passes, lost, silent int
+	renewed                       func(version int)
 }
 
 const tokenValue = "abcdef.0123456789abcdef"
@@ -51,11 +59,49 @@ func (c *cluster) NetworkReady(context.Context, string, string, string) error { 
 
 func (c *cluster) NodeVersion(context.Context, string, string) error { return nil }
 
+func (c *cluster) NodeRegistered(context.Context, string, string) error { return nil }
+
 func (c *cluster) DrainNode(_ context.Context, name string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.calls = append(c.calls, "drain "+name)
 	return c.fails()
+}
+
+func (c *cluster) TakeTurn(_ context.Context, group string, want, over step.Turn) (step.Turn, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.silent != 0 {
+		c.silent--
+		return step.Turn{}, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+	}
+	if c.passes--; c.passes == 0 {
+		c.turn = ""
+	}
+	if c.lost--; c.lost == 0 {
+		c.turn = "n3"
+	}
+	if c.turn == "" || c.turn == want.Holder || over.Version == fmt.Sprint(c.version) {
+		if c.turn != want.Holder {
+			c.calls = append(c.calls, "turn "+group+" of "+want.Holder)
+		}
+		c.turn = want.Holder
+		c.version++
+		if c.renewed != nil {
+			c.renewed(c.version)
+		}
+	}
+	return step.Turn{Holder: c.turn, Term: want.Term, Version: fmt.Sprint(c.version)}, nil
+}
+
+func (c *cluster) EndTurn(_ context.Context, group, holder string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.calls = append(c.calls, "end turn "+group+" of "+holder)
+	if c.turn == holder {
+		c.turn = ""
+	}
+	return nil
 }
 
 func (c *cluster) NodeHeld(context.Context, string) (bool, error) { return false, nil }
@@ -125,3 +171,9 @@ func (c *cluster) Token(context.Context, time.Duration) (secret.Value, error) {
 func (c *cluster) ReleaseDiffers(context.Context, step.HelmRelease) (string, error) { return "", nil }
 
 func (c *cluster) InstallRelease(context.Context, step.HelmRelease) error { return nil }
+
+func (c *cluster) DeploymentRolledOut(context.Context, string, string) error { return nil }
+
+func (c *cluster) AddonsBeside(context.Context, []string) ([]string, error) { return nil, nil }
+
+func (c *cluster) UninstallAddons(context.Context, []string) error { return nil }

@@ -8,7 +8,7 @@
 //	Engine.Start(plan) the same, to be watched        ─▶ Run.Events, Run.Wait
 //	Engine.Check(plan) looks and changes nothing      ─▶ Report with what differs
 //	Engine.Look(query) observes hosts                 ─▶ Facts, to plan from
-//	Engine.Undo(scope) gives hosts back               ─▶ Report, *Error
+//	Engine.Undo(scope) resets hosts                   ─▶ Report, *Error
 //
 // How a run goes. One goroutine owns its state (scheduler.go); what touches a host or the cluster is done by workers,
 // which are lent a host's connection and facts for one job at a time and send back what came of it. As many hosts as
@@ -23,7 +23,10 @@
 // Steps on the controller (gates) run only when somebody needs them: those that make nothing always, those that make outputs
 // when a node that differs takes them. A join token is not made for a host that has joined.
 //
-// On failure, what is done stays or is put back, as Options.Policy says. A host whose programs in use are being replaced
-// (step.Changeover) must not stay half way: it is put back to where that began, whatever the policy and over how many runs it
-// took, and its Node is uncordoned. A run that is stopped from outside, or killed, is gone on with by the next.
+// What comes by itself is waited for: a step that does nothing else (step.WaitFor), and a gate, is asked again until it holds, says that it
+// will not, or its timeout is over.
+//
+// On failure, what is done stays or is rolled back, as Options.Policy says. A host that has an open savepoint (step.Savepoint) must not
+// stay half way: it is rolled back to there, whatever the policy and over how many runs it took, and so are the gates whose
+// outputs the savepoint takes (its Node is uncordoned). A run that is stopped from outside, or killed, is gone on with by the next.
 package engine

@@ -4,7 +4,6 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,7 +41,7 @@ func (s *scheduler) fail(i int, out outcome) {
 	}
 }
 
-// failHost records that a host could not be looked at.
+// failHost records that a host could not be observed.
 func (s *scheduler) failHost(h *hostRun, out outcome) {
 	if interrupted(s.ctx, out.err) {
 		s.interrupted = append(s.interrupted, "host "+h.m.name)
@@ -92,8 +91,8 @@ func (s *scheduler) leave(h *hostRun) {
 	if f := h.failure; f != nil && f.Step != "" && s.o.Policy == UndoTask && s.ctx.Err() == nil {
 		undo = &host.Scope{Run: s.id, Task: f.Module + "/" + f.Task}
 	}
-	if since := s.changeover(h); since != "" {
-		undo = &host.Scope{Since: since}
+	if n := s.uncommitted(h); n != nil {
+		undo = &host.Scope{From: n.ID}
 	}
 	s.close(h, undo)
 }
@@ -108,8 +107,8 @@ func (s *scheduler) part() {
 		if s.stopping && h.m.began && s.ctx.Err() == nil {
 			undo = &host.Scope{Run: s.id}
 		}
-		if since := s.changeover(h); since != "" {
-			undo = &host.Scope{Since: since}
+		if n := s.uncommitted(h); n != nil {
+			undo = &host.Scope{From: n.ID}
 		}
 		s.close(h, undo)
 	}
@@ -118,25 +117,36 @@ func (s *scheduler) part() {
 // close undoes what the scope names, if there is one, and ends session and connection.
 func (s *scheduler) close(h *hostRun, undo *host.Scope) {
 	h.parted = true
-	if undo != nil && undo.Since == "" && !h.m.began {
+	if undo != nil && undo.From == "" && !h.m.began {
 		undo = nil
 	}
-	h.putBack = undo != nil && undo.Since != ""
-	if h.m.conn == nil && undo == nil {
+	if undo != nil {
+		h.rolledBack = undo.From
+	}
+	if h.m.conn == nil && undo == nil && h.turn == nil {
 		s.closed(h, nil, 0, nil)
 		return
 	}
 	h.busy = true
 	keep := undo == nil && (h.failure != nil || s.ctx.Err() != nil)
+	open := h.open()
 	s.work(func() func() {
 		var restored int
 		var err error
 		if undo != nil {
 			restored, err = h.m.undo(s.ctx, *undo, s.o.Redial)
 		}
+		settled := err == nil
+		if h.rolledBack != "" {
+			settled = settled && !slices.ContainsFunc(open, func(p span) bool { return !h.m.settles(s.ctx, p.Savepoint) })
+		} else if s.ctx.Err() != nil {
+			settled = len(open) == 0
+		}
+		// While a savepoint is open, or the host does not serve as it did, no other host's turn comes but by time.
+		h.turn.end(s.ctx, settled)
 		h.m.leave(s.ctx, keep)
 		return func() {
-			h.busy = false
+			h.busy, h.turn, h.unsettled = false, nil, err == nil && !settled
 			s.closed(h, undo, restored, err)
 		}
 	})
@@ -151,7 +161,7 @@ func (s *scheduler) closed(h *hostRun, undone *host.Scope, restored int, err err
 		h.report.Duration = s.o.Clock.Since(h.start)
 	}
 	f := h.failure
-	if f == nil && h.putBack {
+	if f == nil && h.rolledBack != "" {
 		f = s.heldBackBy(h)
 	}
 	if err != nil && f == nil {
@@ -161,32 +171,47 @@ func (s *scheduler) closed(h *hostRun, undone *host.Scope, restored int, err err
 	switch {
 	case f == nil:
 	case err != nil:
-		f.Left = s.redact.text("What this run changed could not all be put back: " + message(err))
-	case h.putBack:
-		f.Left = fmt.Sprintf("Host %s was put back to what it was before its programs were replaced (%s).", h.m.name, plural(restored, "change"))
+		f.Left = s.redact.text("What this run changed could not all be rolled back: " + message(err))
+	case h.rolledBack != "":
+		f.Left = fmt.Sprintf("Host %s was rolled back to what it was before %s (%s).", h.m.name, s.savepoint(h).About, plural(restored, "change"))
+		if h.unsettled {
+			f.Left += fmt.Sprintf(" It did not serve as before within %s.", settleLimit)
+		}
 	case undone != nil && undone.Task != "":
-		f.Left = fmt.Sprintf("What this run changed for task %s was put back (%s).", f.Task, plural(restored, "change"))
+		f.Left = fmt.Sprintf("What this run changed for task %s was rolled back (%s).", f.Task, plural(restored, "change"))
 	case undone != nil:
-		f.Left = fmt.Sprintf("All that this run changed on it was put back (%s).", plural(restored, "change"))
+		f.Left = fmt.Sprintf("All that this run changed on it was rolled back (%s).", plural(restored, "change"))
 	case h.m.began:
 		f.Left = "What is done stays; the next run starts from there."
 	}
 }
 
-// changeover is the run in which the changeover began that is under way on h, if h is not to be left in it: something failed,
-// here or in a gate that h waits for. It is "" where nothing is to be put back. A run that was stopped from outside goes on
+// uncommitted is the node that has opened the first savepoint of h that is open, if h is not to be left with it: something failed,
+// here or in a gate that h waits for. It is nil where nothing is to be rolled back. A run that was stopped from outside goes on
 // later.
-func (s *scheduler) changeover(h *hostRun) (since string) {
+func (s *scheduler) uncommitted(h *hostRun) *plan.Node {
 	cut := slices.ContainsFunc(h.nodes, func(i int) bool { return s.nodes[i].root != "" })
 	if !cut || s.ctx.Err() != nil {
-		return ""
+		return nil
 	}
-	for _, n := range h.m.nodes {
-		if c, ok := step.ChangeoverOf(n.Step); ok && c.UnderWay(h.m.facts) {
-			return cmp.Or(h.m.facts.Journal[n.ID].Run, s.id)
+	for i, n := range h.m.nodes {
+		if p, _ := step.SavepointOf(n.Step); p != nil && p.Open(h.m.facts) {
+			return &h.m.nodes[i]
 		}
 	}
-	return ""
+	return nil
+}
+
+// savepoint is the one to which h was rolled back.
+func (s *scheduler) savepoint(h *hostRun) *step.Savepoint {
+	i, _ := s.g.Index(h.rolledBack)
+	p, _ := step.SavepointOf(s.g.Node(i).Value.Step)
+	return p
+}
+
+// open are the savepoints of h that are.
+func (h *hostRun) open() []span {
+	return slices.DeleteFunc(slices.Clone(h.spans), func(p span) bool { return !p.Open(h.m.facts) })
 }
 
 // heldBackBy is the failure elsewhere that held h back, nil if there is none.
@@ -201,8 +226,8 @@ func (s *scheduler) heldBackBy(h *hostRun) *Failure {
 	return nil
 }
 
-// rollBackGates has steps on the controller put back what they did, the last first, as far as the policy says so. It comes
-// after the hosts: their API servers may be among what was put back.
+// rollBackGates has steps on the controller roll back what they did, the last first, as far as the policy says so. It comes
+// after the hosts: their API servers may be among what was rolled back.
 func (s *scheduler) rollBackGates() {
 	if len(s.failures) == 0 || s.ctx.Err() != nil {
 		return
@@ -213,22 +238,21 @@ func (s *scheduler) rollBackGates() {
 			continue
 		}
 		if err := s.rollBack(n); err != nil {
-			f := s.failure("", outcome{err: fmt.Errorf("put back what the step did: %w", err)})
+			f := s.failure("", outcome{err: fmt.Errorf("roll back what the step did: %w", err)})
 			f.Module, f.Task, f.Step, f.Node = n.Module, n.Task, n.Name, n.ID
 			s.failures = append(s.failures, f)
 		}
 	}
 }
 
-// rollsBack reports whether gate i is to put back what it did: where the policy says so, and whatever it says, a drain for a
-// host that was put back, or that the drain itself held back.
+// rollsBack reports whether gate i is to roll back what it did: where the policy says so, and whatever it says, what a savepoint
+// takes of it, when the host was rolled back to that or the gate itself has kept it from being opened.
 func (s *scheduler) rollsBack(i int) bool {
 	n, ran := s.g.Node(i).Value, s.nodes[i].status == changed || s.nodes[i].status == failed
-	if step.Drains(n.Step) {
-		for _, d := range s.g.Downstream(i) {
-			if h := s.nodes[d].host; h != nil && (h.putBack || ran && s.nodes[d].root != "") {
-				return true
-			}
+	for _, d := range s.g.Downstream(i) {
+		down := s.g.Node(d).Value
+		if opens, _ := step.SavepointOf(down.Step); opens != nil && (s.nodes[d].host.rolledBack == down.ID || ran && s.nodes[d].root != "") {
+			return true
 		}
 	}
 	switch s.o.Policy {

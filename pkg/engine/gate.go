@@ -22,13 +22,20 @@ import (
 var errUnneeded = errors.New("nobody waits for it any more")
 
 const (
-	// A gate asks again after a part of the time that it has waited, within these bounds, so that it opens late by no more than that.
+	// Who waits asks again after a part of the time that it has waited, within these bounds, so that it goes on late by no more than that.
 	pollPart  = 20
 	firstPoll = 100 * time.Millisecond
-	lastPoll  = 2 * time.Second
+	// hostPoll is as firstPoll, of a host: each time, a program is started there, on which that may wait which is waited for.
+	hostPoll = 500 * time.Millisecond
+	lastPoll = 2 * time.Second
 	// repeatWaiting is how long a gate that keeps missing the same thing is silent, and goes on with one connection to the cluster.
 	repeatWaiting = 30 * time.Second
 )
+
+// nextPoll is after how long to ask again, having waited for so long.
+func nextPoll(waited, first time.Duration) time.Duration {
+	return min(max(waited/pollPart, first), lastPoll)
+}
 
 // gate brings a node on the controller about: attempts until one succeeds.
 func (w *worker) gate(ctx context.Context, n plan.Node) outcome {
@@ -55,7 +62,7 @@ func (w *worker) gate(ctx context.Context, n plan.Node) outcome {
 			if lost++; lost == max(1, w.o.Redial.Attempts) {
 				return out
 			}
-			_, _ = w.api.renew(ctx) // that it cannot be connected to is told by the next attempt
+			_, _ = w.api.renew(ctx) // that it cannot be connected to is reported by the next attempt
 			delay = w.delay(w.o.Redial, lost)
 		case out.attempt == out.attempts:
 			return out
@@ -74,11 +81,12 @@ func (w *worker) gate(ctx context.Context, n plan.Node) outcome {
 // manifest changes, and etcd elects a leader now and then. As with hosts, that is no failure of the step.
 func unanswered(err error) bool {
 	var op *net.OpError
+	var late *slow
 	var network net.Error // such as a handshake that a server which has just started does not get round to
 	if errors.As(err, &network) && network.Timeout() && !errors.Is(err, context.DeadlineExceeded) {
 		return true
 	}
-	return errors.As(err, &op) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+	return errors.As(err, &op) || errors.As(err, &late) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		apierrors.IsServerTimeout(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err)
 }
 
@@ -108,7 +116,7 @@ func (w *worker) pass(ctx context.Context, n plan.Node, out *outcome, missing *s
 	if err := w.poll(ctx, n, rt, missing); err != nil {
 		return err
 	}
-	// What makes outputs has shown by them that it succeeded; a token, for one, differs whenever it is looked at.
+	// What makes outputs has shown by them that it succeeded; a token, for one, differs each time.
 	if len(meta.Makes) == 0 {
 		diff, err := p.Probe(ctx, rt)
 		if err != nil {
@@ -149,7 +157,7 @@ func (w *worker) poll(ctx context.Context, n plan.Node, rt *step.Runtime, missin
 		if now.Sub(start) >= rt.Timeout {
 			return &TimedOut{After: rt.Timeout, Missing: notYet.Reason, Err: err}
 		}
-		if !w.sleep(ctx, w.o.Jitter(min(max(now.Sub(start)/pollPart, firstPoll), lastPoll))) {
+		if !w.sleep(ctx, w.o.Jitter(nextPoll(now.Sub(start), firstPoll))) {
 			return context.Cause(ctx)
 		}
 	}

@@ -54,20 +54,16 @@ type finding struct {
 
 func (f finding) done() bool { return f.err == nil && len(f.diff) == 0 }
 
-// undecided reports whether the host was looked at and it cannot be told all the same. Nothing is run for that.
+// undecided reports whether the host was observed and it cannot be told all the same. Nothing is run for that.
 func (f finding) undecided() bool { return host.KindOf(f.err) == host.KindUndecided }
 
-// contact dials the host, looks at it for the first time, and judges its nodes, if it has any, all from that one exchange.
+// contact dials the host, observes it for the first time, and judges its nodes, if it has any, all from that one exchange.
 func (m *machine) contact(ctx context.Context, q host.Query, redial step.Retry) outcome {
 	start := m.o.Clock.Now()
 	out := m.persist(ctx, event.Event{Host: m.name}, redial, func() error {
 		start = m.o.Clock.Now()
 		return m.see(ctx, q)
 	})
-	if out.err == nil && len(m.nodes) > 0 {
-		out.err = guard(func() error { return m.o.Admit(m.name, m.facts) })
-		out.attempts = out.attempt
-	}
 	if out.err == nil {
 		m.found = make([]finding, len(m.nodes))
 		m.judge(0, len(m.nodes))
@@ -317,7 +313,7 @@ func (m *machine) act(ctx context.Context, at int) outcome {
 	}
 }
 
-// decide looks at the node at a position again, of which it could not be told whether it is so: as often as the step may be attempted,
+// decide observes the node at a position again, of which it could not be told whether it is so: as often as the step may be attempted,
 // the look that brings us here included. Nothing is run.
 func (m *machine) decide(ctx context.Context, at int) outcome {
 	n := m.nodes[at]
@@ -361,7 +357,7 @@ func (m *machine) retries(ctx context.Context, n plan.Node, out *outcome, lost *
 	return true
 }
 
-// attempt is one attempt within the step's timeout. After a failed one, facts are looked at again: part of the work, or all
+// attempt is one attempt within the step's timeout. After a failed one, facts are observed again: part of the work, or all
 // of it, may be done.
 func (m *machine) attempt(ctx context.Context, at int, again bool) error {
 	limit := timeout(m.nodes[at].Meta())
@@ -388,7 +384,8 @@ func (m *machine) once(ctx context.Context, at int, again bool) error {
 			return err
 		}
 	}
-	if err := m.found[at].err; err != nil && !errors.Is(err, step.ErrUnknown) {
+	waits := step.Waits(n.Step)
+	if err := m.found[at].err; err != nil && !errors.Is(err, step.ErrUnknown) && (!waits || !m.found[at].undecided()) {
 		return err // before the host is locked for nothing
 	}
 	had := m.session != nil
@@ -411,7 +408,11 @@ func (m *machine) once(ctx context.Context, at int, again bool) error {
 	rt := m.runtime(n, m.view(at), &made)
 	end := m.bound(at)
 	rt.Session, rt.Look = m.session, m.query(at+1, end)
-	if err := n.Step.Run(ctx, rt); err != nil {
+	err := n.Step.Run(ctx, rt)
+	if waits && err != nil {
+		return m.await(ctx, at, err)
+	}
+	if err != nil {
 		return err
 	}
 	asked := m.query(at, end)
@@ -429,6 +430,57 @@ func (m *machine) once(ctx context.Context, at int, again bool) error {
 		return err
 	}
 	return made.publish(m.values)
+}
+
+// await observes the host until the node at a position, which waits for it, is so, or says that it will not be, or its time is over.
+// err is what it said first.
+func (m *machine) await(ctx context.Context, at int, err error) error {
+	n := m.nodes[at]
+	start, limit := m.o.Clock.Now(), timeout(n.Meta())
+	var told time.Time
+	for {
+		now := m.o.Clock.Now()
+		missing, may := mayCome(err)
+		if !may {
+			return err
+		}
+		// What is missing may be told in other words each time; what is missing in the end is in the error.
+		if told.IsZero() || now.Sub(told) >= repeatWaiting {
+			ev := of(event.Waiting, n)
+			ev.Message = missing
+			m.tell(ev)
+			told = now
+		}
+		if now.Sub(start) >= limit {
+			return &TimedOut{After: limit, Missing: missing}
+		}
+		if !m.sleep(ctx, m.o.Jitter(nextPoll(now.Sub(start), hostPoll))) {
+			if err := context.Cause(ctx); err != nil {
+				return err
+			}
+			return &step.NotYet{Reason: missing}
+		}
+		if done, err := m.isSo(ctx, at); done || err != nil {
+			return err
+		}
+		var made outputs
+		rt := m.runtime(n, m.view(at), &made)
+		rt.Session = m.session
+		err = n.Step.Run(ctx, rt)
+	}
+}
+
+// mayCome is what is missing, by the error of a step that waits, if it may still come: the host says so, or is too slow to tell.
+func mayCome(err error) (missing string, may bool) {
+	var notYet *step.NotYet
+	var undecided *step.Undecided
+	switch {
+	case errors.As(err, &notYet):
+		return notYet.Reason, true
+	case errors.As(err, &undecided):
+		return undecided.Error(), true
+	}
+	return "", false
 }
 
 // unmet is why a node that has run does not count as done, nil if it does.
@@ -450,7 +502,7 @@ func (m *machine) isSo(ctx context.Context, at int) (bool, error) {
 	return true, nil
 }
 
-// undo puts back what the scope names, over a new connection if need be, telling of each change, and returns how many
+// undo restores what the scope names, over a new connection if need be, telling of each change, and returns how many
 // were restored.
 func (m *machine) undo(ctx context.Context, scope host.Scope, redial step.Retry) (restored int, err error) {
 	byID := make(map[string]plan.Node, len(m.nodes))
@@ -481,7 +533,7 @@ func (m *machine) undo(ctx context.Context, scope host.Scope, redial step.Retry)
 			if u.Err == nil {
 				restored++
 			} else {
-				ev.Message = "could not put back " + u.Key + ": " + message(u.Err)
+				ev.Message = "could not restore " + u.Key + ": " + message(u.Err)
 			}
 			ev.Done, ev.Total = int64(restored), int64(max(total, restored))
 			m.tell(ev)

@@ -43,6 +43,8 @@ type memory struct {
 	stream func(sent func(int64))
 	// also is spoilt when another path is written: /a → /b; or removed: /a → -/b.
 	also map[string]string
+	// comes says after how many checks a path is there by itself, and ends after how many it is said that it will not be.
+	comes, ends map[string]int
 }
 
 type entry struct {
@@ -61,6 +63,7 @@ type fault struct {
 func newMemory(name string) *memory {
 	return &memory{
 		name: name, files: map[string]string{}, journal: map[string]host.JournalEntry{}, also: map[string]string{},
+		comes: map[string]int{}, ends: map[string]int{},
 	}
 }
 
@@ -139,7 +142,18 @@ func (c *connection) see(q host.Query) *host.Facts {
 			continue
 		}
 		r := host.Result{ExitCode: 1}
-		if _, ok := c.files[asked.Argv[2]]; ok {
+		path := asked.Argv[2]
+		if n, waits := c.comes[path]; waits {
+			if c.comes[path]--; n == 0 {
+				c.files[path] = path
+			}
+		}
+		if n, waits := c.ends[path]; waits {
+			if c.ends[path]--; n <= 0 {
+				r = host.Result{ExitCode: step.NotAnyMore, Stdout: []byte("it has ended")}
+			}
+		}
+		if _, ok := c.files[path]; ok {
 			r.ExitCode = 0
 		}
 		if err := c.call("check " + asked.Argv[2]); host.KindOf(err) == host.KindUndecided {
@@ -219,7 +233,7 @@ func (s *session) Do(ctx context.Context, acts ...host.Act) (*host.Facts, error)
 		}
 		verify.Merge(a.Verify)
 	}
-	if err := s.call("answer"); err != nil { // the acts are done and nobody is told
+	if err := s.call("answer"); err != nil { // the acts are done and nobody is notified
 		return nil, err
 	}
 	return s.see(verify), nil
@@ -233,13 +247,13 @@ func (s *session) act(a host.Act) error {
 		switch c := change.(type) {
 		case host.File:
 			s.write(a, c.Path, string(c.Content.Reveal()))
-		case host.Command: // "touch" makes a file, and a changeover is known by one
+		case host.Command: // "touch" makes a file, and an open savepoint is known by one
 			switch {
 			case c.StdinStream:
 				s.stream(a.Progress)
-			case c.Title == "begin the changeover":
+			case c.Title == "open the savepoint":
 				s.write(a, c.Argv[5], "kept")
-			case c.Title == "end the changeover":
+			case c.Title == "commit":
 				delete(s.files, c.Argv[2])
 			default:
 				s.write(a, c.Argv[1], "touched")
@@ -277,7 +291,12 @@ func (s *session) Undo(_ context.Context, scope host.Scope, report func(host.Und
 	}
 	var errs []error
 	s.undo = slices.DeleteFunc(s.undo, func(e entry) bool { return e.path == "" })
-	since := max(0, slices.IndexFunc(s.undo, func(e entry) bool { return e.run == scope.Since }))
+	since := 0
+	for i, e := range s.undo {
+		if scope.From != "" && e.node == scope.From {
+			since = i
+		}
+	}
 	for i, e := range slices.Backward(s.undo) {
 		if i < since || scope.Run != "" && scope.Run != e.run || scope.Task != "" && scope.Task != e.task || scope.Node != "" && scope.Node != e.node {
 			continue

@@ -23,9 +23,9 @@ type Policy string
 const (
 	// Stop leaves what is done: the next run starts from there. Other hosts go on. It is the default.
 	Stop Policy = "Stop"
-	// UndoTask puts back what this run changed for the failed node's task on its host, last in first out. Other hosts go on.
+	// UndoTask rolls back what this run changed for the failed node's task on its host, last in first out. Other hosts go on.
 	UndoTask Policy = "UndoTask"
-	// UndoRun starts nothing more anywhere and puts back all that this run changed, on every host. Every host's lock is held
+	// UndoRun starts nothing more anywhere and rolls back all that this run changed, on every host. Every host's lock is held
 	// until the run ends.
 	UndoRun Policy = "UndoRun"
 )
@@ -36,7 +36,7 @@ type Options struct {
 	// Dial connects to the host that a plan calls by this name. The engine closes what it returns.
 	Dial func(ctx context.Context, name string) (host.Host, error)
 	// Ownership says for whom a host is changed. It is asked once per host and run, before the host is dialled; its error
-	// is the host's. Whatever looks at a host compares it with the host's own record before anything is decided, and every
+	// is the host's. Whatever observes a host compares it with the host's own record before anything is decided, and every
 	// session does so before anything is changed: on somebody else's host the error is of host.KindForeign. If nil, hosts
 	// are changed for nobody, and those that have an owner are refused.
 	Ownership func(ctx context.Context, name string) (host.Ownership, error)
@@ -52,13 +52,11 @@ type Options struct {
 	HostsAtOnce int
 	// Slots are shared with other engines whose hosts count for the same limits of steps; the zero value are slots of this one.
 	Slots Slots
+	// TurnRenewal is how often the cluster is notified of a turn that a host has (step.Savepoint.Turn); 0 means 30 seconds.
+	TurnRenewal time.Duration
 	// Also is asked of every host in a run or a check, in the exchanges in which its steps are judged: the facts of the report
 	// (HostReport.Facts) have the answers, as they were after the last change. It costs no exchange of its own.
 	Also host.Query
-	// Admit is asked, when a host was looked at for the first time in a run or a check, whether its plan may be run there:
-	// an error refuses the host before anything is changed on it (preflight found a problem; the plan was made from facts
-	// that do not hold any more). It is called concurrently for several hosts. May be nil.
-	Admit func(name string, seen *host.Facts) error
 	// Policy on failure; "" means Stop.
 	Policy Policy
 	// Redial bounds how often and after what delay a host is dialled when it cannot be reached or its connection was lost,
@@ -72,11 +70,11 @@ type Options struct {
 	// longest), and UndoTimeout that of all, 0 means an hour, with the wait for the host's lock.
 	UndoEntryTimeout, UndoTimeout time.Duration
 
-	// Holder names this process to whoever finds a host locked, e.g. "kubexm 4711@laptop".
+	// Holder names this process to anyone who finds a host locked, e.g. "kubexm 4711@laptop".
 	Holder string
 	// Address returns a host's address for messages, or "". May be nil.
 	Address func(name string) string
-	// Reader is told everything that happens, in order. May be nil.
+	// Reader is notified of everything that happens, in order. May be nil.
 	Reader event.Reader
 
 	// Clock, Jitter and NewID are replaced by tests. Jitter spreads a delay; by default by a quarter to either side. NewID
@@ -99,6 +97,9 @@ func (o Options) withDefaults() Options {
 	if o.Redial == (step.Retry{}) {
 		o.Redial = step.Retry{Attempts: 6, Delay: step.Duration(2 * time.Second), MaxDelay: step.Duration(30 * time.Second)}
 	}
+	if o.TurnRenewal == 0 {
+		o.TurnRenewal = 30 * time.Second
+	}
 	if o.ObserveTimeout == 0 {
 		o.ObserveTimeout = 2 * time.Minute
 	}
@@ -107,9 +108,6 @@ func (o Options) withDefaults() Options {
 	}
 	if o.UndoTimeout == 0 {
 		o.UndoTimeout = time.Hour
-	}
-	if o.Admit == nil {
-		o.Admit = func(string, *host.Facts) error { return nil }
 	}
 	if o.Ownership == nil {
 		o.Ownership = func(context.Context, string) (host.Ownership, error) { return host.Ownership{}, nil }

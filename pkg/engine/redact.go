@@ -78,7 +78,7 @@ func (r *redactor) text(s string) string {
 	return r.replacer.Replace(s)
 }
 
-// err is err itself when it tells no secret, else an error that tells none and is told apart in the same way (errors.Is,
+// err is err itself when it tells no secret, else an error that tells none and is recognized in the same way (errors.Is,
 // and errors.As for *host.Error).
 func (r *redactor) err(err error) error {
 	if err == nil {

@@ -30,7 +30,7 @@ type HostReport struct {
 	Counts
 	// Exchanges is how often the host was talked to, dialling not counted.
 	Exchanges int
-	// Restored is how many changes were put back, by Undo or by policy.
+	// Restored is how many changes were rolled back, by Undo or by policy.
 	Restored int
 	// Duration from the first dial to the last word.
 	Duration time.Duration

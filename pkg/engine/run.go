@@ -22,7 +22,7 @@ type Run struct {
 	err    error
 }
 
-// Start is Run without waiting. Whoever starts a run need not watch it.
+// Start is Run without waiting. Anyone who starts a run need not watch it.
 func (e *Engine) Start(ctx context.Context, p *plan.Plan) *Run {
 	r := &Run{}
 	r.more.L = &r.mu

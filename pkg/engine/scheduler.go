@@ -12,6 +12,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/graph"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 )
 
 // scheduler is the state of one run. All of it belongs to the goroutine that calls run; workers reach it only through
@@ -84,12 +85,21 @@ type hostRun struct {
 	alone int
 
 	dialled, busy, holds bool
-	left                 bool // none of its nodes is to be run any more
-	parted               bool // its session and connection are closed
-	putBack              bool // its changeover was undone
+	left                 bool   // none of its nodes is to be run any more
+	parted               bool   // its session and connection are closed
+	rolledBack           string // the ID of the node to whose savepoint it was rolled back
+	unsettled            bool   // it does not serve as before
+	spans                []span
+	turn                 *turn // nil while it has none
 	failure              *Failure
 	start                time.Time
 	report               HostReport
+}
+
+// span is a savepoint, by the positions of the nodes that open and commit it.
+type span struct {
+	step.Savepoint
+	opens, commits int
 }
 
 // run executes the plan.
@@ -145,6 +155,15 @@ func (s *scheduler) layOut() {
 		n.host, n.at = h, len(h.nodes)
 		h.nodes = append(h.nodes, i)
 		h.m.nodes = append(h.m.nodes, gn.Value)
+		opens, commits := step.SavepointOf(gn.Value.Step)
+		if opens != nil {
+			h.spans = append(h.spans, span{Savepoint: *opens, opens: n.at, commits: s.g.Len()})
+		}
+		for k := range h.spans {
+			if p := &h.spans[k]; p.Dir == commits {
+				p.commits = n.at
+			}
+		}
 	}
 }
 
@@ -230,6 +249,7 @@ func (s *scheduler) advance(h *hostRun) {
 		return
 	}
 	for h.at < len(h.nodes) {
+		s.endTurn(h)
 		i := h.nodes[h.at]
 		n := &s.nodes[i]
 		if root := s.failedAmong(n.after); root != "" {
@@ -247,7 +267,7 @@ func (s *scheduler) advance(h *hostRun) {
 			h.at++
 			continue
 		}
-		unsure := fresh && h.m.found[h.at].undecided()
+		unsure := fresh && h.m.found[h.at].undecided() && !step.Waits(h.m.nodes[h.at].Step)
 		if fresh && !unsure {
 			if root := s.failedAmong(n.takes); root != "" {
 				s.block(h, root)
@@ -257,7 +277,7 @@ func (s *scheduler) advance(h *hostRun) {
 				s.release(h)
 				return
 			}
-			if !s.mayRun(i) {
+			if !s.mayRun(i) || !s.hasTurn(h) {
 				s.release(h)
 				return
 			}
@@ -277,7 +297,7 @@ func (s *scheduler) advance(h *hostRun) {
 	s.leave(h)
 }
 
-// contact dials h and looks at it.
+// contact dials h and observes it.
 func (s *scheduler) contact(h *hostRun) {
 	h.dialled, h.busy, h.start = true, true, s.o.Clock.Now()
 	s.work(func() func() {
@@ -313,7 +333,7 @@ func (s *scheduler) look(h *hostRun) {
 // decide finds out whether the node whose turn it is is so, which could not be told.
 func (s *scheduler) decide(h *hostRun) { s.looks(h, func() outcome { return h.m.decide(s.ctx, h.at) }) }
 
-// looks has the node whose turn it is looked at by f.
+// looks has the node whose turn it is observed by f.
 func (s *scheduler) looks(h *hostRun, f func() outcome) {
 	h.busy = true
 	s.work(func() func() {
@@ -360,7 +380,7 @@ func (s *scheduler) mayRun(i int) bool {
 	return false
 }
 
-// giveSlot gives back what node i has.
+// giveSlot releases what node i has.
 func (s *scheduler) giveSlot(i int) {
 	if n := &s.nodes[i]; n.slot == hasSlot {
 		n.slot = noSlot
@@ -391,6 +411,9 @@ func (s *scheduler) sharing(h *hostRun) int {
 func (s *scheduler) share(h *hostRun, end int) {
 	h.busy = true
 	s.work(func() func() {
+		if err := h.turn.keep(s.ctx, h.m.o.ObserveTimeout); err != nil {
+			return func() { h.busy = false; s.ended(h.nodes[h.at], outcome{changed: true, err: err}) }
+		}
 		h.m.share(s.ctx, h.at, end)
 		return func() {
 			h.busy = false
@@ -413,7 +436,10 @@ func (s *scheduler) act(h *hostRun) {
 	h.busy = true
 	s.nodes[i].status = running
 	s.work(func() func() {
-		out := h.m.act(s.ctx, h.at)
+		out := outcome{changed: true}
+		if out.err = h.turn.keep(s.ctx, timeout(h.m.nodes[h.at].Meta())); out.err == nil {
+			out = h.m.act(s.ctx, h.at)
+		}
 		return func() {
 			h.busy = false
 			s.giveSlot(i)

@@ -33,7 +33,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestTranscripts runs plans in a small language and compares what is told:
+// TestTranscripts runs plans in a small language and compares what is reported:
 //
 //	plan                   a line per task: "<host or gate> <module>/<task>: <step> <step> …"
 //	  /a                   the file /a with the content "/a"; /a=x with the content x
@@ -44,12 +44,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 //	  /a@2                 on at most two hosts at once
 //	  /a$                  with the secret s/k in its content; /a$x with sx/k, which is not there
 //	  swap                 what the host in memory panics at
-//	  begin:/p=x<t         the changeover that /p=x ends, on a host that has /node; end<t>u  its end
+//	  begin:/p=x<t         the savepoint before /p=x, on a host that has /node; end<t>u  its commit
+//	  change:/p=x          the savepoint before /p=x that needs a turn, and by which /ok the host serves; changed  its commit
 //	  api>t token>t apply:x<t drain:n>t    gates
 //	host <name> [files=/a;/b=x] [spoils=/a:/b] [holder=]    a new host
 //	fault <host> op=<op> [skip=] [times=] kind= [text=]     see memory; "check /a" has the check of /a be stopped at its deadline,
 //	                       or with the kind Undecided say that it cannot tell
-//	cluster [unhealthy=n] [fail=n] [restarts] [panic] [absent]
+//	cluster [unhealthy=n] [fail=n] [restarts] [panic] [absent] [turn=host] [passes=n] [lost=n] [silent=n]
 //	run|check [policy=] [at-once=]     events per host in their order, then the report or the error
 //	undo <hosts>
 //	show <host>|cluster    what is on the host, and the calls since the last show
@@ -90,6 +91,10 @@ func (w *world) command(t *testing.T, d *datadriven.TestData) string {
 			w.cluster.applyErr = append(w.cluster.applyErr, errors.New("the server could not find the requested resource"))
 		}
 		w.cluster.absent = d.HasArg("absent")
+		scan(t, d, "turn", &w.cluster.turn)
+		scan(t, d, "passes", &w.cluster.passes)
+		scan(t, d, "lost", &w.cluster.lost)
+		scan(t, d, "silent", &w.cluster.silent)
 		if d.HasArg("restarts") {
 			w.cluster.applyErr = append(w.cluster.applyErr, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED})
 		}
@@ -156,6 +161,17 @@ func (w *world) host(t *testing.T, d *datadriven.TestData) {
 	if from, to, ok := strings.Cut(spoils, ":"); ok {
 		m.also[from] = to
 	}
+	for key, checks := range map[string]map[string]int{"comes": m.comes, "ends": m.ends} {
+		var text string
+		scan(t, d, key, &text)
+		if path, after, ok := strings.Cut(text, ":"); ok {
+			n, err := strconv.Atoi(after)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checks[path] = n
+		}
+	}
 }
 
 func (w *world) fault(t *testing.T, d *datadriven.TestData) {
@@ -216,7 +232,7 @@ func options(hosts map[string]*memory, c *cluster, r event.Reader) engine.Option
 	}
 }
 
-// instant is a clock on which whoever waits has waited.
+// instant is a clock on which anyone who waits has waited.
 type instant struct{ *clocktesting.FakeClock }
 
 func (c instant) NewTimer(d time.Duration) clock.Timer {
@@ -362,12 +378,28 @@ func parseStep(text string) step.Step {
 	case kind == "begin":
 		sum := sha256.Sum256([]byte(content))
 		about.Name, about.Takes = "begin", after
-		return step.New(about, step.Changeover{
-			Programs: []step.Program{{Path: title, Digest: "sha256:" + hex.EncodeToString(sum[:])}}, InUse: "/node", Dir: "/under",
+		return step.New(about, step.Savepoint{
+			About: "the replacement of its programs", InUse: "/node", Dir: "/under",
+			Replaces: []step.Content{{Path: title, Digest: "sha256:" + hex.EncodeToString(sum[:])}},
 		})
+	case kind == "change":
+		sum := sha256.Sum256([]byte(content))
+		about.Name = "change"
+		return step.New(about, step.Savepoint{
+			About: "the change", Dir: "/changing", Turn: "control-plane", Settled: step.Done{Paths: []string{"/ok"}},
+			Replaces: []step.Content{{Path: title, Digest: "sha256:" + hex.EncodeToString(sum[:])}},
+		})
+	case kind == "wait":
+		about.Name = "wait"
+		if makes != "" {
+			about.Makes = []string{makes}
+		}
+		return step.New(about, step.WaitFor{Title: title + " is there", While: fed, Check: []string{"test", "-e", title}})
+	case kind == "changed":
+		return step.New(about, step.Commit{Dir: "/changing"})
 	case kind == "end":
 		about.Makes = []string{makes}
-		return step.New(about, step.ChangeoverEnd{Dir: "/under", After: after})
+		return step.New(about, step.Commit{Dir: "/under", After: after})
 	case kind == "drain":
 		return step.New(about, step.Drain{Node: title, Output: makes})
 	case kind == "api":

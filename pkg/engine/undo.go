@@ -12,7 +12,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 )
 
-// Undo says what is to be put back: all that Scope names on Hosts. The zero Scope gives the hosts back as they were
+// Undo says what is to be undone: all that Scope names on Hosts. The zero Scope resets the hosts to what they were
 // before we first changed them.
 type Undo struct {
 	// Intent and Cluster are for events: "ResetNode", "DeleteCluster".
@@ -21,8 +21,8 @@ type Undo struct {
 	Scope           host.Scope
 }
 
-// Undo puts hosts back, as many at once as the options allow. A host that we never changed, or that was given back
-// already, is left alone after one look. What could not be put back stays recorded on the host, so Undo can be called
+// Undo resets hosts, as many at once as the options allow. A host that we never changed, or that was reset
+// already, is left alone after one look. What could not be undone stays recorded on the host, so Undo can be called
 // again. A host of another owner is not reset. The error is an *Error with a failure per host.
 func (e *Engine) Undo(ctx context.Context, u Undo) (Report, error) {
 	w := e.worker(u.Intent, u.Cluster, e.o.Reader)
@@ -58,7 +58,7 @@ func (e *Engine) Undo(ctx context.Context, u Undo) (Report, error) {
 	return r, err
 }
 
-// restore looks whether there is anything to be put back, and does so.
+// restore looks whether there is anything to be undone, and does so.
 func (m *machine) restore(ctx context.Context, scope host.Scope) (restored int, out outcome) {
 	out = m.contact(ctx, host.Query{Paths: []host.PathQuery{{Path: host.StateDir}}}, m.o.Redial)
 	if out.err != nil {
@@ -76,7 +76,7 @@ func (m *machine) restore(ctx context.Context, scope host.Scope) (restored int, 
 
 func restoredMessage(restored, hosts int) string {
 	if restored == 0 {
-		return "nothing to put back"
+		return "nothing to roll back"
 	}
-	return fmt.Sprintf("%s put back on %s", plural(restored, "change"), plural(hosts, "host"))
+	return fmt.Sprintf("%s rolled back on %s", plural(restored, "change"), plural(hosts, "host"))
 }

@@ -68,7 +68,7 @@ func (v *values) publish(declared []string, made map[string][]byte) {
 	}
 }
 
-// outputs collects what one attempt makes. A step that makes what it does not declare has a defect, which is told when
+// outputs collects what one attempt makes. A step that makes what it does not declare has a defect, which is reported when
 // it ends.
 type outputs struct {
 	mu       sync.Mutex

@@ -1,7 +1,7 @@
 // Copyright 2026 The cluster-api-provider-kubexm Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package event is the one stream in which everything that happens in a run is told. The CLI's progress, conditions and
+// Package event is the one stream in which everything that happens in a run is reported. The CLI's progress, conditions and
 // events of objects, the JSON log, Prometheus metrics and tests are its readers; each is a Reader in a file or package of
 // its own, and none of them is known to the engine.
 package event
@@ -38,7 +38,7 @@ const (
 	Failed Type = "Failed"
 	// Blocked: not attempted, because something upstream failed; Message names the root cause's node.
 	Blocked Type = "Blocked"
-	// Undone: one change of the node was put back.
+	// Undone: one change of the node was undone.
 	Undone Type = "Undone"
 	// RunEnded closes the stream.
 	RunEnded Type = "RunEnded"

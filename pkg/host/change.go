@@ -10,7 +10,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
 )
 
-// Change is one reversible change of a host: File, Directory, Link, Absent, Block, Unit, Sysctl, Module, Swap, Package,
+// Change is one reversible change of a host: File, Directory, Absent, Block, Unit, Sysctl, Module, Swap, Package,
 // Claim or Command. The set is closed: every implementation of Session knows how to make and how to undo each of them.
 type Change interface {
 	// Key names what is changed, as Undone.Key and error messages do.
@@ -36,9 +36,6 @@ type Directory struct {
 	Owner, Group string
 }
 
-// Link makes Path a symbolic link to Target.
-type Link struct{ Path, Target string }
-
 // Absent makes Path not exist. What was there, a tree included, is kept in the undo store.
 type Absent struct{ Path string }
 
@@ -47,7 +44,7 @@ type Absent struct{ Path string }
 // block only, so edits that others made beside it since are kept. The file must exist.
 type Block struct{ Path, Name, Content string }
 
-// Unit brings a systemd unit into a state. systemd is told to reload its files first where it needs that.
+// Unit brings a systemd unit into a state. systemd is asked to reload its files first where it needs that.
 type Unit struct {
 	Name string
 	// Enabled: "enabled", "disabled", "masked" or "" to leave it.
@@ -97,7 +94,6 @@ type Command struct {
 
 func (c File) Key() string      { return "file " + c.Path }
 func (c Directory) Key() string { return "directory " + c.Path }
-func (c Link) Key() string      { return "link " + c.Path }
 func (c Absent) Key() string    { return "path " + c.Path }
 func (c Block) Key() string     { return "block " + c.Name + " of " + c.Path }
 func (c Unit) Key() string      { return "unit " + c.Name }
@@ -110,7 +106,6 @@ func (c Command) Key() string   { return "command " + c.Title }
 
 func (File) change()      {}
 func (Directory) change() {}
-func (Link) change()      {}
 func (Absent) change()    {}
 func (Block) change()     {}
 func (Unit) change()      {}

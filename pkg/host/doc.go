@@ -1,7 +1,7 @@
 // Copyright 2026 The cluster-api-provider-kubexm Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package host is the hand on a machine: it observes and changes one Linux host, and can give it back as it was.
+// Package host is the hand on a machine: it observes and changes one Linux host, and can restore what it was.
 //
 // The package is a contract; ssh, local and fake keep it, and hosttest holds the suite that each of them must pass.
 //

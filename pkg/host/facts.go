@@ -23,7 +23,6 @@ type Facts struct {
 	Sysctls  map[string]string    `json:"sysctls,omitempty"`
 	Modules  map[string]bool      `json:"modules,omitempty"` // loaded or built in
 	Packages map[string]string    `json:"packages,omitempty"`
-	Mounts   map[string]Mount     `json:"mounts,omitempty"`
 	// Ports holds, per asked port, who listens on it; a free port has no entry.
 	Ports    map[int32]Listener `json:"ports,omitempty"`
 	Commands map[string]Result  `json:"commands,omitempty"`
@@ -81,6 +80,9 @@ type System struct {
 	Nameservers         []string `json:"nameservers,omitempty"`
 	UpstreamNameservers []string `json:"upstreamNameservers,omitempty"`
 
+	// NetworkManager says that it is active.
+	NetworkManager bool `json:"networkManager,omitempty"`
+
 	// Swap lists active swap devices. SELinux is Enforcing, Permissive, Disabled or "". Firewall is the active
 	// firewall manager (firewalld, ufw) or "". TimeSync is the active NTP service's unit or "".
 	Swap     []string `json:"swap,omitempty"`
@@ -123,12 +125,6 @@ type UnitState struct {
 	Since            time.Time `json:"since,omitzero"` // when it became active; zero when it is not
 }
 
-// Mount is what is mounted at a path; the zero Mount means nothing is.
-type Mount struct {
-	Source string `json:"source,omitempty"`
-	FSType string `json:"fsType,omitempty"`
-}
-
 // Listener is who listens on a port.
 type Listener struct {
 	Process string `json:"process,omitempty"`
@@ -163,7 +159,6 @@ func (f *Facts) Update(f2 *Facts) {
 	f.Sysctls = overlay(f.Sysctls, f2.Sysctls)
 	f.Modules = overlay(f.Modules, f2.Modules)
 	f.Packages = overlay(f.Packages, f2.Packages)
-	f.Mounts = overlay(f.Mounts, f2.Mounts)
 	f.Ports = overlay(f.Ports, f2.Ports)
 	f.Commands = overlay(f.Commands, f2.Commands)
 }

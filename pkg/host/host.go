@@ -43,7 +43,7 @@ type Host interface {
 type Run struct {
 	// ID is unique per run (the pipeline id of events and logs).
 	ID string `json:"id"`
-	// Holder names the writer to whoever finds the host locked, e.g. "kubexm 4711@laptop" or "manager capi-kubexm-0".
+	// Holder names the writer to anyone who finds the host locked, e.g. "kubexm 4711@laptop" or "manager capi-kubexm-0".
 	Holder string `json:"holder"`
 	// Ownership says for whom the host is changed.
 	Ownership Ownership `json:"-"`
@@ -107,7 +107,7 @@ type Act struct {
 	Verify Query
 	// Stdin feeds the one Command change that has StdinStream set; it is streamed, never held in memory.
 	Stdin func() (io.ReadCloser, error)
-	// Progress, if not nil, is told how many bytes of Stdin have been sent.
+	// Progress, if not nil, is notified of how many bytes of Stdin have been sent.
 	Progress func(sent int64)
 	// Timeout of the whole act; 0 means ctx alone bounds it. The far side is stopped too.
 	Timeout time.Duration
@@ -117,8 +117,9 @@ type Act struct {
 type Scope struct {
 	// Run, Task, Node narrow the scope when not empty; all empty means everything.
 	Run, Task, Node string
-	// Since narrows it to what was done from the first entry of this run on, in whichever runs. A run that has none was never.
-	Since string
+	// From narrows it to what was done since this node was begun the last time, that included, in whichever runs. A node that has no
+	// entry was never begun.
+	From string
 }
 
 // Undone is one entry restored by Undo.

@@ -29,7 +29,7 @@ type Owner struct {
 	// Authority identifies the cluster: the fingerprint of its certificate authority's public key (pki.Fingerprint). It is
 	// the same after the cluster's objects were moved or restored.
 	Authority string `json:"authority"`
-	// Role is what the host is for: "control-plane", "worker", "etcd", "loadbalancer".
+	// Role is what the host is for: "ControlPlane", "Worker", "Etcd", "LoadBalancer".
 	Role string `json:"role"`
 	// Host is the cluster's name of the host.
 	Host string `json:"host"`
@@ -73,7 +73,7 @@ func (c Ownership) Adopts(f *Facts) bool {
 	return (c.Adopt == f.Owner.Cluster || c.Adopt == f.Owner.Authority) && len(c.differences(f)) > 0
 }
 
-// Check returns nil if the host called name, as it was seen, may be changed by whoever makes the claim: it is theirs,
+// Check returns nil if the host called name, as it was seen, may be changed by anyone who makes the claim: it is theirs,
 // nobody's, or taken over. The error is an *Error of KindForeign that says whose the host is, what was expected, and what to
 // do.
 func (c Ownership) Check(name string, f *Facts) error {

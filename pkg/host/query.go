@@ -17,7 +17,6 @@ type Query struct {
 	Sysctls  []string       `json:"sysctls,omitempty"`
 	Modules  []string       `json:"modules,omitempty"`
 	Packages []string       `json:"packages,omitempty"`
-	Mounts   []string       `json:"mounts,omitempty"`
 	Ports    []int32        `json:"ports,omitempty"`
 	Commands []CommandQuery `json:"commands,omitempty"`
 }
@@ -68,7 +67,6 @@ func (q *Query) Merge(q2 Query) {
 	q.Sysctls = mergeSet(q.Sysctls, q2.Sysctls)
 	q.Modules = mergeSet(q.Modules, q2.Modules)
 	q.Packages = mergeSet(q.Packages, q2.Packages)
-	q.Mounts = mergeSet(q.Mounts, q2.Mounts)
 	q.Ports = mergeSet(q.Ports, q2.Ports)
 	have := make(map[string]bool, len(q.Commands))
 	for _, c := range q.Commands {
@@ -85,7 +83,7 @@ func (q *Query) Merge(q2 Query) {
 
 // Empty reports whether q asks for nothing of its own.
 func (q Query) Empty() bool {
-	return len(q.Paths)+len(q.Units)+len(q.Sysctls)+len(q.Modules)+len(q.Packages)+len(q.Mounts)+len(q.Ports)+len(q.Commands) == 0
+	return len(q.Paths)+len(q.Units)+len(q.Sysctls)+len(q.Modules)+len(q.Packages)+len(q.Ports)+len(q.Commands) == 0
 }
 
 func mergeSet[T comparable](a, b []T) []T {

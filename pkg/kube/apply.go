@@ -31,9 +31,14 @@ func (c *Cluster) Differs(ctx context.Context, manifest []byte) ([]string, error
 	if err != nil {
 		return nil, err
 	}
+	return c.differing(ctx, objects, metav1.NamespaceDefault)
+}
+
+// differing is Differs of objects, which are in this namespace where they name none.
+func (c *Cluster) differing(ctx context.Context, objects []*unstructured.Unstructured, namespace string) ([]string, error) {
 	var all []string
 	for _, o := range objects {
-		differs, err := c.differs(ctx, o)
+		differs, err := c.differs(ctx, o, namespace)
 		if err != nil {
 			return nil, c.fail(err, "comparing %s", title(o))
 		}
@@ -44,8 +49,8 @@ func (c *Cluster) Differs(ctx context.Context, manifest []byte) ([]string, error
 	return all, nil
 }
 
-func (c *Cluster) differs(ctx context.Context, o *unstructured.Unstructured) (bool, error) {
-	at, err := c.at(ctx, o)
+func (c *Cluster) differs(ctx context.Context, o *unstructured.Unstructured, namespace string) (bool, error) {
+	at, err := c.at(ctx, o, namespace)
 	if meta.IsNoMatchError(err) {
 		return true, nil // its kind may be defined by what comes before it
 	}
@@ -62,7 +67,7 @@ func (c *Cluster) differs(ctx context.Context, o *unstructured.Unstructured) (bo
 	keepNewer(o, live)
 	would, err := at.Apply(ctx, o.GetName(), o, metav1.ApplyOptions{FieldManager: manager, Force: true, DryRun: []string{metav1.DryRunAll}})
 	if apierrors.IsInvalid(err) || apierrors.IsNotFound(err) {
-		// A change that is not allowed in place is a change; whoever applies it hears the server's reason.
+		// A change that is not allowed in place is a change; anyone who applies it hears the server's reason.
 		return true, nil
 	}
 	if err != nil {
@@ -104,11 +109,11 @@ func (c *Cluster) Apply(ctx context.Context, manifest []byte) error {
 }
 
 func (c *Cluster) apply(ctx context.Context, o *unstructured.Unstructured, justDefined bool) error {
-	at, err := c.at(ctx, o)
+	at, err := c.at(ctx, o, metav1.NamespaceDefault)
 	if justDefined && meta.IsNoMatchError(err) {
 		err = wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, established, true, func(ctx context.Context) (bool, error) {
 			var no error
-			if at, no = c.at(ctx, o); meta.IsNoMatchError(no) {
+			if at, no = c.at(ctx, o, metav1.NamespaceDefault); meta.IsNoMatchError(no) {
 				return false, nil
 			}
 			return true, no
@@ -133,8 +138,8 @@ func (c *Cluster) apply(ctx context.Context, o *unstructured.Unstructured, justD
 	return err
 }
 
-// at returns where o lives, and gives it the namespace "default" if it needs one and has none, as kubectl does.
-func (c *Cluster) at(ctx context.Context, o *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
+// at returns where o lives, and gives it the namespace if it needs one and has none, as kubectl does.
+func (c *Cluster) at(ctx context.Context, o *unstructured.Unstructured, namespace string) (dynamic.ResourceInterface, error) {
 	kind := o.GroupVersionKind()
 	mapping, err := bounded(ctx, func() (*meta.RESTMapping, error) {
 		return c.mapper.RESTMapping(kind.GroupKind(), kind.Version)
@@ -147,7 +152,7 @@ func (c *Cluster) at(ctx context.Context, o *unstructured.Unstructured) (dynamic
 		return resource, nil
 	}
 	if o.GetNamespace() == "" {
-		o.SetNamespace(metav1.NamespaceDefault)
+		o.SetNamespace(namespace)
 	}
 	return resource.Namespace(o.GetNamespace()), nil
 }

@@ -100,7 +100,7 @@ func TestErrorsNameTheServerOnce(t *testing.T) {
 		"Nodes":         func(ctx context.Context) error { _, err := c.Nodes(ctx); return err },
 		"DeleteNode":    func(ctx context.Context) error { return c.DeleteNode(ctx, "n1") },
 		"Cordon":        func(ctx context.Context) error { return c.Cordon(ctx, "n1") },
-		"Drain":         func(ctx context.Context) error { return c.Drain(ctx, "n1", kube.DrainOptions{}) },
+		"DrainNode":     func(ctx context.Context) error { return c.DrainNode(ctx, "n1") },
 		"ReleaseDiffers": func(ctx context.Context) error {
 			_, err := c.ReleaseDiffers(ctx, testRelease(t, configMapChart, nil))
 			return err

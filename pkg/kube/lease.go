@@ -98,7 +98,7 @@ func (l *failingLock) tell(err error) error {
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsAlreadyExists(err) && !apierrors.IsConflict(err) {
 		select {
 		case l.failed <- err:
-		default: // the first is told
+		default: // the first is reported
 		}
 	}
 	return err

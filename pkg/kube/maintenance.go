@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -43,9 +44,9 @@ func (c *Cluster) NodeVersion(ctx context.Context, name, version string) error {
 	return nil
 }
 
-// DrainNode holds a Node for maintenance: it is cordoned, and its Pods are evicted as Drain does, but for those that nothing
-// would make again elsewhere, which stay. Where no other Node would take Pods, all stay: they survive a kubelet that is
-// restarted, and would have nowhere to go. It may be repeated.
+// DrainNode holds a Node for maintenance: it is cordoned, and its Pods are evicted as kubectl drain does (DaemonSets' and static
+// Pods stay, emptyDir data goes, budgets are respected), but for those that nothing would make again elsewhere, which stay. Where no
+// other Node would take Pods, all stay: they survive a kubelet that is restarted, and would have nowhere to go. It may be repeated.
 func (c *Cluster) DrainNode(ctx context.Context, name string) error {
 	node, err := c.typed.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	switch {
@@ -80,6 +81,14 @@ func (c *Cluster) DrainNode(ctx context.Context, name string) error {
 		return c.fail(err, "draining Node %s", name)
 	}
 	return nil
+}
+
+func (c *Cluster) drainer(ctx context.Context) *drain.Helper {
+	return &drain.Helper{
+		Ctx: ctx, Client: c.typed, GracePeriodSeconds: -1, IgnoreAllDaemonSets: true, DeleteEmptyDirData: true,
+		EvictErrorRetryDelay: 2 * time.Second,
+		Out:                  io.Discard, ErrOut: io.Discard,
+	}
 }
 
 // takesPods reports whether a Node takes Pods that tolerate nothing. The taint of a cordon goes a moment after the cordon.

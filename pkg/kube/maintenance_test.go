@@ -272,3 +272,48 @@ func TestNodeVersion(t *testing.T) {
 		t.Errorf("%v, %v", nodes, err)
 	}
 }
+
+// TestNodeRegistered: without a network a Node is in use once its kubelet reports that, and nothing else, in the right version.
+func TestNodeRegistered(t *testing.T) {
+	c, client := api(t)
+	readyNode(t, client, "registered", "v1.36.3")
+	says := func(status corev1.ConditionStatus, message string) {
+		t.Helper()
+		node, err := client.CoreV1().Nodes().Get(t.Context(), "registered", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range node.Status.Conditions {
+			if r := &node.Status.Conditions[i]; r.Type == corev1.NodeReady {
+				r.Status, r.Reason, r.Message = status, "KubeletNotReady", message
+			}
+		}
+		if _, err := client.CoreV1().Nodes().UpdateStatus(t.Context(), node, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const noNetwork = "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:Network plugin returns error: cni plugin not initialized"
+	for _, row := range []struct {
+		status        corev1.ConditionStatus
+		message, want string
+	}{
+		{corev1.ConditionTrue, "kubelet is posting ready status", ""},
+		{corev1.ConditionFalse, noNetwork, ""},
+		{corev1.ConditionFalse, "[" + noNetwork + ", CSINode is not yet initialized]", ""},
+		{corev1.ConditionFalse, "container runtime is down", "Ready is False: KubeletNotReady: container runtime is down"},
+		{corev1.ConditionUnknown, noNetwork, "Ready is Unknown"},
+	} {
+		says(row.status, row.message)
+		err := c.NodeRegistered(t.Context(), "registered", "v1.36.3")
+		if row.want == "" && err != nil || row.want != "" && (err == nil || !strings.Contains(err.Error(), row.want)) {
+			t.Errorf("%s, %q: got %v, want %q", row.status, row.message, err, row.want)
+		}
+	}
+	says(corev1.ConditionFalse, noNetwork)
+	if err := c.NodeRegistered(t.Context(), "registered", "v1.36.4"); err == nil || !strings.Contains(err.Error(), "its kubelet reports v1.36.3, not v1.36.4") {
+		t.Errorf("another version: %v", err)
+	}
+	if err := c.NodeRegistered(t.Context(), "nobody", "v1.36.3"); err == nil || !strings.Contains(err.Error(), "it has not registered") {
+		t.Errorf("no Node: %v", err)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -31,6 +32,44 @@ func (c *Cluster) NodeReady(ctx context.Context, name string) error {
 	return nil
 }
 
+// NodeRegistered returns nil when the Node's kubelet is of this version, and reports that it is Ready, or would be if pods had a network.
+func (c *Cluster) NodeRegistered(ctx context.Context, name, version string) error {
+	node, err := c.typed.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return c.fail(errors.New("it has not registered; look at the kubelet's log on the host"), "Node %s", name)
+	case err != nil:
+		return c.fail(err, "Node %s", name)
+	}
+	if err := notRegistered(node, version); err != nil {
+		return c.fail(err, "Node %s", name)
+	}
+	return nil
+}
+
+// withoutNetwork is what a kubelet says in its condition Ready, whose reason is the same for all that it misses, while there is no
+// configuration of pods' network (kubernetes/pkg/kubelet/status.go, runtime.go).
+const withoutNetwork = "container runtime network not ready"
+
+// notRegistered returns why a Node is not one that lacks no more than a network, nil if it is.
+func notRegistered(node *corev1.Node, version string) error {
+	if !node.DeletionTimestamp.IsZero() {
+		return errors.New("it is being deleted")
+	}
+	switch r := ready(node); {
+	case r == nil:
+		return errors.New("the kubelet has not reported yet whether it is ready")
+	case r.Status == corev1.ConditionTrue:
+	case r.Status == corev1.ConditionFalse && strings.Contains(r.Message, withoutNetwork):
+	default:
+		return fmt.Errorf("%s is %s: %s: %s", r.Type, r.Status, r.Reason, r.Message)
+	}
+	if is := node.Status.NodeInfo.KubeletVersion; is != version {
+		return fmt.Errorf("its kubelet reports %s, not %s", is, version)
+	}
+	return nil
+}
+
 // notReady returns why a Node is not ready, nil if it is.
 func notReady(node *corev1.Node) error {
 	if !node.DeletionTimestamp.IsZero() {
@@ -48,7 +87,7 @@ func notReady(node *corev1.Node) error {
 	}
 	for _, t := range node.Spec.Taints {
 		if t.Effect != corev1.TaintEffectNoSchedule {
-			// What ends Pods is removed up to five seconds after the Node is Ready, when the controller manager looks at all Nodes
+			// What ends Pods is removed up to five seconds after the Node is Ready, when the controller manager observes all Nodes
 			// again. Pods tolerate it for longer than that, and are placed meanwhile.
 			continue
 		}

@@ -59,7 +59,19 @@ func (c *Cluster) ReleaseDiffers(ctx context.Context, r step.HelmRelease) (strin
 	if err != nil {
 		return "", c.fail(err, "%s", want)
 	}
-	return want.differs(is), nil
+	why := want.differs(is)
+	if why != "" || !r.Addon {
+		return why, nil
+	}
+	objects, err := parse([]byte(is.Manifest))
+	if err != nil {
+		return "", c.fail(err, "%s", want)
+	}
+	changed, err := c.differing(ctx, objects, r.Namespace)
+	if err != nil || len(changed) == 0 {
+		return "", err
+	}
+	return "objects in the cluster differ: " + strings.Join(changed, ", "), nil
 }
 
 // InstallRelease makes the Helm release deployed with exactly this chart and these values: it installs or upgrades, and
@@ -91,12 +103,28 @@ type desired struct {
 	// description is kept with the revision: it tells one chart from another of the same version. Labels would not do,
 	// because they are inherited by revisions that others make.
 	description string
+	addon       bool
+}
+
+// labels are those of the release's next revision.
+func (d *desired) labels(attempt string) map[string]string {
+	labels := map[string]string{attemptLabel: attempt}
+	if d.addon {
+		labels[addonLabel] = "true"
+	}
+	return labels
 }
 
 func read(r step.HelmRelease) (*desired, error) {
-	d := &desired{name: r.Name, namespace: r.Namespace}
+	d := &desired{name: r.Name, namespace: r.Namespace, addon: r.Addon}
 	var err error
-	if d.chart, err = loader.LoadArchive(bytes.NewReader(r.Chart)); err != nil {
+	content := r.Chart
+	if len(r.Manifest) > 0 {
+		content = r.Manifest
+		if d.chart, err = chartOf(r.Name, content); err != nil {
+			return nil, fmt.Errorf("%s: %w", d, err)
+		}
+	} else if d.chart, err = loader.LoadArchive(bytes.NewReader(content)); err != nil {
 		return nil, fmt.Errorf("%s: its chart is not readable: %w", d, err)
 	}
 	if d.chart.Metadata.Type == "library" {
@@ -108,9 +136,37 @@ func read(r step.HelmRelease) (*desired, error) {
 	if err := yaml.UnmarshalStrict(r.Values, &d.values); err != nil {
 		return nil, fmt.Errorf("%s: its values are not a YAML mapping", d) // the parser's error may quote one
 	}
-	sum := sha256.Sum256(r.Chart)
+	sum := sha256.Sum256(content)
 	d.description = "Deployed by kubexm, chart sha256:" + hex.EncodeToString(sum[:])
 	return d, nil
+}
+
+// chartOf makes a chart of a manifest. Definitions of kinds are not among what Helm removes: they come first, and stay.
+func chartOf(name string, manifest []byte) (*chart.Chart, error) {
+	objects, err := parse(manifest)
+	if err != nil {
+		return nil, err
+	}
+	c := &chart.Chart{
+		Metadata: &chart.Metadata{APIVersion: chart.APIVersionV2, Name: name, Version: "0.0.0"},
+		// Not a template of its own: what looks like one in it is text.
+		Templates: []*chart.File{{Name: "templates/objects.yaml", Data: []byte(`{{ .Files.Get "objects.yaml" }}`)}},
+	}
+	var rest bytes.Buffer
+	for i, o := range objects {
+		text, err := yaml.Marshal(o.Object)
+		if err != nil {
+			return nil, err
+		}
+		if rank(o) == 1 {
+			c.Files = append(c.Files, &chart.File{Name: fmt.Sprintf("crds/%d.yaml", i), Data: text})
+			continue
+		}
+		rest.WriteString("---\n")
+		rest.Write(text)
+	}
+	c.Files = append(c.Files, &chart.File{Name: "objects.yaml", Data: rest.Bytes()})
+	return c, nil
 }
 
 // String names the release for people.
@@ -190,9 +246,7 @@ func (d *desired) install(ctx context.Context, config *action.Configuration, c *
 		return err
 	}
 	if is != nil && (is.Info.Status == release.StatusUninstalling || is.Info.Status == release.StatusUninstalled) {
-		uninstall := action.NewUninstall(config)
-		uninstall.Timeout = timeLeft(ctx)
-		if _, err := run(ctx, func() (*release.UninstallReleaseResponse, error) { return uninstall.Run(d.name) }); err != nil {
+		if err := d.uninstall(ctx, config); err != nil {
 			return fmt.Errorf("finishing what is left of its uninstallation: %w", err)
 		}
 		is = nil
@@ -201,7 +255,7 @@ func (d *desired) install(ctx context.Context, config *action.Configuration, c *
 		install := action.NewInstall(config)
 		install.ReleaseName, install.Namespace, install.CreateNamespace = d.name, d.namespace, true
 		install.Description, install.Timeout = d.description, timeLeft(ctx)
-		install.Labels = map[string]string{attemptLabel: attempt}
+		install.Labels = d.labels(attempt)
 		install.DisableOpenAPIValidation = true // the server validates; its schema is megabytes
 		_, err := run(ctx, func() (*release.Release, error) { return install.Run(d.chart, d.values) })
 		return err
@@ -215,7 +269,7 @@ func (d *desired) install(ctx context.Context, config *action.Configuration, c *
 	upgrade := action.NewUpgrade(config)
 	upgrade.Namespace, upgrade.ResetValues, upgrade.MaxHistory = d.namespace, true, keptRevisions
 	upgrade.Description, upgrade.Timeout = d.description, timeLeft(ctx)
-	upgrade.Labels = map[string]string{attemptLabel: attempt}
+	upgrade.Labels = d.labels(attempt)
 	upgrade.DisableOpenAPIValidation = true
 	_, err = run(ctx, func() (*release.Release, error) { return upgrade.Run(d.name, d.chart, d.values) })
 	return err

@@ -29,7 +29,7 @@ func ours() labels.Set { return labels.Set{"app.kubernetes.io/managed-by": manag
 
 // Token returns a bootstrap token (https://kubernetes.io/docs/reference/access-authn-authz/bootstrap-tokens/) that is
 // ours and valid for at least ttl/2 more. If there is none it makes one that is valid for ttl. Expired ones of ours are
-// deleted; nobody else's are looked at. Joins need no cluster-info ConfigMap: they find the cluster by a discovery
+// deleted; nobody else's are read. Joins need no cluster-info ConfigMap: they find the cluster by a discovery
 // kubeconfig that holds the CA and this token.
 func (c *Cluster) Token(ctx context.Context, ttl time.Duration) (secret.Value, error) {
 	if ttl <= 0 {
@@ -67,7 +67,7 @@ func (c *Cluster) findToken(ctx context.Context, least time.Duration) (secret.Va
 		expires, err := time.Parse(time.RFC3339, string(s.Data[bootstrapapi.BootstrapTokenExpirationKey]))
 		switch {
 		case err != nil:
-			// A token without an end is not one that we made; whoever changed it keeps it.
+			// A token without an end is not one that we made; anyone who changed it keeps it.
 		case expires.Before(now):
 			err := secrets.Delete(ctx, s.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(s.UID))})
 			if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {

@@ -57,6 +57,26 @@ func (c *Cluster) WorkloadReady(ctx context.Context, kind, namespace, name strin
 	return c.fail(missing, "%s %s/%s", kind, namespace, name)
 }
 
+// DeploymentRolledOut returns nil when the newest specification of the Deployment was rolled out once: that a Pod of it is away for a while
+// afterwards, as when its Node is drained, does not count. Else the error says how far it is, and what hinders its Pods.
+func (c *Cluster) DeploymentRolledOut(ctx context.Context, namespace, name string) error {
+	d, err := c.typed.AppsV1().Deployments(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err == nil && d.Status.ObservedGeneration >= d.Generation {
+		for _, condition := range d.Status.Conditions {
+			if condition.Type == appsv1.DeploymentProgressing && condition.Reason == "NewReplicaSetAvailable" {
+				return nil
+			}
+		}
+	}
+	if err != nil && !apierrors.IsNotFound(err) {
+		return c.fail(err, "Deployment %s/%s", namespace, name)
+	}
+	if err := c.WorkloadReady(ctx, "Deployment", namespace, name); err != nil {
+		return err
+	}
+	return c.fail(errors.New("its rollout is not complete"), "Deployment %s/%s", namespace, name)
+}
+
 // deploymentMisses returns what a Deployment lacks of its rollout, nil if nothing.
 func deploymentMisses(d *appsv1.Deployment) error {
 	want := ptr.Deref(d.Spec.Replicas, 1)

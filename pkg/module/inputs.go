@@ -4,10 +4,13 @@
 package module
 
 import (
+	"slices"
+
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component/tables"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	systems "github.com/mensylisir/cluster-api-provider-kubexm/pkg/os/tables"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/task"
 )
@@ -22,13 +25,19 @@ func NewInputs(t spec.Target, sys host.System, b *artifact.Bundle) (component.In
 	if err := in.Check(); err != nil {
 		return in, err
 	}
-	if err := task.Check(in); err != nil {
+	if in.OS, err = systems.Of(sys.OSID, sys.OSVersion); err != nil {
+		return in, err
+	}
+	if err := in.Kubernetes.Check(in); err != nil {
 		return in, err
 	}
 	if in.Artifacts, err = in.LookUp(b, needs(in)...); err != nil {
 		return in, err
 	}
-	in.Files, err = task.Files(in.Target.Node)
+	if err := in.Addons.Check(in); err != nil {
+		return in, err
+	}
+	in.Files, err = task.Files(&in.Target)
 	return in, err
 }
 
@@ -41,15 +50,18 @@ func installed(t spec.Target) (component.Inputs, error) {
 	return component.Inputs{Target: t, Slots: slots}, err
 }
 
+// Services are systemd's names for what components run on hosts beside Kubernetes and etcd.
+func Services() []string { return tables.Services() }
+
 // needs are those of all components of a cluster.
 func needs(in component.Inputs) []component.Needs {
-	return []component.Needs{
+	return slices.Concat([]component.Needs{
 		in.Runtime.Needs(in),
 		task.CNINeeds(in),
-		task.DNSNeeds(in),
+		in.DNS.Needs(in),
 		in.Network.Needs(in),
-		task.KubernetesNeeds(in),
-		task.EtcdNeeds(in),
-		task.LocalProxyNeeds(in),
-	}
+		in.ServiceProxy.Needs(in),
+		in.Kubernetes.Needs(in),
+		in.Etcd.Needs(in),
+	}, in.Internal.Needs(in), in.Addons.Needs(in))
 }

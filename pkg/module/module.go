@@ -1,11 +1,12 @@
 // Copyright 2026 The cluster-api-provider-kubexm Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package module is a strategic domain's part in a pipeline: tasks in order. It is here that a cluster's types decide which
-// tasks do a domain's work.
+// Package module is a strategic domain's part in a pipeline: tasks in order. It asks what fills the cluster's slots for those that do the
+// domain's work.
 package module
 
 import (
+	"slices"
 	"time"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component"
@@ -17,8 +18,8 @@ import (
 // OS makes the operating system fit.
 func OS(in component.Inputs) plan.Module {
 	m := plan.Module{Name: "os", Tasks: []plan.Task{task.User(in), task.System(in)}}
-	if in.IsControlPlane() && in.Target.Cluster.ControlPlaneEndpoint.Internal == spec.LoadBalancerKubeVIP {
-		m.Tasks = append(m.Tasks, task.MovingAddress(in)) // before anything that could have it is started
+	if address := in.Internal.VirtualAddress; in.IsControlPlane() && address != nil {
+		m.Tasks = append(m.Tasks, address.Claim(in)...)
 	}
 	return m
 }
@@ -30,98 +31,69 @@ func Runtime(in component.Inputs) plan.Module {
 
 // BeforeEtcd is what must be there, or be known, before the host's etcd or its API server.
 func BeforeEtcd(in component.Inputs) plan.Module {
-	m := plan.Module{Name: "etcd"}
-	switch {
-	case !in.Target.Cluster.Etcd.IsStacked() && in.IsControlPlane():
-		m.Tasks = []plan.Task{task.AwaitEtcd(in)}
-	case in.Target.Cluster.Etcd.Type == spec.EtcdKubexm || in.IsBinary():
-		m.Tasks = []plan.Task{task.EtcdData(in)}
-	}
-	return m
+	return plan.Module{Name: "etcd", Tasks: in.Etcd.Prepare(in)}
 }
 
-// Etcd runs the host's etcd as a unit, where that is how it runs here, and lets the API server reach it.
+// Etcd runs the host's member, and lets its API server reach etcd. Those of a member that is a static pod come with the kubelet.
 func Etcd(in component.Inputs) plan.Module {
 	m := plan.Module{Name: "etcd"}
-	if e := in.Target.Cluster.Etcd; e.Type == spec.EtcdKubexm && (e.IsStacked() || in.Target.Host.Role == spec.RoleEtcd) {
-		m.Tasks = append(m.Tasks, task.Etcd(in))
-	}
-	// The way to a static pod comes after the kubelet.
-	if in.IsControlPlane() && in.Target.Cluster.Etcd.Type != spec.EtcdKubeadm {
-		m.Tasks = append(m.Tasks, task.EtcdClient(in))
+	if !in.Etcd.IsPod() {
+		m.Tasks = in.Etcd.Tasks(in)
 	}
 	return m
 }
 
 // EtcdCare keeps etcd's members and databases in order.
 func EtcdCare(in component.Inputs) plan.Module {
-	m := plan.Module{Name: "etcd"}
-	if in.Target.Host.Role == spec.RoleEtcd || in.Target.Cluster.Etcd.IsStacked() {
-		m.Tasks = []plan.Task{task.EtcdCare(in)}
-	}
+	m := plan.Module{Name: "etcd", Tasks: in.Etcd.Care(in)}
 	if in.Target.Host.Role == spec.RoleEtcd {
 		m.Tasks = append(m.Tasks, task.UserAfter(in))
 	}
 	return m
 }
 
-// ExternalEtcd checks an etcd that others run.
-func ExternalEtcd(in component.Inputs) plan.Module {
-	m := plan.Module{Name: "etcd"}
-	if in.Target.Cluster.Etcd.Type == spec.EtcdExternal {
-		m.Tasks = []plan.Task{task.ExternalEtcd(in)}
-	}
-	return m
+// EtcdGates ask whether etcd is fit to be used.
+func EtcdGates(in component.Inputs) plan.Module {
+	return plan.Module{Name: "etcd", Tasks: in.Etcd.Gates(in)}
 }
 
 // ControlPlane makes the host a part of the control plane.
 func ControlPlane(in component.Inputs) plan.Module {
-	m := plan.Module{Name: "kubernetes"}
-	switch {
-	case in.IsBinary():
-		m.Tasks = append(m.Tasks, task.Components(in))
-	default:
-		m.Tasks = append(m.Tasks, task.Kubelet(in))
+	var between []plan.Task
+	if address := in.Internal.VirtualAddress; address != nil {
+		between = []plan.Task{address.Hold(in)}
 	}
-	if in.Target.Cluster.ControlPlaneEndpoint.Internal == spec.LoadBalancerKubeVIP {
-		m.Tasks = append(m.Tasks, task.KubeVIP(in))
-	}
-	switch {
-	case in.IsBinary() && in.Target.Cluster.Etcd.Type == spec.EtcdKubeadm:
-		// etcd is a static pod: the kubelet comes first.
-		m.Tasks = append(m.Tasks, task.NodeComponents(in), task.Etcd(in), task.EtcdClient(in), task.ControlPlaneComponents(in))
-	case in.IsBinary():
-		m.Tasks = append(m.Tasks, task.ControlPlaneComponents(in), task.NodeComponents(in))
-	default:
-		m.Tasks = append(m.Tasks, task.KubeadmControlPlane(in))
-	}
-	m.Tasks = append(m.Tasks, task.Installed(in), task.Upgraded(in), task.UserAfter(in))
-	return m
+	return node(in, between, in.Kubernetes.ControlPlane(in))
 }
 
 // Worker joins the host as a worker.
 func Worker(in component.Inputs) plan.Module {
-	m := plan.Module{Name: "kubernetes"}
-	if in.IsBinary() {
-		m.Tasks = append(m.Tasks, task.Components(in))
-	} else {
-		m.Tasks = append(m.Tasks, task.Kubelet(in))
+	var between []plan.Task
+	if proxy := in.Internal.Proxy; proxy != nil {
+		between = []plan.Task{proxy.Local(in)}
 	}
-	if in.Target.Cluster.ControlPlaneEndpoint.IsLocal() {
-		m.Tasks = append(m.Tasks, task.LocalProxy(in))
-	}
-	if in.IsBinary() {
-		m.Tasks = append(m.Tasks, task.NodeComponents(in))
-	} else {
-		m.Tasks = append(m.Tasks, task.KubeadmWorker(in))
-	}
-	m.Tasks = append(m.Tasks, task.Installed(in), task.Upgraded(in), task.UserAfter(in))
-	return m
+	return node(in, between, in.Kubernetes.Worker(in))
+}
+
+// node makes the host a Node, with what comes between what its programs are and what they become.
+func node(in component.Inputs, between, becomes []plan.Task) plan.Module {
+	return plan.Module{Name: "kubernetes", Tasks: slices.Concat(
+		[]plan.Task{in.Kubernetes.Install(in)}, between, becomes,
+		[]plan.Task{task.Installed(in), task.Upgraded(in), task.UserAfter(in)},
+	)}
 }
 
 // LoadBalancer makes the host carry requests to the API servers.
 func LoadBalancer(in component.Inputs) plan.Module {
-	return plan.Module{Name: "loadbalancer", Tasks: []plan.Task{task.Proxy(in), task.VirtualAddress(in), task.UserAfter(in)}}
+	m := plan.Module{Name: "loadbalancer"}
+	if proxy := in.External.Proxy; proxy != nil {
+		m.Tasks = append(m.Tasks, proxy.Serve(in))
+	}
+	if address := in.External.VirtualAddress; address != nil {
+		m.Tasks = append(slices.Concat(m.Tasks, address.Claim(in)), address.Hold(in))
+	}
+	m.Tasks = append(m.Tasks, task.UserAfter(in))
+	return m
 }
 
 // API waits for the API server.
@@ -129,41 +101,19 @@ func API(in component.Inputs) plan.Module {
 	return plan.Module{Name: "kubernetes", Tasks: []plan.Task{task.API(in)}}
 }
 
-// Administrators binds their roles, where kubeadm has not done so.
-func Administrators(in component.Inputs) plan.Module {
-	m := plan.Module{Name: "kubernetes"}
-	if in.IsBinary() {
-		m.Tasks = []plan.Task{task.Administrators(in)}
-	}
-	return m
-}
-
-// BootstrapToken makes a token to join with, where hosts join by one.
-func BootstrapToken(in component.Inputs) plan.Module {
-	m := plan.Module{Name: "kubernetes"}
-	if !in.IsBinary() {
-		m.Tasks = []plan.Task{task.BootstrapToken(in)}
-	}
-	return m
-}
-
-// KubeadmConfig tells the cluster what joins its control plane, where kubeadm asks for that.
-func KubeadmConfig(in component.Inputs) plan.Module {
-	m := plan.Module{Name: "kubernetes"}
-	if !in.IsBinary() {
-		m.Tasks = []plan.Task{task.KubeadmConfig(in)}
-	}
-	return m
+// KubernetesGates tell the cluster what it must know because of the host: by what it joins, or who may administer.
+func KubernetesGates(in component.Inputs) plan.Module {
+	return plan.Module{Name: "kubernetes", Tasks: in.Kubernetes.Gates(in)}
 }
 
 // Network gives the cluster names and connects its pods.
 func Network(in component.Inputs) plan.Module {
-	m := plan.Module{Name: "network", Tasks: []plan.Task{task.DNS(in)}}
-	if !in.IsBinary() {
-		m.Tasks = append(m.Tasks, task.KubeProxy(in))
-	}
-	m.Tasks = append(m.Tasks, in.Network.Tasks(in)...)
-	return m
+	return plan.Module{Name: "network", Tasks: slices.Concat(in.DNS.Tasks(in), in.ServiceProxy.Tasks(in), in.Network.Tasks(in))}
+}
+
+// Addons installs what runs in the cluster beside what makes it one.
+func Addons(in component.Inputs) plan.Module {
+	return plan.Module{Name: "addons", Tasks: in.Addons.Tasks(in)}
 }
 
 // NodeReady waits until the host's Node is Ready. Where its programs were replaced, it is in use again after that.
@@ -173,12 +123,12 @@ func NodeReady(in component.Inputs) plan.Module {
 
 // Withdrawal ends the host's API server, whose etcd member is about to go.
 func Withdrawal(in component.Inputs) plan.Module {
-	return plan.Module{Name: "kubernetes", Tasks: []plan.Task{task.Withdraw(in)}}
+	return plan.Module{Name: "kubernetes", Tasks: []plan.Task{in.Kubernetes.Withdraw(in)}}
 }
 
 // EtcdSnapshot saves a snapshot of etcd.
 func EtcdSnapshot(in component.Inputs, asked time.Time) plan.Module {
-	return plan.Module{Name: "etcd", Tasks: []plan.Task{task.SaveEtcd(in, asked)}}
+	return plan.Module{Name: "etcd", Tasks: []plan.Task{in.Etcd.SaveAsked(in, asked)}}
 }
 
 // Renewable are the certificates on the host that can be renewed.

@@ -16,8 +16,6 @@ import (
 	"testing"
 	"time"
 
-	gossh "golang.org/x/crypto/ssh"
-
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
@@ -27,6 +25,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/hosts"
+	"github.com/mensylisir/cluster-api-provider-kubexm/test/lab"
 )
 
 // TestHooksOnHost makes a host a member of etcd, with hooks that look for etcd: before the task there is none, after it etcd
@@ -42,22 +41,11 @@ func TestHooksOnHost(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	pool, err := hosts.Start(ctx, hosts.Options{Name: fmt.Sprintf("hooks-%d", os.Getpid()), Count: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := pool.Stop(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
+	pool := lab.Pool(t, hosts.Options{Name: fmt.Sprintf("hooks-%d", os.Getpid()), Count: 1})
 	h := pool.Hosts[0]
 	e := engine.New(engine.Options{
 		Dial: func(ctx context.Context, _ string) (host.Host, error) {
-			return ssh.Dial(ctx, ssh.Config{
-				Name: h.Name, Address: h.Address, Port: int32(h.Port), User: hosts.Ops,
-				Auth: ssh.Auth{Signers: []gossh.Signer{h.Signer}}, HostKey: ssh.HostKey{Pinned: []string{gossh.FingerprintSHA256(h.HostKey)}},
-			})
+			return ssh.Dial(ctx, lab.SSH(h))
 		},
 		Secrets: func(ref step.SecretRef) ([]byte, error) {
 			if ref.Key == "tls.key" {

@@ -21,6 +21,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pipeline"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec/config"
 )
 
 // hookedAndLimited has hooks and limits of several kinds.
@@ -82,14 +83,25 @@ func kinds(t *testing.T, change func(*spec.Target), f func(name string, p *plan.
 				if err != nil {
 					t.Fatal(err)
 				}
-				f(fmt.Sprintf("%s-%s-%s", way, etcd.name, endpoint.name), p)
+				f(fmt.Sprintf("%s-%s-%s", config.Word(way), etcd.name, endpoint.name), p)
 			}
 		}
+		// Those with another runtime differ in nothing else.
+		nodes := members(t, way, etcds[0].set, endpoints[0].set)
+		for i := range nodes {
+			crio(&nodes[i].Target)
+			change(&nodes[i].Target)
+		}
+		p, err := pipeline.CreateCluster("prod", nodes, b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f(fmt.Sprintf("%s with CRI-O", config.Word(way)), p)
 	}
 }
 
 // TestHooksOfEveryTask has, in every kind of cluster, hooks on both sides of each task: on its host they are around all of the
-// task, and whoever takes from elsewhere what the task makes waits for what is after it.
+// task, and anyone who takes from elsewhere what the task makes waits for what is after it.
 func TestHooksOfEveryTask(t *testing.T) {
 	var hooks []spec.Hook
 	for _, task := range spec.Tasks() {
@@ -170,7 +182,7 @@ func TestTasksAreKnown(t *testing.T) {
 				at.where = spec.OnRequest
 			case n.Host == plan.Controller:
 				at.where = spec.OnController
-				for _, task := range []string{"drain", "ready", "verify"} {
+				for _, task := range []string{"drain", "manifest", "ready", "verify"} {
 					if host, ofHost := strings.CutPrefix(at.task, task+"-"); ofHost {
 						at.task, name = task, strings.TrimSuffix(name, "-"+host)
 					}
@@ -286,7 +298,7 @@ func TestHooksRun(t *testing.T) {
 	run := func() ([]string, error) {
 		t.Helper()
 		n := node("lb1", "192.168.0.6", spec.RoleLoadBalancer, machine, func(target *spec.Target) {
-			target.Cluster.ControlPlaneEndpoint = endpoints[1].set
+			target.Cluster.ControlPlaneEndpoint, target.Cluster.LoadBalancer = endpoints[1].set.at, endpoints[1].set.by
 			target.Cluster.Hooks, target.Cluster.Limits = hooks, limits
 			target.Members = []spec.Member{{Name: "cp1", Role: spec.RoleControlPlane, Address: "192.168.0.11"}}
 		})

@@ -23,6 +23,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pipeline"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec/config"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -98,10 +99,30 @@ func custom(t *spec.Target) {
 		Files: []spec.File{
 			{Path: "/etc/app/motd", Content: "hello\n"},
 			{Path: "/etc/app/token", Owner: "app:app", ContentFrom: spec.ContentSource{Secret: spec.SecretKey{Name: "app", Key: "token"}}},
+			{Path: "/etc/app/blob", Encoding: spec.EncodingGzipBase64, Content: "H4sIAAAAAAAAA8tIzcnJ5wIAIDA6NgYAAAA="},
+			{Path: "/etc/app/key", Encoding: spec.EncodingBase64, ContentFrom: spec.ContentSource{Secret: spec.SecretKey{Name: "app", Key: "key"}}},
+			{Path: "/etc/app/host", ContentFormat: spec.ContentTemplate, Content: "{{ .name }} {{ .kubernetesVersion }}\n"},
+			{Path: "/etc/security/limits.conf", Append: spec.AppendEnabled, Content: "app hard nofile 1024"},
 		},
 		PreCommands: []string{"systemctl mask apt-daily.timer", "set -e\ntouch /a\ntouch /b"}, PostCommands: []string{"echo done"},
 	}
 	t.Host.InternalAddresses, t.Host.ProviderID = []string{"10.0.0." + t.Host.Address[len("192.168.0."):]}, "kubexm://prod/"+t.Host.Name
+}
+
+// rpms are packages of a host of the Red Hat family, which leaves debs to others. Kubernetes is of units, which need packages of their own.
+func rpms(t *spec.Target) {
+	t.Cluster.Kubernetes.Type, t.Cluster.Etcd.Type = spec.KubernetesKubexm, spec.EtcdKubexm
+	t.Cluster.Kubernetes.Proxy.Mode = spec.ProxyIPVS
+	t.Cluster.System.Packages = spec.Packages{Debs: []string{"nfs-common"}, RPMs: []string{"nfs-utils", "jq=1.6-1.el9"}}
+}
+
+// balanced has an address that load balancers hold, with nginx.
+func balanced(t *spec.Target) {
+	t.Cluster.ControlPlaneEndpoint = spec.ControlPlaneEndpoint{Address: "192.168.0.100", Port: 6443}
+	t.Cluster.LoadBalancer = spec.LoadBalancer{Type: spec.LoadBalancerKeepalived, Keepalived: spec.Keepalived{Proxy: spec.LoadBalancerNginx}}
+	t.Members = []spec.Member{
+		{Name: "cp1", Role: spec.RoleControlPlane, Address: "192.168.0.11"}, {Name: "lb1", Role: spec.RoleLoadBalancer, Address: "192.168.0.31"},
+	}
 }
 
 // inClear encrypts nothing, as a cluster from before there was encryption.
@@ -121,6 +142,18 @@ func dualStackBinary(t *spec.Target) {
 	t.Host.InternalAddresses = []string{"2001:db8::" + t.Host.Address[len("192.168.0."):]}
 }
 
+// byCalico has Calico connect pods, with settings of its own.
+func byCalico(t *spec.Target) {
+	t.Cluster.Network.Plugin = spec.NetworkCalico
+	t.Cluster.Network.Calico = spec.Calico{VXLANMode: spec.EncapsulationCrossSubnet, VethMTU: 1400, BlockSize: 28}
+	t.Cluster.Kubernetes.PodSecurity.Enforce = spec.PodSecurityBaseline
+}
+
+// bare leaves the network, the proxy of Services and the DNS server to users.
+func bare(t *spec.Target) {
+	t.Cluster.Network.Plugin, t.Cluster.Kubernetes.Proxy.Mode, t.Cluster.DNS.Type = spec.NetworkNone, spec.ProxyNone, spec.DNSNone
+}
+
 // scenario is a plan that is kept as a golden file.
 type scenario struct {
 	name string
@@ -136,6 +169,8 @@ func scenarios(b *artifact.Bundle) []scenario {
 	resolved.Nameservers, resolved.UpstreamNameservers = []string{"127.0.0.53"}, []string{"192.168.0.53", "fe80::1%eth0", "2001:db8::53"}
 	dual := machine
 	dual.DefaultInterface, dual.DefaultIPv6 = "eth0", "2001:db8::5"
+	rocky := machine
+	rocky.OSID, rocky.OSVersion, rocky.Firewall, rocky.NetworkManager = "rocky", "9.5", spec.Firewalld, true
 	firewalld, ufw := machine, dual
 	firewalld.Firewall, ufw.Firewall = spec.Firewalld, spec.UFW
 	return []scenario{
@@ -169,6 +204,34 @@ func scenarios(b *artifact.Bundle) []scenario {
 		{"worker-dual-stack-binary", func() (*plan.Plan, error) {
 			return pipeline.JoinWorker(node("w1", "192.168.0.21", worker, dual, dualStackBinary), b)
 		}},
+		{"control-plane-calico", func() (*plan.Plan, error) {
+			return pipeline.CreateControlPlane(node("cp1", "192.168.0.11", control, machine, byCalico), b)
+		}},
+		{"worker-calico", func() (*plan.Plan, error) {
+			return pipeline.JoinWorker(node("w1", "192.168.0.21", worker, firewalld, byCalico), b)
+		}},
+		{"control-plane-none", func() (*plan.Plan, error) {
+			return pipeline.CreateControlPlane(node("cp1", "192.168.0.11", control, machine, bare), b)
+		}},
+		{"control-plane-joins-none", func() (*plan.Plan, error) {
+			return pipeline.JoinControlPlane(node("cp2", "192.168.0.12", control, machine, bare, by(spec.KubernetesKubexm), func(t *spec.Target) {
+				t.BootstrapMode = spec.BootstrapJoin
+			}), b)
+		}},
+		{"worker-none", func() (*plan.Plan, error) {
+			return pipeline.JoinWorker(node("w1", "192.168.0.21", worker, ufw, dualStack, bare, by(spec.KubernetesKubexm)), b)
+		}},
+		{"control-plane-addons", func() (*plan.Plan, error) {
+			return pipeline.CreateControlPlane(node("cp1", "192.168.0.11", control, machine, addons), b)
+		}},
+		{"control-plane-joins-addons", func() (*plan.Plan, error) {
+			return pipeline.JoinControlPlane(node("cp2", "192.168.0.12", control, machine, addons, by(spec.KubernetesKubexm), func(t *spec.Target) {
+				t.BootstrapMode = spec.BootstrapJoin
+			}), b)
+		}},
+		{"worker-addons", func() (*plan.Plan, error) {
+			return pipeline.JoinWorker(node("w1", "192.168.0.21", worker, machine, addons), b)
+		}},
 		{"cluster", func() (*plan.Plan, error) {
 			return pipeline.CreateCluster("prod", []pipeline.Node{
 				node("w1", "192.168.0.21", worker, machine),
@@ -179,9 +242,40 @@ func scenarios(b *artifact.Bundle) []scenario {
 		{"control-plane-firewalld", func() (*plan.Plan, error) {
 			return pipeline.CreateControlPlane(node("cp1", "192.168.0.11", control, firewalld), b)
 		}},
+		{"worker-rpm", func() (*plan.Plan, error) {
+			return pipeline.JoinWorker(node("w1", "192.168.0.21", worker, rocky, rpms), b)
+		}},
+		{"load-balancer-rpm", func() (*plan.Plan, error) {
+			return pipeline.LoadBalancer(node("lb1", "192.168.0.31", spec.RoleLoadBalancer, rocky, balanced), b)
+		}},
+		{"control-plane-cri-o", func() (*plan.Plan, error) {
+			return pipeline.CreateControlPlane(node("cp1", "192.168.0.11", control, machine, crio, by(spec.KubernetesKubexm)), b)
+		}},
+		{"worker-cri-o", func() (*plan.Plan, error) {
+			return pipeline.JoinWorker(node("w1", "192.168.0.21", worker, container, crio), b)
+		}},
 		{"worker-ufw", func() (*plan.Plan, error) {
 			return pipeline.JoinWorker(node("w1", "192.168.0.21", worker, ufw, dualStack), b)
 		}},
+	}
+}
+
+// addons are one that comes with kubexm and one of the user's own.
+func addons(t *spec.Target) {
+	t.Cluster.Addons = []spec.Addon{
+		{Name: spec.AddonMetricsServer, Values: "replicas: 2\n"},
+		{Name: "motd", Manifest: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: motd}\ndata: {motd: hello}\n"},
+	}
+}
+
+// crio has CRI-O run pods, and asks mirrors for their images.
+func crio(t *spec.Target) {
+	t.Cluster.ContainerRuntime = spec.ContainerRuntime{
+		Type: spec.ContainerRuntimeCRIO, DataDir: "/data/containers",
+		Registries: spec.Registries{
+			Mirrors:  []spec.Mirror{{Registry: "docker.io", Endpoints: []string{"https://mirror.prod.example:5000/v2/hub"}}},
+			Insecure: []string{"mirror.prod.example:5000"},
+		},
 	}
 }
 
@@ -233,7 +327,7 @@ func TestSaveEtcd(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			fmt.Fprintf(&text, "===== %s with etcd %s\n", way, etcd.name)
+			fmt.Fprintf(&text, "===== %s with etcd %s\n", config.Word(way), etcd.name)
 			if err := p.Text(&text); err != nil {
 				t.Fatal(err)
 			}
@@ -250,7 +344,7 @@ func TestSaveEtcd(t *testing.T) {
 
 // The targets of the goldens are ones that a user may have.
 func TestGoldenTargetsAreValid(t *testing.T) {
-	for _, change := range []func(*spec.Target){func(*spec.Target) {}, custom, dualStack, dualStackBinary} {
+	for _, change := range []func(*spec.Target){func(*spec.Target) {}, custom, crio, dualStack, dualStackBinary, byCalico} {
 		n := node("cp1", "192.168.0.11", spec.RoleControlPlane, machine, change)
 		if errs := n.Target.Validate(field.NewPath("target")); len(errs) > 0 {
 			t.Error(errs.ToAggregate())

@@ -14,6 +14,8 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pipeline"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec/config"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 )
 
 // dimensions of what a cluster may be: each way to run Kubernetes, with each etcd, behind each endpoint.
@@ -30,20 +32,33 @@ var (
 			Endpoints: []string{"https://192.168.1.1:2379", "https://192.168.1.2:2379"}, SecretRef: spec.SecretReference{Name: "etcd-client"},
 		}}},
 	}
+	virtual   = spec.ControlPlaneEndpoint{Address: "192.168.0.100"}
 	balancers = spec.Hosts{Names: []string{"lb1", "lb2"}}
 	endpoints = []struct {
 		name string
-		set  spec.ControlPlaneEndpoint
+		set  endpoint
 	}{
-		{"none", spec.ControlPlaneEndpoint{Address: "192.168.0.11"}},
-		{"kubexm-kh", spec.ControlPlaneEndpoint{External: spec.LoadBalancerKeepalivedHAProxy, Address: "192.168.0.100", Hosts: balancers}},
-		{"kubexm-kn", spec.ControlPlaneEndpoint{External: spec.LoadBalancerKeepalivedNginx, Address: "192.168.0.100", Hosts: balancers}},
-		{"external", spec.ControlPlaneEndpoint{External: spec.LoadBalancerExternal, Domain: "api.example.com", Address: "192.168.0.200"}},
-		{"haproxy", spec.ControlPlaneEndpoint{Internal: spec.LoadBalancerHAProxy}},
-		{"nginx", spec.ControlPlaneEndpoint{Internal: spec.LoadBalancerNginx}},
-		{"kube-vip", spec.ControlPlaneEndpoint{Internal: spec.LoadBalancerKubeVIP, Address: "192.168.0.100"}},
+		{"none", endpoint{spec.ControlPlaneEndpoint{Address: "192.168.0.11"}, spec.LoadBalancer{}}},
+		{"kubexm-kh", endpoint{virtual, spec.LoadBalancer{Type: spec.LoadBalancerKeepalived, Keepalived: spec.Keepalived{Hosts: balancers}}}},
+		{"kubexm-kn", endpoint{virtual, spec.LoadBalancer{
+			Type: spec.LoadBalancerKeepalived, Keepalived: spec.Keepalived{Proxy: spec.LoadBalancerNginx, Hosts: balancers},
+		}}},
+		{"external", endpoint{
+			spec.ControlPlaneEndpoint{Domain: "api.example.com", Address: "192.168.0.200"}, spec.LoadBalancer{Type: spec.LoadBalancerExternal},
+		}},
+		{"haproxy", endpoint{spec.ControlPlaneEndpoint{}, spec.LoadBalancer{Type: spec.LoadBalancerNodeLocal}}},
+		{"nginx", endpoint{spec.ControlPlaneEndpoint{}, spec.LoadBalancer{
+			Type: spec.LoadBalancerNodeLocal, NodeLocal: spec.NodeLocal{Proxy: spec.LoadBalancerNginx},
+		}}},
+		{"kube-vip", endpoint{virtual, spec.LoadBalancer{Type: spec.LoadBalancerKubeVIP}}},
 	}
 )
+
+// endpoint is where the API server is reached, and by what.
+type endpoint struct {
+	at spec.ControlPlaneEndpoint
+	by spec.LoadBalancer
+}
 
 // TestMatrix plans every kind of cluster there is. Its files tell which steps each host takes in which order, and what it waits
 // for; what is in the steps is in the other golden files.
@@ -52,13 +67,14 @@ func TestMatrix(t *testing.T) {
 	for _, way := range ways {
 		for _, etcd := range etcds {
 			for _, endpoint := range endpoints {
-				name := fmt.Sprintf("%s-%s-%s", way, etcd.name, endpoint.name)
+				name := fmt.Sprintf("%s-%s-%s", config.Word(way), etcd.name, endpoint.name)
 				t.Run(name, func(t *testing.T) {
 					p, err := pipeline.CreateCluster("prod", members(t, way, etcd.set, endpoint.set), b)
 					if err != nil {
 						t.Fatal(err)
 					}
 					golden(t, filepath.Join("matrix", name+".golden"), outline(p))
+					madeOfDedicatedSteps(t, p)
 					roundTrip(t, p)
 				})
 			}
@@ -66,24 +82,36 @@ func TestMatrix(t *testing.T) {
 	}
 }
 
+// madeOfDedicatedSteps wants each step of a plan to be a component's, with a name of its own, and no generic kind by itself.
+func madeOfDedicatedSteps(t *testing.T, p *plan.Plan) {
+	t.Helper()
+	for i := range p.Graph().Len() {
+		n := p.Graph().Node(i).Value
+		if _, dedicated := n.Step.(step.Sequence); !dedicated || !strings.Contains(n.Step.Meta().Name, "/") {
+			t.Errorf("%s/%s/%s on %q is a generic step: tasks are made of dedicated ones", n.Module, n.Task, n.Name, n.Host)
+		}
+	}
+}
+
 // members are the hosts of a cluster of that kind: one worker, and as many of the others as it needs to be highly available.
-func members(t *testing.T, way spec.KubernetesType, etcd spec.Etcd, endpoint spec.ControlPlaneEndpoint) []pipeline.Node {
+func members(t *testing.T, way spec.KubernetesType, etcd spec.Etcd, endpoint endpoint) []pipeline.Node {
 	t.Helper()
 	roles := map[string]spec.Role{"cp": spec.RoleControlPlane, "e": spec.RoleEtcd, "lb": spec.RoleLoadBalancer, "w": spec.RoleWorker}
 	hosts := []string{"lb1", "lb2", "e1", "e2", "e3", "cp1", "cp2", "cp3", "w1"}
 	var nodes []pipeline.Node
 	for i, name := range hosts {
 		role := roles[strings.TrimRight(name, "123")]
-		if role == spec.RoleEtcd && etcd.Hosts.IsZero() || role == spec.RoleLoadBalancer && endpoint.Hosts.IsZero() {
+		if role == spec.RoleEtcd && etcd.Hosts.IsZero() || role == spec.RoleLoadBalancer && !endpoint.by.HasHosts() {
 			continue
 		}
 		address := fmt.Sprintf("192.168.0.%d", i+6)
 		sys := machine
 		sys.DefaultInterface = "eth0"
 		n := node(name, address, role, sys, func(t *spec.Target) {
-			t.Cluster.Kubernetes.Type, t.Cluster.Etcd, t.Cluster.ControlPlaneEndpoint = way, etcd, endpoint
+			t.Cluster.Kubernetes.Type, t.Cluster.Etcd = way, etcd
+			t.Cluster.ControlPlaneEndpoint, t.Cluster.LoadBalancer = endpoint.at, *endpoint.by.DeepCopy()
 		})
-		n.Target.Order, n.Target.Members = "", nil // for the pipeline to say
+		n.Target.BootstrapMode, n.Target.Members = "", nil // for the pipeline to say
 		if errs := n.Target.Validate(field.NewPath("target")); len(errs) > 0 {
 			t.Fatal(errs.ToAggregate())
 		}

@@ -35,10 +35,14 @@ type Node struct {
 // plan from remembered facts, so that a converged host costs one exchange, and plan anew when this says so.
 func Stale(was, seen host.System) bool { return component.Relevant(was) != component.Relevant(seen) }
 
+// Services are systemd's names for what hosts may run beside Kubernetes and etcd, whichever components a cluster has: for whoever asks a
+// host that no plan can be made for.
+func Services() []string { return module.Services() }
+
 // CreateControlPlane plans the first control plane host: an API server, and in it the cluster's DNS and network.
 func CreateControlPlane(n Node, b *artifact.Bundle) (*plan.Plan, error) {
 	p := newLayout("CreateControlPlane", n.Target.ClusterName)
-	in, err := inputs(n, b, spec.RoleControlPlane, spec.OrderFirst)
+	in, err := inputs(n, b, spec.RoleControlPlane, spec.BootstrapInit)
 	if err != nil {
 		return nil, err
 	}
@@ -50,19 +54,18 @@ func CreateControlPlane(n Node, b *artifact.Bundle) (*plan.Plan, error) {
 // network too, because the first host may be gone one day.
 func JoinControlPlane(n Node, b *artifact.Bundle) (*plan.Plan, error) {
 	p := newLayout("JoinControlPlane", n.Target.ClusterName)
-	in, err := inputs(n, b, spec.RoleControlPlane, spec.OrderLater)
+	in, err := inputs(n, b, spec.RoleControlPlane, spec.BootstrapJoin)
 	if err != nil {
 		return nil, err
 	}
 	p.gate(in,
-		module.ExternalEtcd(in),
+		module.EtcdGates(in),
 		module.API(in),
-		module.Administrators(in),
-		module.BootstrapToken(in),
-		module.KubeadmConfig(in),
+		module.KubernetesGates(in),
 		module.Network(in),
 	)
 	joinControlPlane(p, in)
+	p.gate(in, module.Addons(in))
 	return p.plan()
 }
 
@@ -75,7 +78,7 @@ func JoinWorker(n Node, b *artifact.Bundle) (*plan.Plan, error) {
 	}
 	p.gate(in,
 		module.API(in),
-		module.BootstrapToken(in),
+		module.KubernetesGates(in),
 	)
 	worker(p, in)
 	return p.plan()
@@ -85,7 +88,7 @@ func JoinWorker(n Node, b *artifact.Bundle) (*plan.Plan, error) {
 func EtcdMember(n Node, b *artifact.Bundle) (*plan.Plan, error) {
 	p := newLayout("EtcdMember", n.Target.ClusterName)
 	n.Target.Default() // either order is this plan's
-	in, err := inputs(n, b, spec.RoleEtcd, n.Target.Order)
+	in, err := inputs(n, b, spec.RoleEtcd, n.Target.BootstrapMode)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +118,7 @@ func CreateCluster(name string, nodes []Node, b *artifact.Bundle) (*plan.Plan, e
 	}
 	var hosts hostsByPart
 	for _, n := range nodes {
-		in, err := inputs(n, b, n.Target.Host.Role, n.Target.Order)
+		in, err := inputs(n, b, n.Target.Host.Role, n.Target.BootstrapMode)
 		if err != nil {
 			return nil, err
 		}
@@ -130,10 +133,7 @@ func CreateCluster(name string, nodes []Node, b *artifact.Bundle) (*plan.Plan, e
 	}
 	controlPlane(p, hosts.first)
 	if joining := slices.Concat(hosts.later, hosts.workers); len(joining) > 0 {
-		p.gate(joining[0], module.BootstrapToken(joining[0]))
-	}
-	if len(hosts.later) > 0 {
-		p.gate(hosts.later[0], module.KubeadmConfig(hosts.later[0]))
+		p.gate(joining[0], module.KubernetesGates(joining[0]))
 	}
 	for _, in := range hosts.later {
 		joinControlPlane(p, in)
@@ -151,7 +151,7 @@ type hostsByPart struct {
 }
 
 func (h *hostsByPart) add(in component.Inputs) {
-	first := in.Target.Order == spec.OrderFirst
+	first := in.Target.BootstrapMode == spec.BootstrapInit
 	switch role := in.Target.Host.Role; {
 	case role == spec.RoleLoadBalancer:
 		h.loadBalancers = append(h.loadBalancers, in)
@@ -168,10 +168,15 @@ func (h *hostsByPart) add(in component.Inputs) {
 	}
 }
 
-// chain says who comes after whom: etcd takes one new member at a time.
+// chain says who comes after whom: etcd takes one new member at a time, of those that it is asked to take. Kubernetes' own follow from the
+// order of hosts.
 func (h *hostsByPart) chain() {
 	var members []string
 	join := func(in *component.Inputs) {
+		if !in.RunsEtcd() || in.KubernetesMakesEtcd() {
+			in.AfterEtcd = members
+			return
+		}
 		if len(members) > 0 {
 			in.AfterEtcd = members[len(members)-1:]
 		}
@@ -180,22 +185,12 @@ func (h *hostsByPart) chain() {
 	for i := range h.etcd {
 		join(&h.etcd[i])
 	}
-	etcd := h.first.Target.Cluster.Etcd
-	switch {
-	case !etcd.IsStacked():
-		h.first.AfterEtcd = members
-	case etcd.Type == spec.EtcdKubexm || h.first.Target.Cluster.Kubernetes.Type == spec.KubernetesKubexm:
-		join(&h.first)
-	}
+	join(&h.first)
 	for i := range h.later {
 		if i > 0 {
 			h.later[i].After = []string{component.Joined(h.later[i-1].Target.Host.Name).Name}
 		}
-		if etcd.IsStacked() && len(members) > 0 {
-			join(&h.later[i])
-		} else {
-			h.later[i].AfterEtcd = members
-		}
+		join(&h.later[i])
 	}
 }
 
@@ -217,27 +212,27 @@ func checkHosts(cluster string, nodes []Node) error {
 		if n.Target.ClusterName != cluster {
 			return fmt.Errorf("host %s is for cluster %s", n.Target.Host.Name, n.Target.ClusterName)
 		}
-		if n.Target.Host.Role == spec.RoleControlPlane && n.Target.Order == spec.OrderFirst {
+		if n.Target.Host.Role == spec.RoleControlPlane && n.Target.BootstrapMode == spec.BootstrapInit {
 			first = append(first, n.Target.Host.Name)
 		}
 	}
 	switch len(first) {
 	case 0:
 		return fmt.Errorf("no host with the role %s begins: give the role to one, and the order %s to no other than one of them",
-			spec.RoleControlPlane, spec.OrderFirst)
+			spec.RoleControlPlane, spec.BootstrapInit)
 	case 1:
 		return nil
 	}
-	return fmt.Errorf("the hosts %s would all begin the control plane: leave the order %s to one", strings.Join(first, ", "), spec.OrderFirst)
+	return fmt.Errorf("the hosts %s would all begin the control plane: leave the bootstrapMode %s to one", strings.Join(first, ", "), spec.BootstrapInit)
 }
 
-func inputs(n Node, b *artifact.Bundle, role spec.Role, order spec.Order) (component.Inputs, error) {
+func inputs(n Node, b *artifact.Bundle, role spec.Role, mode spec.BootstrapMode) (component.Inputs, error) {
 	n.Target.Default()
 	switch h := n.Target.Host; {
 	case h.Role != role:
 		return component.Inputs{}, fmt.Errorf("host %s: its role is %q; this plan is for the role %s", h.Name, h.Role, role)
-	case n.Target.Order != order:
-		return component.Inputs{}, fmt.Errorf("host %s: its order is %q; this plan is for the order %q", h.Name, n.Target.Order, order)
+	case n.Target.BootstrapMode != mode:
+		return component.Inputs{}, fmt.Errorf("host %s: its bootstrapMode is %q; this plan is for %q", h.Name, n.Target.BootstrapMode, mode)
 	}
 	if err := n.follows(); err != nil {
 		return component.Inputs{}, fmt.Errorf("host %s: %w", n.Target.Host.Name, err)
@@ -273,13 +268,14 @@ func (n *Node) follows() error {
 }
 
 func controlPlane(p layout, in component.Inputs) {
-	p.gate(in, module.ExternalEtcd(in))
+	p.gate(in, module.EtcdGates(in))
 	controlPlaneHost(p, in)
 	p.gate(in,
 		module.API(in),
-		module.Administrators(in),
+		module.KubernetesGates(in),
 		module.Network(in),
 		module.NodeReady(in),
+		module.Addons(in),
 	)
 }
 

@@ -4,9 +4,15 @@
 package pipeline_test
 
 import (
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pipeline"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
@@ -33,11 +39,27 @@ func TestRefuses(t *testing.T) {
 		want []string
 	}{
 		{"a worker as control plane", func() (*plan.Plan, error) { return pipeline.CreateControlPlane(worker("w1"), b) },
-			[]string{"host w1", `its role is "worker"`, "control-plane"}},
+			[]string{"host w1", `its role is "Worker"`, "ControlPlane"}},
+		{"a bundle without the optional component that is asked for", func() (*plan.Plan, error) {
+			return pipeline.CreateControlPlane(control("cp1", holdsAddress), without(t, "kube-vip"))
+		}, []string{"host cp1", "has no kube-vip, which is optional", "kubexm bundle create --with kube-vip", "controlPlaneEndpoint.kubeVIP.image"}},
+		{"a bundle without the runtime", func() (*plan.Plan, error) { return pipeline.JoinWorker(worker("w1", crio), without(t, "cri-o")) },
+			[]string{"host w1", "has no cri-o, which is optional", "kubexm bundle create --with cri-o"}},
+		{"a bundle without the network", func() (*plan.Plan, error) { return pipeline.JoinWorker(worker("w1", byCalico), without(t, "calico")) },
+			[]string{"host w1", "has no calico, which is optional", "kubexm bundle create --with calico"}},
+		{"a bundle without an addon", func() (*plan.Plan, error) {
+			return pipeline.JoinWorker(worker("w1", addons), without(t, "metrics-server"))
+		},
+			[]string{"host w1", "has no metrics-server, which is optional", "kubexm bundle create --with metrics-server"}},
+		{"a value of an addon that is not the user's to say", func() (*plan.Plan, error) {
+			return pipeline.JoinWorker(worker("w1", func(t *spec.Target) {
+				t.Cluster.Addons = []spec.Addon{{Name: spec.AddonMetricsServer, Values: "apiService: {insecureSkipTLSVerify: true}\n"}}
+			}), b)
+		}, []string{"host w1", "cluster.addons[metrics-server].values: apiService.insecureSkipTLSVerify is set by kubexm: remove it"}},
 		{"a control plane host as worker", func() (*plan.Plan, error) { return pipeline.JoinWorker(control("cp1"), b) },
-			[]string{"host cp1", `its role is "control-plane"`}},
+			[]string{"host cp1", `its role is "ControlPlane"`}},
 		{"no control plane", func() (*plan.Plan, error) { return pipeline.CreateCluster("prod", []pipeline.Node{worker("w1")}, b) },
-			[]string{"cluster prod", "no host with the role control-plane"}},
+			[]string{"cluster prod", "no host with the role ControlPlane"}},
 		{"two that begin", func() (*plan.Plan, error) {
 			return pipeline.CreateCluster("prod", []pipeline.Node{control("cp1"), control("cp2")}, b)
 		}, []string{"cp1, cp2", "all begin"}},
@@ -80,12 +102,15 @@ func TestRefuses(t *testing.T) {
 		{"a file of ours", func() (*plan.Plan, error) {
 			return pipeline.JoinWorker(worker("w1", file(spec.File{Path: "/etc/containerd/config.toml", Content: "x"})), b)
 		}, []string{"w1/runtime/containerd/containerd/config", "w1/os/user/system/files writes /etc/containerd/config.toml, too"}},
+		{"what is added to a file of ours", func() (*plan.Plan, error) {
+			return pipeline.JoinWorker(worker("w1", file(spec.File{Path: "/etc/containerd/config.toml", Content: "x", Append: spec.AppendEnabled})), b)
+		}, []string{"w1/runtime/containerd/containerd/config", "w1/os/user/system/files adds to /etc/containerd/config.toml"}},
 		{"a set-user-ID file", func() (*plan.Plan, error) {
-			return pipeline.JoinWorker(worker("w1", file(spec.File{Path: "/opt/x", Mode: "4755", Content: "x"})), b)
-		}, []string{"host w1", "files[/opt/x].mode: 4755"}},
+			return pipeline.JoinWorker(worker("w1", file(spec.File{Path: "/opt/x", Permissions: "4755", Content: "x"})), b)
+		}, []string{"host w1", "files[/opt/x].permissions: 4755"}},
 		{"a mode that is none", func() (*plan.Plan, error) {
-			return pipeline.JoinWorker(worker("w1", file(spec.File{Path: "/opt/x", Mode: "rwx", Content: "x"})), b)
-		}, []string{"files[/opt/x].mode", "octal"}},
+			return pipeline.JoinWorker(worker("w1", file(spec.File{Path: "/opt/x", Permissions: "rwx", Content: "x"})), b)
+		}, []string{"files[/opt/x].permissions", "octal"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := tt.make()
@@ -128,7 +153,7 @@ func TestStale(t *testing.T) {
 	}
 }
 
-// A token that nobody would join with would be made at every look, and the cluster never be as declared.
+// A token that nobody would join with would be made at every look, and the cluster never be up to date.
 func TestNoTokenWithoutWorkers(t *testing.T) {
 	b := bundle(t)
 	p, err := pipeline.CreateCluster("alone", []pipeline.Node{node("cp1", "10.0.0.1", spec.RoleControlPlane, machine, func(x *spec.Target) { x.ClusterName = "alone" })}, b)
@@ -153,5 +178,45 @@ func TestFollows(t *testing.T) {
 	w.Was, w.APIServers = "v1.35.4", "v1.36.3"
 	if _, err := pipeline.JoinWorker(w, b); err != nil {
 		t.Error(err)
+	}
+}
+
+// holdsAddress has the control plane's hosts hold the address of its endpoint.
+func holdsAddress(t *spec.Target) {
+	t.Cluster.ControlPlaneEndpoint, t.Cluster.LoadBalancer.Type = virtual, spec.LoadBalancerKubeVIP
+}
+
+// without is the bundle without an optional component.
+func without(t *testing.T, component string) *artifact.Bundle {
+	t.Helper()
+	m := bundle(t).Manifest()
+	m.Components = maps.Clone(m.Components)
+	delete(m.Components, component)
+	m.Items = slices.DeleteFunc(slices.Clone(m.Items), func(i artifact.Item) bool { return i.Component == component })
+	raw, err := json.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, artifact.ManifestName), raw, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	b, err := artifact.Open(t.Context(), dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// TestOwnImageNeedsNoBundle: where hosts pull kube-vip's image, the bundle need not have it, and nothing is imported.
+func TestOwnImageNeedsNoBundle(t *testing.T) {
+	p, err := pipeline.CreateControlPlane(node("cp1", "192.168.0.11", spec.RoleControlPlane, machine, holdsAddress, func(t *spec.Target) {
+		t.Cluster.LoadBalancer.KubeVIP.Image = "registry.example/kube-vip:v1"
+	}), without(t, "kube-vip"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if manifest := rendered(p)["etc/kubernetes/manifests/kubexm-kube-vip.yaml"]; !strings.Contains(manifest, "image: registry.example/kube-vip:v1\n") {
+		t.Errorf("the static pod is\n%s", manifest)
 	}
 }

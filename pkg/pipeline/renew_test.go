@@ -18,6 +18,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pipeline"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec/config"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 )
 
@@ -39,7 +40,7 @@ func TestRenewCertificates(t *testing.T) {
 	for _, way := range ways {
 		for _, etcd := range etcds {
 			targets := targetsOf(members(t, way, etcd.set, endpoints[0].set))
-			fmt.Fprintf(&text, "===== %s with etcd %s\n", way, etcd.name)
+			fmt.Fprintf(&text, "===== %s with etcd %s\n", config.Word(way), etcd.name)
 			renewals, err := pipeline.Renewals(targets, nil)
 			if err != nil {
 				t.Fatal(err)
@@ -58,7 +59,7 @@ func TestRenewCertificates(t *testing.T) {
 	golden(t, "renew.golden", text.String())
 }
 
-// TestRenewalsAreAllThatPlansMake: whose a certificate on a host is is told by what is renewed there, so none may be made that is not.
+// TestRenewalsAreAllThatPlansMake: whose a certificate on a host is is known by what is renewed there, so none may be made that is not.
 func TestRenewalsAreAllThatPlansMake(t *testing.T) {
 	b := bundle(t)
 	for _, way := range ways {

@@ -53,8 +53,8 @@ func TestStaticPods(t *testing.T) {
 	}
 	slices.Sort(found)
 	if diff := cmp.Diff([]string{
-		"kubeadm-haproxy kubexm-haproxy.yaml", "kubeadm-kube-vip kubexm-kube-vip.yaml", "kubeadm-nginx kubexm-nginx.yaml",
-		"kubexm-haproxy kubexm-haproxy.yaml", "kubexm-kube-vip kubexm-kube-vip.yaml", "kubexm-nginx kubexm-nginx.yaml",
+		"Binary-haproxy kubexm-haproxy.yaml", "Binary-kube-vip kubexm-kube-vip.yaml", "Binary-nginx kubexm-nginx.yaml",
+		"Kubeadm-haproxy kubexm-haproxy.yaml", "Kubeadm-kube-vip kubexm-kube-vip.yaml", "Kubeadm-nginx kubexm-nginx.yaml",
 	}, slices.Compact(found)); diff != "" {
 		t.Errorf("other static pods are written (-want +got):\n%s", diff)
 	}
@@ -85,8 +85,8 @@ func TestStaticPodIsRefused(t *testing.T) {
 		"a field that there is not": {"hostNetwork:", "hostNetworks:", `unknown field "spec.hostNetworks"`},
 		"a field twice":             {"hostNetwork: true", "hostNetwork: true\n  hostNetwork: true", `"hostNetwork" already set`},
 		"a value that there is not": {"imagePullPolicy: IfNotPresent", "imagePullPolicy: Sometimes", "spec.containers[0].imagePullPolicy: Unsupported value"},
-		"a volume that there is not": {"- name: kubeconfig\n    hostPath", "- name: config\n    hostPath",
-			`spec.containers[0].volumeMounts[0].name: Not found: "kubeconfig"`},
+		"a volume that there is not": {"- name: credentials\n    hostPath", "- name: config\n    hostPath",
+			`spec.containers[0].volumeMounts[0].name: Not found: "credentials"`},
 		"a priority that there is not": {"system-node-critical", "system-critical", "no PriorityClass with name system-critical"},
 	} {
 		t.Run(name, func(t *testing.T) {

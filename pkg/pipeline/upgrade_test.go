@@ -110,6 +110,11 @@ func madeBy(p *plan.Plan) *made {
 	theirs := map[string]host.Path{
 		"/etc/kubernetes/kubelet.conf": {Exists: true}, "/var/lib/kubelet/pki/kubelet-client-current.pem": {Exists: true},
 	}
+	for _, pod := range []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"} {
+		for _, in := range []string{"manifests", "kubexm-manifests"} {
+			theirs["/etc/kubernetes/"+in+"/"+pod+".yaml"] = host.Path{Exists: true, Digest: "sha256:" + pod}
+		}
+	}
 	m := &made{images: map[string]string{}, facts: &host.Facts{
 		Taken: later.Add(time.Hour), Paths: theirs,
 		Blocks: map[string]string{}, Units: map[string]host.UnitState{}, Sysctls: map[string]string{}, Modules: map[string]bool{},
@@ -148,8 +153,6 @@ func (m *made) make(s step.Step, at time.Time) {
 		f.Paths[s.Path] = host.Path{Exists: true, Mode: fs.FileMode(s.Mode), Owner: owner(s.Owner), Group: owner(s.Group), Digest: digest, Modified: at}
 	case step.Directory:
 		f.Paths[s.Path] = host.Path{Exists: true, Mode: fs.ModeDir | fs.FileMode(s.Mode), Owner: owner(s.Owner), Group: owner(s.Group)}
-	case step.Link:
-		f.Paths[s.Path] = host.Path{Exists: true, Mode: fs.ModeSymlink, Target: s.Target}
 	case step.Block:
 		f.Blocks[s.Path+"#"+s.Name] = s.Content
 	case step.Service:
@@ -222,8 +225,8 @@ func (m *made) differs(p *plan.Plan) string {
 			fmt.Fprintf(&b, "    %s: %s → %s\n", x.Subject, x.From, x.To)
 		}
 		m.make(n.Step, later)
-		if c, ok := step.ChangeoverOf(n.Step); ok {
-			m.facts.Paths[c.Dir] = host.Path{Exists: true, Mode: fs.ModeDir | 0o700}
+		if opens, _ := step.SavepointOf(n.Step); opens != nil {
+			m.facts.Paths[opens.Dir] = host.Path{Exists: true, Mode: fs.ModeDir | 0o700}
 		}
 	}
 	return b.String()

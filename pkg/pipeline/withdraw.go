@@ -12,7 +12,7 @@ import (
 )
 
 // WithdrawAPIServer plans that the API server of a control plane host ends, which comes before the host's etcd member is removed:
-// whoever has a connection to it goes to another one. An API server that has lost its etcd would keep connections, and let every
+// anyone who has a connection to it goes to another one. An API server that has lost its etcd would keep connections, and let every
 // request on them wait.
 func WithdrawAPIServer(t spec.Target) (*plan.Plan, error) {
 	p := newLayout("WithdrawAPIServer", t.ClusterName)

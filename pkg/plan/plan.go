@@ -14,6 +14,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -76,17 +77,43 @@ func (n Node) Meta() step.Meta {
 // Graph returns the compiled graph of p.
 func (p *Plan) Graph() *graph.Graph[Node] { return p.graph }
 
-// Changeover says of a host that was seen whether programs which p replaces are in use there, and whether they are being replaced
-// already.
-func (p *Plan) Changeover(hostName string, seen *host.Facts) (inUse, underWay bool) {
+// Savepoint says of a host that was seen whether what p replaces behind a savepoint is in use there, and whether one is open.
+func (p *Plan) Savepoint(hostName string, seen *host.Facts) (inUse, open bool) {
 	for i := range p.graph.Len() {
 		if n := p.graph.Node(i).Value; n.Host == hostName && seen != nil {
-			if c, ok := step.ChangeoverOf(n.Step); ok {
-				inUse, underWay = inUse || seen.Paths[c.InUse].Exists, underWay || c.UnderWay(seen)
+			if s, _ := step.SavepointOf(n.Step); s != nil {
+				inUse, open = inUse || seen.Paths[s.InUse].Exists, open || s.Open(seen)
 			}
 		}
 	}
-	return inUse, underWay
+	return inUse, open
+}
+
+// paired refuses a savepoint that is not committed by a later node of its host, and a commit of none.
+func paired(g *graph.Graph[Node]) error {
+	var errs []error
+	open := map[string]string{} // host:dir → ID of the node that opens it
+	for _, i := range g.Order() {
+		n := g.Node(i).Value
+		opens, commits := step.SavepointOf(n.Step)
+		if opens != nil {
+			at := n.Host + ":" + opens.Dir
+			if other, is := open[at]; is {
+				errs = append(errs, fmt.Errorf("%s: %s has opened the savepoint %s before", n.ID, other, opens.Dir))
+			}
+			open[at] = n.ID
+		}
+		if at := n.Host + ":" + commits; commits != "" {
+			if _, is := open[at]; !is {
+				errs = append(errs, fmt.Errorf("%s: no step before it opens the savepoint %s", n.ID, commits))
+			}
+			delete(open, at)
+		}
+	}
+	for _, at := range slices.Sorted(maps.Keys(open)) {
+		errs = append(errs, fmt.Errorf("%s: no step after it commits its savepoint", open[at]))
+	}
+	return errors.Join(errs...)
 }
 
 // Task is one component's one goal on one host: dedicated steps in order.
@@ -113,7 +140,7 @@ type Builder struct {
 	hosts           []string
 	last            map[string]string // host → ID of its last node
 	gates           map[string]string // ID of a node on the controller → its digest
-	writers         map[string]string // host:path → ID of the node that writes it
+	writers, adders map[string]string // host:path → ID of the node that writes it, or adds to it
 	held            map[string]held   // output → what who takes it waits for, too
 	b               graph.Builder[Node]
 	errs            []error
@@ -123,7 +150,7 @@ type Builder struct {
 func New(intent, cluster string) *Builder {
 	return &Builder{
 		intent: intent, cluster: cluster,
-		last: make(map[string]string), gates: make(map[string]string), writers: make(map[string]string),
+		last: make(map[string]string), gates: make(map[string]string), writers: make(map[string]string), adders: make(map[string]string),
 		held: make(map[string]held),
 	}
 }
@@ -213,8 +240,18 @@ func (b *Builder) add(hostName, module string, t Task, s step.Step, after []stri
 	if err != nil {
 		b.errs = append(b.errs, fmt.Errorf("%s: %w", n.ID, err))
 	}
+	for _, path := range step.AddsTo(s) {
+		at := hostName + ":" + path
+		if other, taken := b.writers[at]; taken {
+			b.errs = append(b.errs, fmt.Errorf("%s: %s writes %s, to which it adds: it would be lost there", n.ID, other, path))
+		}
+		b.adders[at] = n.ID
+	}
 	for _, path := range step.Writes(s) {
 		at := hostName + ":" + path
+		if other, adds := b.adders[at]; adds {
+			b.errs = append(b.errs, fmt.Errorf("%s: %s adds to %s, which it writes: it would be lost there", n.ID, other, path))
+		}
 		if other, taken := b.writers[at]; taken {
 			// Each would undo the other's work, run after run, and restart what reads the file.
 			b.errs = append(b.errs, fmt.Errorf("%s: %s writes %s, too: leave it to one of them", n.ID, other, path))
@@ -234,6 +271,9 @@ func fits(s step.Step, hostName string) error {
 		for i, p := range seq.Parts {
 			if err := fits(p, hostName); err != nil {
 				return fmt.Errorf("part %d: %w", i, err)
+			}
+			if step.Waits(p) && len(seq.Parts) > 1 {
+				return fmt.Errorf("part %d: it waits for its host, and must be the only part of its step", i)
 			}
 		}
 		return nil
@@ -282,6 +322,9 @@ func (b *Builder) Plan() (*Plan, error) {
 		}
 	})
 	g, err := b.b.Compile()
+	if err == nil {
+		err = paired(g)
+	}
 	if err := errors.Join(append(b.errs, err)...); err != nil {
 		return nil, fmt.Errorf("plan %s of cluster %s: %w", b.intent, b.cluster, err)
 	}

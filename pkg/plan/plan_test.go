@@ -41,7 +41,6 @@ func sample(t testing.TB) *plan.Plan {
 		step.New(step.Meta{Name: "containerd/config", Disrupts: "restarts containerd", Retry: step.Retry{Attempts: 3}},
 			step.File{Path: "/usr/local/bin/containerd", Mode: 0o755, From: &step.Artifact{Path: "containerd/v2/amd64/containerd", Digest: digest, Size: 42}},
 			step.File{Path: "/etc/registry.json", Mode: 0o600, Owner: "containerd", Content: step.Join(step.Literal("auth: <"), step.Secret("registry", "password"), step.Literal(">"))},
-			step.Link{Path: "/usr/bin/ctr", Target: "/usr/local/bin/ctr"},
 			step.Absent{Path: "/etc/containerd/old"},
 			step.Service{Name: "containerd.service", Watches: []string{"/etc/containerd/config.toml"}, Settle: step.Duration(2 * time.Second)}),
 		step.New(step.Meta{Name: "images/import", Timeout: step.Duration(10 * time.Minute)},
@@ -199,6 +198,8 @@ func TestBuilderRefuses(t *testing.T) {
 	}
 	swap := step.New(step.Meta{Name: "swap"}, step.SwapOff{})
 	await := step.New(step.Meta{Name: "await"}, step.Await{For: "api"})
+	open := step.New(step.Meta{Name: "open"}, step.Savepoint{Dir: "/under"})
+	commit := step.New(step.Meta{Name: "commit"}, step.Commit{Dir: "/under"})
 	for _, tt := range []struct {
 		name string
 		lay  func(*plan.Builder)
@@ -209,6 +210,9 @@ func TestBuilderRefuses(t *testing.T) {
 		{"slash", func(b *plan.Builder) { b.Host("a/b", module(swap)) }, `cannot be called "a/b"`},
 		{"gate on a host", func(b *plan.Builder) { b.Host("n1", module(await)) }, "n1/m/t/await: part 0: a step of kind await runs on the controller"},
 		{"act on the controller", func(b *plan.Builder) { b.Gate(module(swap)) }, "controller/m/t/swap: part 0: a step of kind swapOff runs on a host"},
+		{"wait beside an act", func(b *plan.Builder) {
+			b.Host("n1", module(step.New(step.Meta{Name: "both"}, step.SwapOff{}, step.WaitFor{Title: "it is there"})))
+		}, "n1/m/t/both: part 1: it waits for its host, and must be the only part of its step"},
 		{"two gates of one name", func(b *plan.Builder) {
 			b.Gate(module(await))
 			b.Gate(module(step.New(step.Meta{Name: "await"}, step.Await{For: "api", Output: "x"})))
@@ -220,6 +224,16 @@ func TestBuilderRefuses(t *testing.T) {
 		{"output that two make", func(b *plan.Builder) {
 			b.Gate(module(step.New(step.Meta{Name: "a"}, step.Await{For: "api", Output: "x"}), step.New(step.Meta{Name: "b"}, step.Await{For: "api", Output: "x"})))
 		}, "output x is made twice"},
+		{"savepoint without a commit", func(b *plan.Builder) { b.Host("n1", module(open, swap)) }, "n1/m/t/open: no step after it commits its savepoint"},
+		{"savepoint that is committed elsewhere", func(b *plan.Builder) {
+			b.Host("n1", module(open))
+			b.Host("n2", module(commit))
+		}, "n2/m/t/commit: no step before it opens the savepoint /under"},
+		{"savepoint in itself", func(b *plan.Builder) {
+			again := open
+			again.About.Name = "again"
+			b.Host("n1", module(open, again, commit))
+		}, "n1/m/t/again: n1/m/t/open has opened the savepoint /under before"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			b := plan.New("Test", "test")

@@ -92,10 +92,19 @@ func describe(s step.Step) []string {
 			lines = append(lines, line)
 		}
 		return lines
-	case step.Changeover:
-		lines := []string{fmt.Sprintf("if %s exists and a program differs, keep in %s until the end:", s.InUse, s.Dir)}
-		for _, p := range s.Programs {
-			lines = append(lines, fmt.Sprintf("  program %s %s", p.Path, short(p.Digest)))
+	case step.Savepoint:
+		lines := []string{fmt.Sprintf("savepoint %s before %s, when one of these is in use and differs:", s.Dir, s.About)}
+		if s.Turn != "" {
+			lines = append(lines, "  in its turn, one host at a time: "+s.Turn)
+		}
+		if until := done(s.Settled); until != "" {
+			lines = append(lines, "  rolled back until "+until)
+		}
+		if s.InUse != "" {
+			lines = append(lines, "  in use once "+s.InUse+" exists")
+		}
+		for _, c := range s.Replaces {
+			lines = append(lines, fmt.Sprintf("  file %s %s", c.Path, short(c.Digest)))
 		}
 		if len(s.Keeps) > 0 {
 			lines = append(lines, words("  a copy of", s.Keeps...))
@@ -148,8 +157,6 @@ func line(s step.Step) string {
 		return text
 	case step.Directory:
 		return fmt.Sprintf("directory %s %s", s.Path, access(s.Mode, s.Owner, s.Group))
-	case step.Link:
-		return fmt.Sprintf("link %s → %s", s.Path, s.Target)
 	case step.Absent:
 		return "absent " + s.Path
 	case step.Block:
@@ -177,8 +184,12 @@ func line(s step.Step) string {
 		return words("packages", s.Names...)
 	case step.Await:
 		return strings.TrimSpace(fmt.Sprintf("await %s %s", s.For, s.Name))
-	case step.ChangeoverEnd:
-		return "let go of " + s.Dir
+	case step.Commit:
+		text := "commit " + s.Dir
+		if len(s.Steady) > 0 {
+			text += words(" when these run:", s.Steady...)
+		}
+		return text
 	case step.Drain:
 		return "drain node " + s.Node
 	case step.Uncordon:
@@ -204,7 +215,12 @@ func line(s step.Step) string {
 		return fmt.Sprintf("bootstrap token for %s", time.Duration(s.TTL))
 	case step.Apply:
 		return fmt.Sprintf("apply %s %s", s.Title, content(s.Manifest))
+	case step.PruneAddons:
+		return words("helm releases of addons: no others than", s.Keep...)
 	case step.Release:
+		if len(s.Manifest) > 0 {
+			return fmt.Sprintf("helm release %s/%s of manifest %s", s.Namespace, s.Name, content(s.Manifest))
+		}
 		return fmt.Sprintf("helm release %s/%s %s values %s", s.Namespace, s.Name, artifact(s.Chart), content(s.Values))
 	}
 	raw, err := step.Marshal(s)
@@ -233,7 +249,7 @@ func certificate(c step.Certificate) string {
 	return text
 }
 
-// command is an argument vector in one line: a script is told by its length and digest.
+// command is an argument vector in one line: a script is known by its length and digest.
 func command(argv []string) string {
 	shown := make([]string, len(argv))
 	for i, a := range argv {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component/tables"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
@@ -57,8 +58,9 @@ func checkVirtual(targets []spec.Target, facts map[string]*host.Facts) []Problem
 	for _, t := range targets {
 		f := facts[t.Host.Name]
 		e := t.Cluster.ControlPlaneEndpoint
-		mayHave := e.HasLoadBalancerHosts() && t.Host.Role == spec.RoleLoadBalancer ||
-			e.Internal == spec.LoadBalancerKubeVIP && t.Host.Role == spec.RoleControlPlane
+		slots, unknown := tables.Slots(t.Cluster)
+		mayHave := unknown == nil && (t.Host.Role == spec.RoleLoadBalancer && slots.External.VirtualAddress != nil ||
+			t.Host.Role == spec.RoleControlPlane && slots.Internal.VirtualAddress != nil)
 		vip, err := netip.ParseAddr(e.Address)
 		if f == nil || !mayHave || err != nil || slices.ContainsFunc(f.System.Addresses, func(text string) bool {
 			own, err := netip.ParsePrefix(text)

@@ -46,7 +46,7 @@ func hardware(r *report) {
 	}
 }
 
-// disk looks at the file system of /var/lib, where images, containers and etcd are.
+// disk checks the file system of /var/lib, where images, containers and etcd are.
 func disk(r *report) {
 	free, total := r.f.System.DiskFreeBytes, r.f.System.DiskTotalBytes
 	need := int64(minOtherDisk)

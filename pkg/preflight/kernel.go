@@ -20,7 +20,7 @@ const (
 	// minNFTablesKernel is what kube-proxy's nftables mode asks for.
 	minNFTablesKernel = "5.13"
 
-	// connectionTracking is needed by kube-proxy in every mode. In a container it is not seen.
+	// connectionTracking is needed by kube-proxy in each of its modes. In a container it is not seen.
 	connectionTracking = "nf_conntrack"
 )
 
@@ -43,7 +43,7 @@ func kernelModules(t spec.Target) []string {
 
 func kernelQuery(t spec.Target) host.Query {
 	q := host.Query{Modules: kernelModules(t)}
-	if t.Host.Role.IsNode() && !slices.Contains(q.Modules, connectionTracking) {
+	if t.Host.Role.IsNode() && t.Cluster.Kubernetes.Proxy.Mode != spec.ProxyNone && !slices.Contains(q.Modules, connectionTracking) {
 		q.Modules = append(q.Modules, connectionTracking)
 	}
 	for _, m := range q.Modules {
@@ -69,7 +69,8 @@ func kernel(r *report) {
 		r.error(fmt.Sprintf("the kernel is %s, and %s is needed", r.f.System.Kernel, least), "install a newer kernel and restart the host")
 	}
 	modules := kernelModules(r.t)
-	if r.t.Host.Role.IsNode() && r.f.System.Container == "" && !slices.Contains(modules, connectionTracking) {
+	tracks := r.t.Host.Role.IsNode() && r.t.Cluster.Kubernetes.Proxy.Mode != spec.ProxyNone
+	if tracks && r.f.System.Container == "" && !slices.Contains(modules, connectionTracking) {
 		modules = append(modules, connectionTracking)
 	}
 	for _, m := range modules {
@@ -79,7 +80,7 @@ func kernel(r *report) {
 		}
 	}
 	if r.t.Host.Role.IsNode() && r.f.System.CgroupVersion == 1 {
-		r.warn("the host has cgroup v1, which Kubernetes is about to drop; the kubelet is told to accept it",
+		r.warn("the host has cgroup v1, which Kubernetes is about to drop; the kubelet is set to accept it",
 			"boot with systemd.unified_cgroup_hierarchy=1")
 	}
 }

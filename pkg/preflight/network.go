@@ -83,7 +83,7 @@ func dualStack(r *report) {
 			"correct it in internalAddresses")
 	}
 	routes := string(r.f.Commands[dualStackRoutes].Stdout)
-	if name := r.f.System.DefaultInterface; !slices.Contains(defaultDevices(routes), name) {
+	if name := r.f.System.DefaultInterface; !r.t.Cluster.Network.IsUsers() && !slices.Contains(defaultDevices(routes), name) {
 		r.error(fmt.Sprintf("there is no IPv6 default route by the interface %s, which has that of IPv4: flannel does not start without", name),
 			"give the interface an IPv6 default route")
 	}

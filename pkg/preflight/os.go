@@ -4,23 +4,12 @@
 package preflight
 
 import (
+	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
+	systems "github.com/mensylisir/cluster-api-provider-kubexm/pkg/os/tables"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
-
-// family is what is known of a family of operating systems.
-type family struct {
-	// id is ID in /etc/os-release; name is for people.
-	id, name string
-	// releases are values of VERSION_ID.
-	releases []string
-}
-
-// families are the operating systems that hosts may have.
-func families() []family { return []family{debian()} }
 
 // privilege: seed 002, Step_CheckConnectivity.
 func privilege(r *report) {
@@ -32,24 +21,10 @@ func privilege(r *report) {
 
 // operatingSystem: seed 002, Step_CheckOS.
 func operatingSystem(r *report) {
-	var supported []string
-	for _, f := range families() {
-		supported = append(supported, f.name+" "+strings.Join(f.releases, ", "))
-		if r.f.System.OSID != f.id {
-			continue
-		}
-		if !slices.Contains(f.releases, r.f.System.OSVersion) {
-			r.error(fmt.Sprintf("%s %q is not a supported release of %s", r.f.System.OSID, r.f.System.OSVersion, f.name),
-				"use "+f.name+" "+strings.Join(f.releases, " or "))
-		}
-		r.architecture()
-		return
+	_, err := systems.Of(r.f.System.OSID, r.f.System.OSVersion)
+	if unsupported := (*systems.UnsupportedError)(nil); errors.As(err, &unsupported) {
+		r.error(unsupported.Cause, unsupported.Remedy)
 	}
-	cause := "there is no /etc/os-release that names the operating system"
-	if found := strings.TrimSpace(r.f.System.OSID + " " + r.f.System.OSVersion); found != "" {
-		cause = "the operating system " + found + " is not supported"
-	}
-	r.error(cause, "use one of "+strings.Join(supported, "; "))
 	r.architecture()
 }
 

@@ -33,7 +33,7 @@ func target(name string, role spec.Role, address string) spec.Target {
 }
 
 // owner is whose the hosts are.
-var owner = host.Owner{Cluster: "prod", Authority: "sha256:prod", Role: "worker", Host: "node1"}
+var owner = host.Owner{Cluster: "prod", Authority: "sha256:prod", Role: "Worker", Host: "node1"}
 
 // fit are the facts of a host that nothing is wrong with.
 func fit() *host.Facts {
@@ -281,6 +281,21 @@ func scenarios() []scenario {
 			f.Units["containerd.service"] = host.UnitState{Load: "loaded", Active: "active"}
 			f.Paths["/usr/local/bin/containerd"], f.Owner = host.Path{Exists: true}, &owner
 		}},
+		{name: "a CRI-O where containerd is to be", spoil: func(_ *spec.Target, f *host.Facts) {
+			f.Units["crio.service"] = host.UnitState{Load: "loaded", Active: "active"}
+		}},
+		{name: "Docker and its containerd where CRI-O is to be", worker: true, spoil: func(t *spec.Target, f *host.Facts) {
+			t.Cluster.ContainerRuntime = spec.ContainerRuntime{Type: spec.ContainerRuntimeCRIO, DataDir: "/var/lib/containers"}
+			f.Units["containerd.service"] = host.UnitState{Load: "loaded", Active: "active"}
+			f.Units["docker.service"] = host.UnitState{Load: "loaded", Active: "active"}
+			f.Paths["/var/lib/containerd"] = host.Path{Exists: true, Mode: fs.ModeDir, Entries: 5}
+		}},
+		{name: "a CRI-O of others", spoil: func(t *spec.Target, f *host.Facts) {
+			t.Cluster.ContainerRuntime = spec.ContainerRuntime{Type: spec.ContainerRuntimeCRIO, DataDir: "/var/lib/containers"}
+			f.Paths["/run/crio/crio.sock"] = host.Path{Exists: true, Mode: fs.ModeSocket}
+			f.Paths["/var/lib/containers"] = host.Path{Exists: true, Mode: fs.ModeDir, Entries: 2}
+			f.Commands["preflight/processes"] = host.Result{Stdout: []byte("crio\nsshd\n")}
+		}},
 		{name: "taken ports", spoil: func(_ *spec.Target, f *host.Facts) {
 			f.Ports[6443], f.Ports[10250] = host.Listener{Process: "nginx", PID: 711}, host.Listener{}
 		}},
@@ -398,16 +413,19 @@ func TestCluster(t *testing.T) {
 		write(&got, problems)
 	}
 	for _, c := range []struct {
-		name     string
-		endpoint spec.ControlPlaneEndpoint
+		name, address string
+		by            spec.LoadBalancerType
 	}{
-		{"a virtual address of their network", spec.ControlPlaneEndpoint{External: spec.LoadBalancerKeepalivedHAProxy, Address: "172.16.0.100"}},
-		{"a virtual address of another network", spec.ControlPlaneEndpoint{External: spec.LoadBalancerKeepalivedNginx, Address: "172.16.1.100"}},
-		{"kube-vip's address of another network", spec.ControlPlaneEndpoint{Internal: spec.LoadBalancerKubeVIP, Address: "172.16.1.100"}},
-		{"an address that hosts do not take over", spec.ControlPlaneEndpoint{External: spec.LoadBalancerExternal, Address: "172.16.1.100"}},
+		{"a virtual address of their network", "172.16.0.100", spec.LoadBalancerKeepalived},
+		{"a virtual address of another network", "172.16.1.100", spec.LoadBalancerKeepalived},
+		{"kube-vip's address of another network", "172.16.1.100", spec.LoadBalancerKubeVIP},
+		{"an address that hosts do not take over", "172.16.1.100", spec.LoadBalancerExternal},
 	} {
 		first, second := target("node1", spec.RoleControlPlane, "172.16.0.2"), target("node2", spec.RoleLoadBalancer, "172.16.0.3")
-		first.Cluster.ControlPlaneEndpoint, second.Cluster.ControlPlaneEndpoint = c.endpoint, c.endpoint
+		for _, t := range []*spec.Target{&first, &second} {
+			t.Cluster.ControlPlaneEndpoint.Address, t.Cluster.LoadBalancer.Type = c.address, c.by
+			t.Default()
+		}
 		problems := preflight.CheckCluster([]spec.Target{first, second}, map[string]*host.Facts{"node1": fit(), "node2": other(func(*host.Facts) {})})
 		fmt.Fprintf(&got, "%s\n", c.name)
 		write(&got, problems)
@@ -415,7 +433,7 @@ func TestCluster(t *testing.T) {
 	compare(t, "cluster.golden", got.String())
 }
 
-// TestQuery: what Check looks at is what Query asks.
+// TestQuery: what Check reads is what Query asks.
 func TestQuery(t *testing.T) {
 	q := preflight.Query(target("node1", spec.RoleControlPlane, "172.16.0.2"))
 	var asked []string
@@ -433,12 +451,12 @@ func TestQuery(t *testing.T) {
 	known := fit()
 	for path := range known.Paths {
 		if !strings.Contains(strings.Join(asked, " "), path) {
-			t.Errorf("path %s is looked at but not asked", path)
+			t.Errorf("path %s is read but not asked for", path)
 		}
 	}
 	for id := range known.Commands {
 		if !strings.Contains(strings.Join(asked, " "), id) {
-			t.Errorf("command %s is looked at but not asked", id)
+			t.Errorf("command %s is read but not asked for", id)
 		}
 	}
 	for _, port := range []string{"6443", "2379", "2380", "10250", "10257", "10259"} {

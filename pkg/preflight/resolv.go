@@ -20,7 +20,7 @@ func resolvQuery(spec.Target) host.Query {
 // resolv: seed 002, Step_CheckResolvConf. What would break CoreDNS, a name server that leads back to it, is kept out of the pods'
 // resolv.conf. The resolver of a container is its engine's, which nobody can write another into.
 func resolv(r *report) {
-	if len(r.t.Cluster.DNS.CoreDNS.UpstreamServers) > 0 {
+	if len(r.t.Cluster.DNS.CoreDNS.UpstreamServers) > 0 || r.t.Cluster.DNS.IsUsers() {
 		return
 	}
 	const remedy = "write a name server that others can reach into " + resolvConf + ", or set dns.coreDNS.upstreamServers"

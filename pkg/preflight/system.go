@@ -14,7 +14,8 @@ import (
 // selinux: seed 002, Step_CheckSELinuxStatus.
 func selinux(r *report) {
 	if r.f.System.SELinux == "Enforcing" {
-		r.warn("SELinux is enforcing", "none is needed if containers and the kubelet have their policies; else set it to permissive")
+		r.avoid(spec.CheckSELinux, "SELinux is enforcing, and kubexm labels neither its programs nor its data",
+			"set it to permissive (setenforce 0, and SELINUX=permissive in /etc/selinux/config)")
 	}
 }
 
@@ -136,7 +137,7 @@ func swap(r *report) {
 	devices := strings.Join(r.f.System.Swap, ", ")
 	switch {
 	case r.t.System().Swap == spec.PolicyKeep:
-		r.warn(fmt.Sprintf("swap is on (%s) and stays so; the kubelet is told to run beside it", devices), "set system.swap: Off to turn it off")
+		r.warn(fmt.Sprintf("swap is on (%s) and stays so; the kubelet is set to run beside it", devices), "set system.swap: Off to turn it off")
 	case r.f.System.Container != "":
 		r.warn(fmt.Sprintf("swap is on (%s) and belongs to the machine that the container runs on", devices), "turn it off there, or set system.swap: Keep")
 	default:

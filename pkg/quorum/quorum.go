@@ -1,7 +1,7 @@
 // Copyright 2026 The cluster-api-provider-kubexm Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package quorum asks etcd on a host for its members and alarms, whoever runs it there:
+// Package quorum asks etcd on a host for its members and alarms, no matter who runs it there:
 //
 //	Query(name, address)   what the host is asked, beside whatever else is asked in that exchange
 //	In(facts)              what etcd said

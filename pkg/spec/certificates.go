@@ -97,11 +97,7 @@ func (c *Certificates) setDefaults() {
 }
 
 func (c *Certificates) validate(path *field.Path) field.ErrorList {
-	errs := inRange(path.Child("validityDays"), int64(c.ValidityDays), 1, 3650)
-	errs = append(errs, oneOf(path.Child("renewal"), c.Renewal, RenewalAutomatic, RenewalManual)...)
-	errs = append(errs, inRange(path.Child("renewBeforeDays"), int64(c.RenewBeforeDays), 1, 3650)...)
-	errs = append(errs, oneOf(path.Child("caAlgorithm"), c.CAAlgorithm, KeyRSA2048, KeyRSA3072, KeyRSA4096, KeyECDSAP256, KeyECDSAP384)...)
-	errs = append(errs, inRange(path.Child("caValidityDays"), int64(c.CAValidityDays), 1, 36500)...)
+	var errs field.ErrorList
 	if c.CAValidityDays < c.ValidityDays {
 		errs = append(errs, field.Invalid(path.Child("caValidityDays"), c.CAValidityDays, fmt.Sprintf(
 			"the authorities would end before the certificates that they sign, which are made for %d days: use a larger number", c.ValidityDays)))

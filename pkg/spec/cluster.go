@@ -31,6 +31,10 @@ type Cluster struct {
 	// +optional
 	ControlPlaneEndpoint ControlPlaneEndpoint `json:"controlPlaneEndpoint,omitempty,omitzero"`
 
+	// loadBalancer is what carries requests to the API servers.
+	// +optional
+	LoadBalancer LoadBalancer `json:"loadBalancer,omitempty,omitzero"`
+
 	// network is how pods and services are addressed and connected.
 	// +optional
 	Network Network `json:"network,omitempty,omitzero"`
@@ -50,6 +54,14 @@ type Cluster struct {
 	// artifacts is where binaries, images and charts come from.
 	// +optional
 	Artifacts Artifacts `json:"artifacts,omitempty,omitzero"`
+
+	// addons are installed into the cluster, and uninstalled when they leave the list.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	Addons []Addon `json:"addons,omitempty"`
 
 	// hooks are scripts that run before or after a task on every host that has the task.
 	// +optional
@@ -92,7 +104,8 @@ func (c *Cluster) Default() {
 	c.Kubernetes.setDefaults()
 	c.Etcd.setDefaults()
 	c.ContainerRuntime.setDefaults()
-	c.ControlPlaneEndpoint.setDefaults()
+	c.ControlPlaneEndpoint.setDefaults(&c.LoadBalancer)
+	c.LoadBalancer.setDefaults(c.ControlPlaneEndpoint.Address)
 	c.Network.setDefaults()
 	c.Kubernetes.setMaskDefaults(&c.Network)
 	c.DNS.setDefaults()
@@ -102,19 +115,25 @@ func (c *Cluster) Default() {
 
 // Validate checks a cluster that has its defaults.
 func (c *Cluster) Validate(path *field.Path) field.ErrorList {
+	return withBounds("Cluster", c, path, c.ValidateRules(path))
+}
+
+// ValidateRules checks what the schema cannot say. It is enough for a cluster that an API server has validated by the schema.
+func (c *Cluster) ValidateRules(path *field.Path) field.ErrorList {
 	errs := c.Kubernetes.validate(path.Child("kubernetes"))
 	errs = append(errs, c.Etcd.validate(path.Child("etcd"))...)
 	errs = append(errs, c.ContainerRuntime.validate(path.Child("containerRuntime"))...)
-	errs = append(errs, c.ControlPlaneEndpoint.validate(path.Child("controlPlaneEndpoint"))...)
+	errs = append(errs, c.LoadBalancer.validate(path.Child("loadBalancer"))...)
+	errs = append(errs, c.ControlPlaneEndpoint.validate(path.Child("controlPlaneEndpoint"), &c.LoadBalancer)...)
 	errs = append(errs, c.Network.validate(path.Child("network"))...)
 	errs = append(errs, c.DNS.validate(path.Child("dns"))...)
 	errs = append(errs, c.System.validate(path.Child("system"))...)
 	errs = append(errs, c.Certificates.validate(path.Child("certificates"))...)
 	errs = append(errs, c.Artifacts.validate(path.Child("artifacts"))...)
+	errs = append(errs, validateAddons(path.Child("addons"), c.Addons)...)
 	errs = append(errs, validateHooks(path.Child("hooks"), c.Hooks)...)
 	errs = append(errs, validateLimits(path.Child("limits"), c.Limits, c.Hooks)...)
 	errs = append(errs, c.Disruption.validate(path.Child("disruption"))...)
-	errs = append(errs, validatePolicies(path, c.DriftPolicy, c.OnFailure, &c.Reset)...)
 	return append(errs, c.validateTogether(path)...)
 }
 
@@ -123,6 +142,7 @@ func (c *Cluster) validateTogether(path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	networks, endpoint := path.Child("network"), path.Child("controlPlaneEndpoint")
 	errs = append(errs, c.validateMasks(path.Child("kubernetes"), networks.Child("podCIDRs"))...)
+	errs = append(errs, c.validateRuntime(path)...)
 	errs = append(errs, c.validateOutside(endpoint.Child("address"), c.ControlPlaneEndpoint.Address)...)
 	for i, sysctl := range c.System.Sysctls {
 		if c.Network.IsDualStack() && sysctlKey(sysctl.Name) == "net/ipv6/conf/all/forwarding" && sysctl.Value != "1" {

@@ -193,25 +193,15 @@ func Digest(what ...string) string {
 
 func (d *Disruption) validate(path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if d.Approval != "" {
-		errs = oneOf(path.Child("approval"), d.Approval, ApprovalNone, ApprovalRequired)
-	}
 	at := path.Child("maintenanceWindows")
-	const most = 32
-	if len(d.MaintenanceWindows) > most {
-		errs = append(errs, field.TooMany(at, len(d.MaintenanceWindows), most))
-	}
 	for i := range d.MaintenanceWindows {
 		errs = append(errs, d.MaintenanceWindows[i].validate(at.Index(i))...)
-	}
-	if d.MaxUnavailable != 0 {
-		errs = append(errs, inRange(path.Child("maxUnavailable"), int64(d.MaxUnavailable), 1, 10000)...)
 	}
 	return errs
 }
 
 func (w *MaintenanceWindow) validate(path *field.Path) field.ErrorList {
-	errs := inRange(path.Child("durationMinutes"), int64(w.DurationMinutes), 1, 7*24*60)
+	var errs field.ErrorList
 	start, zone := path.Child("start"), path.Child("timeZone")
 	if _, err := time.LoadLocation(w.TimeZone); err != nil || w.TimeZone == "Local" {
 		return append(errs, field.Invalid(zone, w.TimeZone, "use the name of a time zone, such as Europe/Berlin, or leave it out for UTC"))

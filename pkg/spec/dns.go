@@ -9,13 +9,34 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// DNSType is the cluster's DNS server.
+//
+// +kubebuilder:validation:Enum=CoreDNS;None
+type DNSType string
+
+const (
+	// DNSCoreDNS runs CoreDNS.
+	DNSCoreDNS DNSType = "CoreDNS"
+	// DNSNone leaves it to users to install a DNS server.
+	DNSNone DNSType = "None"
 )
 
 // DNS is how names are resolved in the cluster.
 //
 // +kubebuilder:validation:MinProperties=1
+// +kubebuilder:validation:XValidation:rule="!has(self.type) || self.type != 'None' || !has(self.coreDNS)",fieldPath=".coreDNS",message="it has no effect on the type None: remove it, or use the type CoreDNS"
+// +kubebuilder:validation:XValidation:rule="!has(self.type) || self.type != 'None' || !has(self.etcHosts)",fieldPath=".etcHosts",message="it has no effect on the type None: remove it, or use the type CoreDNS"
 type DNS struct {
+	// type is the cluster's DNS server. If unset, CoreDNS. With None, users install one, as a Service with the tenth address of the
+	// service network, which Pods ask. It cannot be changed later.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed once the cluster exists: set it back, or create another cluster"
+	Type DNSType `json:"type,omitempty"`
+
 	// clusterDomain is the domain of services and pods. If unset, cluster.local. It cannot be changed later.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -124,7 +145,11 @@ type HostEntry struct {
 	Hostnames []string `json:"hostnames,omitempty"`
 }
 
+// IsUsers reports whether users install the cluster's DNS server.
+func (d *DNS) IsUsers() bool { return d.Type == DNSNone }
+
 func (d *DNS) setDefaults() {
+	defaultTo(&d.Type, DNSCoreDNS)
 	defaultTo(&d.ClusterDomain, "cluster.local")
 	for i := range d.CoreDNS.ExternalZones {
 		defaultTo(&d.CoreDNS.ExternalZones[i].CacheSeconds, 30)
@@ -135,6 +160,16 @@ func (d *DNS) validate(path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if !isDomain(d.ClusterDomain) {
 		errs = append(errs, field.Invalid(path.Child("clusterDomain"), d.ClusterDomain, "use a DNS name in lower case, such as cluster.local"))
+	}
+	if d.IsUsers() {
+		const remedy = "has no effect on the type None: remove it, or use the type CoreDNS"
+		if len(d.EtcHosts) > 0 {
+			errs = append(errs, field.Forbidden(path.Child("etcHosts"), remedy))
+		}
+		if !equality.Semantic.DeepEqual(d.CoreDNS, CoreDNS{}) {
+			errs = append(errs, field.Forbidden(path.Child("coreDNS"), remedy))
+		}
+		return errs
 	}
 	errs = append(errs, validateHostEntries(path.Child("etcHosts"), d.EtcHosts)...)
 
@@ -185,7 +220,6 @@ func (z *ExternalZone) validate(path *field.Path, clusterDomain string) field.Er
 		errs = append(errs, field.Required(path.Child("nameservers"), "give the IP address of at least one name server, such as 192.168.0.53"))
 	}
 	errs = append(errs, validateNameservers(path.Child("nameservers"), z.Nameservers)...)
-	errs = append(errs, inRange(path.Child("cacheSeconds"), int64(z.CacheSeconds), 1, 86400)...)
 	for i, rewrite := range z.Rewrite {
 		words := strings.Fields(rewrite)
 		if len(words) < 2 || words[0] == "rewrite" || slices.Contains(words, "{") || slices.Contains(words, "}") || strings.ContainsFunc(rewrite, isControl) {
@@ -210,7 +244,7 @@ func validateNameservers(path *field.Path, servers []string) field.ErrorList {
 		case err != nil:
 			errs = append(errs, field.Invalid(path.Index(i), server, "use a name server's IP address, address:port or tls://address, such as 192.168.0.53"))
 		case ip.IsLoopback():
-			errs = append(errs, field.Invalid(path.Index(i), server, "is CoreDNS itself when CoreDNS asks it: use an address that pods can reach"))
+			errs = append(errs, field.Invalid(path.Index(i), server, "leads CoreDNS back to itself: use an address that pods can reach"))
 		}
 	}
 	return append(errs, unique(path, servers, itself)...)

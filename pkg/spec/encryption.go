@@ -83,7 +83,7 @@ var coreResources = []string{
 var resourceName = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
 
 func (e *EncryptionAtRest) validate(path *field.Path, flags []Arg) field.ErrorList {
-	errs := oneOf(path.Child("provider"), e.Provider, EncryptionSecretbox, EncryptionAESCBC, EncryptionNone)
+	var errs field.ErrorList
 	resources := path.Child("resources")
 	if !e.IsOn() {
 		if len(e.Resources) > 0 {

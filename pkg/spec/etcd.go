@@ -10,34 +10,35 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // EtcdType is who runs etcd.
 //
-// +kubebuilder:validation:Enum=kubexm;kubeadm;external
+// +kubebuilder:validation:Enum=Binary;Kubeadm;External
 type EtcdType string
 
 const (
 	// EtcdKubexm runs etcd as a systemd unit, on each control plane host or on hosts of its own.
-	EtcdKubexm EtcdType = "kubexm"
+	EtcdKubexm EtcdType = "Binary"
 	// EtcdKubeadm runs etcd as a static pod on each control plane host.
-	EtcdKubeadm EtcdType = "kubeadm"
+	EtcdKubeadm EtcdType = "Kubeadm"
 	// EtcdExternal uses an etcd that is there already.
-	EtcdExternal EtcdType = "external"
+	EtcdExternal EtcdType = "External"
 )
 
 // EtcdMetrics is how much etcd's metrics tell.
 //
-// +kubebuilder:validation:Enum=basic;extensive
+// +kubebuilder:validation:Enum=Basic;Extensive
 type EtcdMetrics string
 
 const (
 	// EtcdMetricsBasic leaves histograms of requests out.
-	EtcdMetricsBasic EtcdMetrics = "basic"
+	EtcdMetricsBasic EtcdMetrics = "Basic"
 	// EtcdMetricsExtensive has them too.
-	EtcdMetricsExtensive EtcdMetrics = "extensive"
+	EtcdMetricsExtensive EtcdMetrics = "Extensive"
 )
 
 // EtcdLogLevel is from which severity on etcd logs.
@@ -48,17 +49,19 @@ type EtcdLogLevel string
 // Etcd is how etcd is installed and set. All but type, hosts and external is for an etcd that is run here.
 //
 // +kubebuilder:validation:MinProperties=1
+// +kubebuilder:validation:XValidation:rule="has(self.external) == (has(self.type) && self.type == 'External')",fieldPath=".external",message="the type External needs external, and no other type takes it"
+// +kubebuilder:validation:XValidation:rule="!has(self.hosts) || !has(self.type) || self.type == 'Binary'",fieldPath=".hosts",message="only etcd of the type Binary has hosts of its own"
 type Etcd struct {
-	// type is who runs etcd. If unset, kubexm, whoever installs Kubernetes. It cannot be changed later.
+	// type is who runs etcd. If unset, Binary, whoever installs Kubernetes. It cannot be changed later.
 	// +optional
 	Type EtcdType `json:"type,omitempty"`
 
-	// hosts are hosts of the inventory that run etcd and nothing else; type must be kubexm. If unset, etcd runs on the
+	// hosts are hosts of the inventory that run etcd and nothing else; type must be Binary. If unset, etcd runs on the
 	// control plane's hosts. Etcd must not move from the one to the other later.
 	// +optional
 	Hosts Hosts `json:"hosts,omitempty,omitzero"`
 
-	// external is the etcd that is there already; type must be external.
+	// external is the etcd that is there already; type must be External.
 	// +optional
 	External ExternalEtcd `json:"external,omitempty,omitzero"`
 
@@ -93,7 +96,7 @@ type Etcd struct {
 	// +kubebuilder:validation:Maximum=8760
 	AutoCompactionRetentionHours int32 `json:"autoCompactionRetentionHours,omitempty"`
 
-	// metrics is how much etcd's metrics tell. If unset, basic.
+	// metrics is how much etcd's metrics tell. If unset, Basic.
 	// +optional
 	Metrics EtcdMetrics `json:"metrics,omitempty"`
 
@@ -137,6 +140,11 @@ type Etcd struct {
 	// +kubebuilder:validation:items:Pattern=`^[0-9A-Za-z][0-9A-Za-z._-]*$`
 	GoneMembers []string `json:"goneMembers,omitempty"`
 
+	// backup has the hosts of etcd's members save backups by themselves, by a timer of systemd, one host after the other. If unset, they save
+	// none.
+	// +optional
+	Backup EtcdBackup `json:"backup,omitempty,omitzero"`
+
 	// extraArgs are further command line flags of etcd.
 	// +optional
 	// +listType=map
@@ -173,8 +181,11 @@ type SecretReference struct {
 	Name string `json:"name,omitempty"`
 }
 
+// IsExternal reports whether others run etcd.
+func (e *Etcd) IsExternal() bool { return e.Type == EtcdExternal }
+
 // IsStacked reports whether etcd runs on the control plane's hosts.
-func (e *Etcd) IsStacked() bool { return e.Type != EtcdExternal && e.Hosts.IsZero() }
+func (e *Etcd) IsStacked() bool { return !e.IsExternal() && e.Hosts.IsZero() }
 
 // IsSecure reports whether an external etcd is reached by TLS.
 func (e *ExternalEtcd) IsSecure() bool {
@@ -194,7 +205,7 @@ func (e *Etcd) Flags() []Arg {
 		{Name: "snapshot-count", Value: number(e.SnapshotCount)},
 		{Name: "auto-compaction-mode", Value: onlyIf(e.AutoCompactionRetentionHours != 0, "periodic")},
 		{Name: "auto-compaction-retention", Value: onlyIf(e.AutoCompactionRetentionHours != 0, fmt.Sprintf("%dh", e.AutoCompactionRetentionHours))},
-		{Name: "metrics", Value: string(e.Metrics)},
+		{Name: "metrics", Value: strings.ToLower(string(e.Metrics))},
 		{Name: "quota-backend-bytes", Value: number(e.QuotaBackendBytes)},
 		{Name: "max-request-bytes", Value: number(e.MaxRequestBytes)},
 		{Name: "max-snapshots", Value: number(int64(e.MaxSnapshots))},
@@ -226,8 +237,7 @@ func (e *Etcd) setDefaults() {
 }
 
 func (e *Etcd) validate(path *field.Path) field.ErrorList {
-	errs := oneOf(path.Child("type"), e.Type, EtcdKubexm, EtcdKubeadm, EtcdExternal)
-	errs = append(errs, e.Hosts.validate(path.Child("hosts"))...)
+	errs := e.Hosts.validate(path.Child("hosts"))
 	if !e.Hosts.IsZero() && e.Type != EtcdKubexm {
 		errs = append(errs, field.Forbidden(path.Child("hosts"), fmt.Sprintf(
 			"etcd of the type %s has no hosts of its own: remove them, or set %s to %s", e.Type, path.Child("type"), EtcdKubexm)))
@@ -243,6 +253,7 @@ func (e *Etcd) validate(path *field.Path) field.ErrorList {
 	errs = append(errs, validateDataDir(path.Child("dataDir"), e.DataDir)...)
 	errs = append(errs, e.validateTuning(path)...)
 	errs = append(errs, e.validateGone(path.Child("goneMembers"))...)
+	errs = append(errs, e.Backup.validate(path.Child("backup"), e.DataDir)...)
 	return append(errs, validateArgs(path.Child("extraArgs"), e.ExtraArgs, etcdFlags)...)
 }
 
@@ -260,7 +271,7 @@ func (e *Etcd) validateOnlyExternal(path *field.Path) field.ErrorList {
 		{"autoCompactionRetentionHours", own.AutoCompactionRetentionHours != 0}, {"metrics", own.Metrics != ""},
 		{"quotaBackendBytes", own.QuotaBackendBytes != 0}, {"maxRequestBytes", own.MaxRequestBytes != 0},
 		{"maxSnapshots", own.MaxSnapshots != 0}, {"maxWALs", own.MaxWALs != 0}, {"logLevel", own.LogLevel != ""},
-		{"goneMembers", len(own.GoneMembers) > 0}, {"extraArgs", len(own.ExtraArgs) > 0},
+		{"goneMembers", len(own.GoneMembers) > 0}, {"backup", own.Backup != (EtcdBackup{})}, {"extraArgs", len(own.ExtraArgs) > 0},
 	} {
 		if set.is {
 			errs = append(errs, field.Forbidden(path.Child(set.name), "etcd is external, and its settings are those who run it: remove it"))
@@ -275,7 +286,7 @@ var memberPattern = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._-]*$`)
 func (e *Etcd) validateGone(path *field.Path) field.ErrorList {
 	errs := unique(path, e.GoneMembers, itself)
 	for i, member := range e.GoneMembers {
-		if len(member) > 253 || !memberPattern.MatchString(member) {
+		if !memberPattern.MatchString(member) {
 			errs = append(errs, field.Invalid(path.Index(i), member, "give the ID of a member, as etcdctl member list prints it, or its name"))
 		}
 	}
@@ -284,33 +295,10 @@ func (e *Etcd) validateGone(path *field.Path) field.ErrorList {
 
 func (e *Etcd) validateTuning(path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	for _, number := range []struct {
-		name               string
-		value, least, most int64
-	}{
-		{"heartbeatIntervalMilliseconds", int64(e.HeartbeatIntervalMilliseconds), 10, 10000},
-		{"electionTimeoutMilliseconds", int64(e.ElectionTimeoutMilliseconds), 50, 50000},
-		{"snapshotCount", e.SnapshotCount, 1000, 10000000},
-		{"autoCompactionRetentionHours", int64(e.AutoCompactionRetentionHours), 1, 8760},
-		{"quotaBackendBytes", e.QuotaBackendBytes, 16 << 20, 100 << 30},
-		{"maxRequestBytes", e.MaxRequestBytes, 64 << 10, 100 << 20},
-		{"maxSnapshots", int64(e.MaxSnapshots), 1, 1000},
-		{"maxWALs", int64(e.MaxWALs), 1, 1000},
-	} {
-		if number.value != 0 {
-			errs = append(errs, inRange(path.Child(number.name), number.value, number.least, number.most)...)
-		}
-	}
 	heartbeat, election := cmp.Or(e.HeartbeatIntervalMilliseconds, 100), cmp.Or(e.ElectionTimeoutMilliseconds, 1000)
 	if election < 5*heartbeat {
 		errs = append(errs, field.Invalid(path.Child("electionTimeoutMilliseconds"), election, fmt.Sprintf(
 			"etcd wants at least five times the heartbeat interval of %d ms: use %d or more", heartbeat, 5*heartbeat)))
-	}
-	if e.Metrics != "" {
-		errs = append(errs, oneOf(path.Child("metrics"), e.Metrics, EtcdMetricsBasic, EtcdMetricsExtensive)...)
-	}
-	if e.LogLevel != "" {
-		errs = append(errs, oneOf(path.Child("logLevel"), e.LogLevel, "debug", "info", "warn", "error", "panic", "fatal")...)
 	}
 	return errs
 }

@@ -11,9 +11,51 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
+// FileEncoding is how a file's content is written down.
+//
+// +kubebuilder:validation:Enum=Base64;Gzip;GzipBase64
+type FileEncoding string
+
+const (
+	// EncodingBase64 is base64, with padding.
+	EncodingBase64 FileEncoding = "Base64"
+	// EncodingGzip is gzip.
+	EncodingGzip FileEncoding = "Gzip"
+	// EncodingGzipBase64 is base64 of gzip.
+	EncodingGzipBase64 FileEncoding = "GzipBase64"
+)
+
+// FileAppend is whether content is added to what a file has.
+//
+// +kubebuilder:validation:Enum=Enabled;Disabled
+type FileAppend string
+
+const (
+	// AppendEnabled adds the content to what the file has.
+	AppendEnabled FileAppend = "Enabled"
+	// AppendDisabled makes the content all that the file has.
+	AppendDisabled FileAppend = "Disabled"
+)
+
+// ContentFormat is what a file's content is.
+//
+// +kubebuilder:validation:Enum=Plain;Template
+type ContentFormat string
+
+const (
+	// ContentPlain is written as it is.
+	ContentPlain ContentFormat = "Plain"
+	// ContentTemplate is a template of Go, of values of the host.
+	ContentTemplate ContentFormat = "Template"
+)
+
 // File is a file on a host, with its content here or in a Secret.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.content) != has(self.contentFrom)",message="set exactly one of content and contentFrom"
+// +kubebuilder:validation:XValidation:rule="!has(self.append) || self.append != 'Enabled' || has(self.content)",message="content of a Secret cannot be appended: set content, or leave out append"
+// +kubebuilder:validation:XValidation:rule="!has(self.append) || self.append != 'Enabled' || (!has(self.permissions) && !has(self.owner))",message="what is appended to keeps its permissions and owner: leave out permissions and owner, or append"
+// +kubebuilder:validation:XValidation:rule="!has(self.contentFormat) || self.contentFormat != 'Template' || (has(self.content) && !has(self.encoding))",message="a template is written in content, without encoding: set content, and leave out encoding"
+// +kubebuilder:validation:XValidation:rule="!has(self.encoding) || self.encoding != 'Gzip' || !has(self.content)",message="gzip is no text: use GzipBase64, or contentFrom"
 type File struct {
 	// path is the file's absolute path.
 	// +required
@@ -21,23 +63,39 @@ type File struct {
 	// +kubebuilder:validation:MaxLength=512
 	Path string `json:"path,omitempty"`
 
-	// mode is the file's permissions in octal digits. If unset, 0644, or 0600 with contentFrom.
+	// permissions are the file's, in octal digits. If unset, 0644, or 0600 with contentFrom. What is appended to keeps its own.
 	// +optional
 	// +kubebuilder:validation:MinLength=3
 	// +kubebuilder:validation:MaxLength=4
-	Mode string `json:"mode,omitempty"`
+	Permissions string `json:"permissions,omitempty"`
 
-	// owner is the file's user, or user:group, as names or numbers. If unset, root:root.
+	// owner is the file's user, or user:group, as names or numbers. If unset, root:root. What is appended to keeps its own.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=65
 	Owner string `json:"owner,omitempty"`
+
+	// encoding is how the content is written down, here or in the Secret: Base64, Gzip or GzipBase64. The file has what it decodes to,
+	// which is at most 1 MiB. If unset, the file has the content itself.
+	// +optional
+	Encoding FileEncoding `json:"encoding,omitempty"`
+
+	// append is whether the content is added to what the file has: between two lines of comments (#) that mark it, so that it is there
+	// once however often it is written, and is replaced when it changes. If unset, Disabled: the content is all that the file has.
+	// +optional
+	Append FileAppend `json:"append,omitempty"`
 
 	// content is the file's content.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=10240
 	Content string `json:"content,omitempty"`
+
+	// contentFormat is Plain, or Template: content is a template of Go (text/template), of these values: {{ .name }} is the host's name in
+	// the cluster, {{ .address }} its Node's address, .addresses all of its addresses, {{ .role }} its role, {{ .cluster }} the cluster's
+	// name, and {{ .kubernetesVersion }} such as v1.36.3. Loops are over .addresses alone, and templates have no templates. If unset, Plain.
+	// +optional
+	ContentFormat ContentFormat `json:"contentFormat,omitempty"`
 
 	// contentFrom is where the file's content comes from.
 	// +optional
@@ -66,13 +124,19 @@ type SecretKey struct {
 	Key string `json:"key,omitempty"`
 }
 
+// IsAppended reports whether the content is added to what the file has.
+func (f *File) IsAppended() bool { return f.Append == AppendEnabled }
+
 func (f *File) setDefaults() {
-	defaultTo(&f.Owner, "root:root")
-	if f.ContentFrom == (ContentSource{}) {
-		defaultTo(&f.Mode, "0644")
-	} else {
-		defaultTo(&f.Mode, "0600")
+	switch {
+	case f.IsAppended():
+		return
+	case f.ContentFrom == (ContentSource{}):
+		defaultTo(&f.Permissions, "0644")
+	default:
+		defaultTo(&f.Permissions, "0600")
 	}
+	defaultTo(&f.Owner, "root:root")
 }
 
 var (
@@ -90,10 +154,13 @@ func (f *File) validate(path *field.Path) field.ErrorList {
 			errs = append(errs, field.Invalid(path.Child("path"), f.Path, "lies in "+dir+", where files cannot be kept: use another directory"))
 		}
 	}
-	if !fileMode.MatchString(f.Mode) {
-		errs = append(errs, field.Invalid(path.Child("mode"), f.Mode, "use three or four octal digits, such as 0644"))
+	switch {
+	case f.IsAppended() && (f.Permissions != "" || f.Owner != ""):
+		errs = append(errs, field.Forbidden(path.Child("append"), "what is appended to keeps its permissions and owner: remove permissions and owner, or append"))
+	case !f.IsAppended() && !fileMode.MatchString(f.Permissions):
+		errs = append(errs, field.Invalid(path.Child("permissions"), f.Permissions, "use three or four octal digits, such as 0644"))
 	}
-	if !fileOwner.MatchString(f.Owner) {
+	if !f.IsAppended() && !fileOwner.MatchString(f.Owner) {
 		errs = append(errs, field.Invalid(path.Child("owner"), f.Owner, "use user or user:group, as names or numbers, such as root:root"))
 	}
 	from, secret := path.Child("contentFrom"), f.ContentFrom.Secret
@@ -108,7 +175,7 @@ func (f *File) validate(path *field.Path) field.ErrorList {
 			errs = append(errs, field.Invalid(from.Child("secret", "key"), secret.Key, "use a key of the Secret's data"))
 		}
 	}
-	return errs
+	return append(errs, f.validateContent(path)...)
 }
 
 // ownSecrets are the names by which plans know the cluster's own key pairs, its encryption key and its kubeconfig.

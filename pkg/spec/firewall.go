@@ -96,10 +96,9 @@ func (t *Target) Ports() []Port {
 	if t.Host.Role == RoleControlPlane {
 		ports = append(ports,
 			Port{Number: 10257, Protocol: TCP, For: "controller manager", Local: true}, Port{Number: 10259, Protocol: TCP, For: "scheduler", Local: true})
+		ports = append(ports, t.Cluster.LoadBalancer.ports()...)
 	}
-	if t.Cluster.Network.Flannel.Backend == FlannelVXLAN {
-		ports = append(ports, Port{Number: 8472, Protocol: UDP, For: "flannel", When: "`flannel.backend: vxlan`"})
-	}
+	ports = append(ports, t.Cluster.Network.ports()...)
 	return append(ports,
 		Port{Number: 30000, Last: 32767, Protocol: TCP, For: "NodePorts"}, Port{Number: 30000, Last: 32767, Protocol: UDP, For: "NodePorts"})
 }

@@ -35,7 +35,7 @@ func TestPortsAreDocumented(t *testing.T) {
 	var want strings.Builder
 	want.WriteString("\n| Host | Port | For | Only if | From |\n|---|---|---|---|---|\n")
 	for _, role := range []spec.Role{spec.RoleControlPlane, spec.RoleWorker, spec.RoleEtcd, spec.RoleLoadBalancer} {
-		for _, p := range portsOf(role).OpenPorts() {
+		for _, p := range ofAllNetworks(role) {
 			from := "anywhere"
 			if p.From != "" {
 				from = "the cluster's other hosts of this role"
@@ -53,6 +53,20 @@ func TestPortsAreDocumented(t *testing.T) {
 	if diff := cmp.Diff(want.String(), have); diff != "" {
 		t.Errorf("%s (-want +got), go test -update writes it anew:\n%s", name, diff)
 	}
+}
+
+// ofAllNetworks are a role's ports with each of the networks that a cluster may have.
+func ofAllNetworks(role spec.Role) []spec.Port {
+	all := portsOf(role).OpenPorts()
+	with := portsOf(role)
+	with.Cluster.Network = spec.Network{Plugin: spec.NetworkCalico}
+	with.Default()
+	for at, p := range with.OpenPorts() {
+		if !slices.Contains(all, p) {
+			all = slices.Insert(all, at+1, p)
+		}
+	}
+	return all
 }
 
 // portsOf is a target that has all ports of its role.
@@ -88,6 +102,10 @@ func TestOpenPorts(t *testing.T) {
 		{
 			"no tunnel", "10250/tcp 30000-32767/tcp 30000-32767/udp",
 			with(spec.RoleWorker, func(c *spec.Cluster) { c.Network.Flannel.Backend = spec.FlannelHostGW }),
+		},
+		{
+			"calico", "10250/tcp 4789/udp 30000-32767/tcp 30000-32767/udp",
+			with(spec.RoleWorker, func(c *spec.Cluster) { c.Network.Plugin = spec.NetworkCalico }),
 		},
 		{"another port of a load balancer", "7443/tcp vrrp", with(spec.RoleLoadBalancer, func(c *spec.Cluster) { c.ControlPlaneEndpoint.Port = 7443 })},
 	} {

@@ -56,14 +56,8 @@ type Hook struct {
 	Commands []string `json:"commands,omitempty"`
 }
 
-// maxHooks is how many hooks a list may have.
-const maxHooks = 64
-
 func validateHooks(path *field.Path, hooks []Hook) field.ErrorList {
 	var errs field.ErrorList
-	if len(hooks) > maxHooks {
-		errs = append(errs, field.TooMany(path, len(hooks), maxHooks))
-	}
 	for i, h := range hooks {
 		at := path.Index(i)
 		if len(validation.IsDNS1123Label(h.Name)) > 0 {
@@ -71,7 +65,6 @@ func validateHooks(path *field.Path, hooks []Hook) field.ErrorList {
 				"use 1 to 63 lower-case letters, digits and '-', beginning and ending with a letter or digit"))
 		}
 		errs = append(errs, oneOf(at.Child("task"), h.Task, hookable()...)...)
-		errs = append(errs, oneOf(at.Child("when"), h.When, HookBefore, HookAfter)...)
 		if len(h.Commands) == 0 {
 			errs = append(errs, field.Required(at.Child("commands"), "give the hook at least one shell line"))
 		}

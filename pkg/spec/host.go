@@ -12,18 +12,18 @@ import (
 
 // Role is what a host is for.
 //
-// +kubebuilder:validation:Enum=control-plane;worker;etcd;loadbalancer
+// +kubebuilder:validation:Enum=ControlPlane;Worker;Etcd;LoadBalancer
 type Role string
 
 const (
 	// RoleControlPlane hosts run the API server, the controllers and, where etcd has no hosts of its own, etcd.
-	RoleControlPlane Role = "control-plane"
+	RoleControlPlane Role = "ControlPlane"
 	// RoleWorker hosts run pods.
-	RoleWorker Role = "worker"
+	RoleWorker Role = "Worker"
 	// RoleEtcd hosts run etcd and nothing else.
-	RoleEtcd Role = "etcd"
+	RoleEtcd Role = "Etcd"
 	// RoleLoadBalancer hosts carry requests to the API servers and do nothing else.
-	RoleLoadBalancer Role = "loadbalancer"
+	RoleLoadBalancer Role = "LoadBalancer"
 )
 
 // IsNode reports whether a host with this role becomes a Node.

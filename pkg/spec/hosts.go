@@ -55,16 +55,16 @@ func (h *Hosts) validate(path *field.Path) field.ErrorList {
 	return append(errs, metavalidation.ValidateLabelSelector(h.Selector, metavalidation.LabelSelectorValidationOptions{}, path.Child("selector"))...)
 }
 
-// Order says whether a host begins what it is a part of (the control plane, or etcd on hosts of its own), or joins it.
+// BootstrapMode says whether a host begins what it is a part of (the control plane, or etcd on hosts of its own), or joins it.
 //
-// +kubebuilder:validation:Enum=First;Later
-type Order string
+// +kubebuilder:validation:Enum=Init;Join
+type BootstrapMode string
 
 const (
-	// OrderFirst begins it. There is one such host in the life of a cluster, unless that one failed before it had begun.
-	OrderFirst Order = "First"
-	// OrderLater joins.
-	OrderLater Order = "Later"
+	// BootstrapInit begins it. There is one such host in the life of a cluster, unless that one failed before it had begun.
+	BootstrapInit BootstrapMode = "Init"
+	// BootstrapJoin joins.
+	BootstrapJoin BootstrapMode = "Join"
 )
 
 // Member is one of the hosts that a cluster's control plane, etcd and load balancers consist of, as the others see it.
@@ -94,14 +94,14 @@ func Arrange(targets []*Target) {
 	for _, t := range targets {
 		if role := t.Host.Role; role != RoleWorker {
 			members = append(members, Member{Name: t.Host.Name, Role: role, Address: t.Host.NodeAddress()})
-			begun[role] = begun[role] || t.Order == OrderFirst
+			begun[role] = begun[role] || t.BootstrapMode == BootstrapInit
 		}
 	}
 	for _, t := range targets {
-		if role := t.Host.Role; t.Order == "" && (role == RoleControlPlane || role == RoleEtcd) {
-			t.Order = OrderLater
+		if role := t.Host.Role; t.BootstrapMode == "" && (role == RoleControlPlane || role == RoleEtcd) {
+			t.BootstrapMode = BootstrapJoin
 			if !begun[role] {
-				t.Order, begun[role] = OrderFirst, true
+				t.BootstrapMode, begun[role] = BootstrapInit, true
 			}
 		}
 		if len(t.Members) == 0 {

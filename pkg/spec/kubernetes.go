@@ -15,14 +15,14 @@ import (
 
 // KubernetesType is how Kubernetes is installed.
 //
-// +kubebuilder:validation:Enum=kubexm;kubeadm
+// +kubebuilder:validation:Enum=Binary;Kubeadm
 type KubernetesType string
 
 const (
 	// KubernetesKubexm runs every component as a systemd unit, with certificates and configuration made here.
-	KubernetesKubexm KubernetesType = "kubexm"
+	KubernetesKubexm KubernetesType = "Binary"
 	// KubernetesKubeadm installs the control plane as static pods by kubeadm's phases.
-	KubernetesKubeadm KubernetesType = "kubeadm"
+	KubernetesKubeadm KubernetesType = "Kubeadm"
 )
 
 // Kubernetes is how Kubernetes is installed and how its components are set. Its version is not here: it is a cluster's
@@ -30,8 +30,9 @@ const (
 //
 // +kubebuilder:validation:MinProperties=1
 type Kubernetes struct {
-	// type is how Kubernetes is installed. If unset, kubeadm. It cannot be changed later.
+	// type is how Kubernetes is installed. If unset, Kubeadm. It cannot be changed later.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed once the cluster exists: set it back, or create another cluster"
 	Type KubernetesType `json:"type,omitempty"`
 
 	// apiServer is kube-apiserver.
@@ -177,9 +178,9 @@ type Kubelet struct {
 	ExtraArgs []Arg `json:"extraArgs,omitempty"`
 }
 
-// ProxyMode is what kube-proxy programs services with.
+// ProxyMode is what kube-proxy programs services with, in its own words, or None.
 //
-// +kubebuilder:validation:Enum=iptables;nftables;ipvs
+// +kubebuilder:validation:Enum=iptables;nftables;ipvs;None
 type ProxyMode string
 
 const (
@@ -189,6 +190,8 @@ const (
 	ProxyNFTables ProxyMode = "nftables"
 	// ProxyIPVS programs services with IPVS, which needs the kernel modules ip_vs, ip_vs_rr and nf_conntrack.
 	ProxyIPVS ProxyMode = "ipvs"
+	// ProxyNone runs no kube-proxy: users install what takes its place.
+	ProxyNone ProxyMode = "None"
 )
 
 // Masquerade is which traffic to a service's cluster IP leaves with the Node's address as its source.
@@ -206,12 +209,17 @@ const (
 // Proxy is kube-proxy.
 //
 // +kubebuilder:validation:MinProperties=1
+// +kubebuilder:validation:XValidation:rule="!has(self.ipvs) || has(self.mode) && self.mode == 'ipvs'",fieldPath=".ipvs",message="it has an effect on the mode ipvs alone: remove it, or use that mode"
+// +kubebuilder:validation:XValidation:rule="!has(self.masquerade) || !has(self.mode) || self.mode != 'None'",fieldPath=".masquerade",message="it has no effect on the mode None: remove it, or use another mode"
 type Proxy struct {
-	// mode is what services are programmed with. If unset, iptables.
+	// mode is what services are programmed with. If unset, iptables. With None there is no kube-proxy: users install what takes its
+	// place, such as Cilium. It cannot be changed to or from None later.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="(self == 'None') == (oldSelf == 'None')",message="cannot be changed to or from None once the cluster exists: set it back, or create another cluster"
 	Mode ProxyMode `json:"mode,omitempty"`
 
-	// masquerade is which traffic to a service's cluster IP leaves with the Node's address as its source. If unset, OffCluster.
+	// masquerade is which traffic to a service's cluster IP leaves with the Node's address as its source. If unset, OffCluster. It is of
+	// kube-proxy: with the mode None it must not be set.
 	// +optional
 	Masquerade Masquerade `json:"masquerade,omitempty"`
 
@@ -264,7 +272,9 @@ func (k *Kubernetes) setDefaults() {
 	defaultTo(&k.Kubelet.MaxPods, 110)
 	defaultTo(&k.Kubelet.PodPidsLimit, 10000)
 	defaultTo(&k.Proxy.Mode, ProxyIPTables)
-	defaultTo(&k.Proxy.Masquerade, MasqueradeOffCluster)
+	if k.Proxy.Mode != ProxyNone {
+		defaultTo(&k.Proxy.Masquerade, MasqueradeOffCluster)
+	}
 	k.APIServer.Audit.setDefaults()
 	k.PodSecurity.setDefaults()
 	k.EncryptionAtRest.setDefaults()
@@ -300,8 +310,7 @@ var removedGates = []string{"CSIStorageCapacity", "ExpandCSIVolumes", "TTLAfterF
 var gateName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*$`)
 
 func (k *Kubernetes) validate(path *field.Path) field.ErrorList {
-	errs := oneOf(path.Child("type"), k.Type, KubernetesKubexm, KubernetesKubeadm)
-	errs = append(errs, validateSANs(path.Child("apiServer", "certSANs"), k.APIServer.CertSANs)...)
+	errs := validateSANs(path.Child("apiServer", "certSANs"), k.APIServer.CertSANs)
 	errs = append(errs, validateArgs(path.Child("apiServer", "extraArgs"), k.APIServer.ExtraArgs, apiServerFlags)...)
 	errs = append(errs, k.APIServer.Audit.validate(path.Child("apiServer", "audit"))...)
 	errs = append(errs, k.PodSecurity.validate(path.Child("podSecurity"))...)
@@ -314,11 +323,13 @@ func (k *Kubernetes) validate(path *field.Path) field.ErrorList {
 }
 
 func (p *Proxy) validate(path *field.Path) field.ErrorList {
-	errs := oneOf(path.Child("mode"), p.Mode, ProxyIPTables, ProxyNFTables, ProxyIPVS)
-	errs = append(errs, oneOf(path.Child("masquerade"), p.Masquerade, MasqueradeOffCluster, MasqueradeAll)...)
+	var errs field.ErrorList
 	exclude := path.Child("ipvs", "excludeCIDRs")
 	if len(p.IPVS.ExcludeCIDRs) > 0 && p.Mode != ProxyIPVS {
 		errs = append(errs, field.Forbidden(exclude, fmt.Sprintf("the mode is %s: remove it, or set %s to %s", p.Mode, path.Child("mode"), ProxyIPVS)))
+	}
+	if p.Mode == ProxyNone && p.Masquerade != "" {
+		errs = append(errs, field.Forbidden(path.Child("masquerade"), fmt.Sprintf("the mode is %s: remove it, or use another mode", p.Mode)))
 	}
 	for i, cidr := range p.IPVS.ExcludeCIDRs {
 		if _, err := netip.ParsePrefix(cidr); err != nil {
@@ -328,16 +339,8 @@ func (p *Proxy) validate(path *field.Path) field.ErrorList {
 	return append(errs, unique(exclude, p.IPVS.ExcludeCIDRs, itself)...)
 }
 
-// validate takes zero for left out, as it is in a Node.
 func (k *Kubelet) validate(path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if k.MaxPods != 0 {
-		errs = append(errs, inRange(path.Child("maxPods"), int64(k.MaxPods), 1, 65535)...)
-	}
-	if k.PodPidsLimit != 0 {
-		errs = append(errs, inRange(path.Child("podPidsLimit"), k.PodPidsLimit, 1, 4194304)...)
-	}
-	return append(errs, validateArgs(path.Child("extraArgs"), k.ExtraArgs, kubeletFlags)...)
+	return validateArgs(path.Child("extraArgs"), k.ExtraArgs, kubeletFlags)
 }
 
 func validateSANs(path *field.Path, names []string) field.ErrorList {
@@ -362,7 +365,6 @@ func validateGates(path *field.Path, gates []FeatureGate) field.ErrorList {
 			errs = append(errs, field.Invalid(at.Child("name"), gate.Name,
 				"this gate was removed from Kubernetes when its feature became a fixed part of it, and no component starts with it: remove it"))
 		}
-		errs = append(errs, oneOf(at.Child("state"), gate.State, FeatureEnabled, FeatureDisabled)...)
 	}
 	return append(errs, unique(path, gates, func(g FeatureGate) string { return g.Name })...)
 }

@@ -57,13 +57,6 @@ type Limit struct {
 	Concurrency int32 `json:"concurrency,omitempty"`
 }
 
-const (
-	maxLimits         = 128
-	maxTimeoutSeconds = 86400
-	maxAttempts       = 100
-	maxConcurrency    = 1000
-)
-
 // HookStep is what the step of the hook with this name is called.
 func HookStep(name string) string { return hookPrefix + name }
 
@@ -72,9 +65,6 @@ const hookPrefix = "hook/"
 // validateLimits checks limits; hooks are those that they may be for.
 func validateLimits(path *field.Path, limits []Limit, hooks []Hook) field.ErrorList {
 	var errs field.ErrorList
-	if len(limits) > maxLimits {
-		errs = append(errs, field.TooMany(path, len(limits), maxLimits))
-	}
 	for i := range limits {
 		errs = append(errs, limits[i].validate(path.Index(i), hooks)...)
 	}
@@ -83,16 +73,6 @@ func validateLimits(path *field.Path, limits []Limit, hooks []Hook) field.ErrorL
 
 func (l Limit) validate(path *field.Path, hooks []Hook) field.ErrorList {
 	errs := l.validateName(path, hooks)
-	for _, number := range []struct {
-		name      string
-		is, until int32
-	}{
-		{"timeoutSeconds", l.TimeoutSeconds, maxTimeoutSeconds}, {"attempts", l.Attempts, maxAttempts}, {"concurrency", l.Concurrency, maxConcurrency},
-	} {
-		if number.is != 0 {
-			errs = append(errs, inRange(path.Child(number.name), int64(number.is), 1, int64(number.until))...)
-		}
-	}
 	if l.TimeoutSeconds == 0 && l.Attempts == 0 && l.Concurrency == 0 {
 		errs = append(errs, field.Required(path, "limits nothing: set timeoutSeconds, attempts or concurrency, or remove it"))
 	}
@@ -170,10 +150,16 @@ func (t *Target) Bounds(task, step string) Bounds {
 	return b
 }
 
-// general is the name of a task or step without the host's name, if that makes it a known one.
+// general is the name of a task or step without the host's or the addon's name, if that makes it a known one.
 func (t *Target) general(name string, known []string) string {
-	if short, found := strings.CutSuffix(name, "-"+t.Host.Name); found && slices.Contains(known, short) && !slices.Contains(known, name) {
-		return short
+	of := []string{t.Host.Name}
+	for _, a := range t.Cluster.Addons {
+		of = append(of, a.Name)
+	}
+	for _, one := range of {
+		if short, found := strings.CutSuffix(name, "-"+one); found && slices.Contains(known, short) && !slices.Contains(known, name) {
+			return short
+		}
 	}
 	return name
 }

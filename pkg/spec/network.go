@@ -12,18 +12,29 @@ import (
 
 // NetworkPlugin is what connects pods.
 //
-// +kubebuilder:validation:Enum=flannel
+// +kubebuilder:validation:Enum=Flannel;Calico;None
 type NetworkPlugin string
 
-// NetworkFlannel connects pods by flannel.
-const NetworkFlannel NetworkPlugin = "flannel"
+const (
+	// NetworkFlannel connects pods by flannel.
+	NetworkFlannel NetworkPlugin = "Flannel"
+	// NetworkCalico connects pods by Calico, and keeps to NetworkPolicies.
+	NetworkCalico NetworkPlugin = "Calico"
+	// NetworkNone leaves it to users to install what connects pods, such as Cilium.
+	NetworkNone NetworkPlugin = "None"
+)
 
 // Network is how pods and services are addressed and connected.
 //
 // +kubebuilder:validation:MinProperties=1
+// +kubebuilder:validation:XValidation:rule="!has(self.flannel) || !has(self.plugin) || self.plugin == 'Flannel'",fieldPath=".flannel",message="it has an effect on the plugin Flannel alone: remove it, or use that plugin"
+// +kubebuilder:validation:XValidation:rule="!has(self.calico) || has(self.plugin) && self.plugin == 'Calico'",fieldPath=".calico",message="it has an effect on the plugin Calico alone: remove it, or use that plugin"
 type Network struct {
-	// plugin is what connects pods. If unset, flannel. It cannot be changed later.
+	// plugin is what connects pods. If unset, Flannel. With Calico, NetworkPolicies have an effect. With None, users install what
+	// connects pods: until then no Node is Ready, and a host waits for no more than that its kubelet has registered. It cannot be
+	// changed later.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed once the cluster exists: set it back, or create another cluster"
 	Plugin NetworkPlugin `json:"plugin,omitempty"`
 
 	// podCIDRs is the IPv4 network that pods get addresses from, or two networks for dual stack, one of IPv4 and one of
@@ -34,6 +45,7 @@ type Network struct {
 	// +kubebuilder:validation:MaxItems=2
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=43
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed once the cluster exists: set it back, or create another cluster"
 	PodCIDRs []string `json:"podCIDRs,omitempty"`
 
 	// serviceCIDRs is the IPv4 network that services get addresses from, or two networks for dual stack, of the families
@@ -44,30 +56,35 @@ type Network struct {
 	// +kubebuilder:validation:MaxItems=2
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=43
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed once the cluster exists: set it back, or create another cluster"
 	ServiceCIDRs []string `json:"serviceCIDRs,omitempty"`
 
 	// flannel sets the flannel plugin.
 	// +optional
 	Flannel Flannel `json:"flannel,omitempty,omitzero"`
+
+	// calico sets the calico plugin.
+	// +optional
+	Calico Calico `json:"calico,omitempty,omitzero"`
 }
 
 // FlannelBackend is how flannel carries packets from host to host.
 //
-// +kubebuilder:validation:Enum=vxlan;host-gw
+// +kubebuilder:validation:Enum=VXLAN;HostGateway
 type FlannelBackend string
 
 const (
 	// FlannelVXLAN wraps packets in VXLAN (UDP port 8472).
-	FlannelVXLAN FlannelBackend = "vxlan"
+	FlannelVXLAN FlannelBackend = "VXLAN"
 	// FlannelHostGW routes packets by the hosts' addresses; all hosts must be on one network segment.
-	FlannelHostGW FlannelBackend = "host-gw"
+	FlannelHostGW FlannelBackend = "HostGateway"
 )
 
 // Flannel sets the flannel plugin.
 //
 // +kubebuilder:validation:MinProperties=1
 type Flannel struct {
-	// backend is how packets are carried from host to host. If unset, vxlan.
+	// backend is how packets are carried from host to host. If unset, VXLAN.
 	// +optional
 	Backend FlannelBackend `json:"backend,omitempty"`
 
@@ -179,6 +196,20 @@ func (n *Network) PodCIDR(family Family) string {
 	return ""
 }
 
+// IsUsers reports whether users install what connects pods.
+func (n *Network) IsUsers() bool { return n.Plugin == NetworkNone }
+
+// ports are those at which the plugin listens on Nodes.
+func (n *Network) ports() []Port {
+	switch {
+	case n.Plugin == NetworkCalico:
+		return n.Calico.ports()
+	case n.Flannel.Backend == FlannelVXLAN:
+		return []Port{{Number: 8472, Protocol: UDP, For: "flannel", When: "`flannel.backend: VXLAN`"}}
+	}
+	return nil
+}
+
 func (n *Network) setDefaults() {
 	defaultTo(&n.Plugin, NetworkFlannel)
 	if len(n.PodCIDRs) == 0 {
@@ -187,8 +218,11 @@ func (n *Network) setDefaults() {
 	if len(n.ServiceCIDRs) == 0 {
 		n.ServiceCIDRs = []string{"10.233.0.0/18"}
 	}
-	if n.Plugin == NetworkFlannel {
+	switch n.Plugin {
+	case NetworkFlannel:
 		defaultTo(&n.Flannel.Backend, FlannelVXLAN)
+	case NetworkCalico:
+		n.Calico.setDefaults()
 	}
 }
 
@@ -205,9 +239,8 @@ var (
 )
 
 func (n *Network) validate(path *field.Path) field.ErrorList {
-	errs := oneOf(path.Child("plugin"), n.Plugin, NetworkFlannel)
 	pods, services := path.Child("podCIDRs"), path.Child("serviceCIDRs")
-	errs = append(errs, validateCIDRs(pods, n.PodCIDRs, podWidths)...)
+	errs := validateCIDRs(pods, n.PodCIDRs, podWidths)
 	errs = append(errs, validateCIDRs(services, n.ServiceCIDRs, serviceWidths)...)
 	for i, service := range n.ServiceCIDRs {
 		for j, pod := range n.PodCIDRs {
@@ -220,7 +253,15 @@ func (n *Network) validate(path *field.Path) field.ErrorList {
 	if len(errs) == 0 {
 		errs = append(errs, n.validateFamilies(pods, services)...)
 	}
-	return append(errs, n.Flannel.validate(path.Child("flannel"))...)
+	errs = append(errs, n.Flannel.validate(path.Child("flannel"), n.Plugin)...)
+	return append(errs, n.Calico.validate(path.Child("calico"), n, pods)...)
+}
+
+// fixed refuses what of the plugin's settings cannot be changed in a cluster that had another.
+func (n *Network) fixed(before *Network, path *field.Path, refuse func(at *field.Path, was, is any)) {
+	if n.Plugin == NetworkCalico && before.Plugin == NetworkCalico {
+		n.Calico.fixed(&before.Calico, path.Child("calico"), refuse)
+	}
 }
 
 // validateFamilies checks that pods and services have the same families in the same order. Each list is valid in itself.
@@ -244,13 +285,11 @@ func missing(first string, other *field.Path, w widths) string {
 	return fmt.Sprintf("%s has two networks, and a dual stack cluster has two of both: add one of %s, such as %s", other, family, w[family].example)
 }
 
-func (f *Flannel) validate(path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	errs = append(errs, oneOf(path.Child("backend"), f.Backend, FlannelVXLAN, FlannelHostGW)...)
-	if f.MTU != 0 {
-		errs = append(errs, inRange(path.Child("mtu"), int64(f.MTU), 576, 65535)...)
+func (f *Flannel) validate(path *field.Path, plugin NetworkPlugin) field.ErrorList {
+	if plugin == NetworkFlannel || *f == (Flannel{}) {
+		return nil
 	}
-	return errs
+	return field.ErrorList{field.Forbidden(path, fmt.Sprintf("has no effect on the plugin %s: remove it, or use the plugin Flannel", plugin))}
 }
 
 func validateCIDRs(path *field.Path, cidrs []string, w widths) field.ErrorList {
@@ -263,7 +302,7 @@ func validateCIDRs(path *field.Path, cidrs []string, w widths) field.ErrorList {
 		prefix, err := netip.ParsePrefix(cidr)
 		limits := w[family]
 		switch {
-		case i > 1:
+		case i > 1: // a Cluster object may say more than our schema allows
 			errs = append(errs, field.Invalid(at, cidr, "a cluster has one network, or two for dual stack: remove it"))
 		case err != nil:
 			errs = append(errs, field.Invalid(at, cidr, "use a network, such as "+w[IPv4].example))

@@ -115,10 +115,15 @@ func (n *Node) Default() {
 
 // Validate checks a node that has its defaults.
 func (n *Node) Validate(path *field.Path) field.ErrorList {
+	return withBounds("Node", n, path, n.ValidateRules(path))
+}
+
+// ValidateRules checks what the schema cannot say. It is enough for a node that an API server has validated by the schema.
+func (n *Node) ValidateRules(path *field.Path) field.ErrorList {
 	errs := n.Kubelet.validate(path.Child("kubelet"))
 	errs = append(errs, ValidateNodeLabels(n.NodeLabels, path.Child("nodeLabels"))...)
 	errs = append(errs, validateTaints(path.Child("nodeTaints"), n.NodeTaints)...)
-	errs = append(errs, n.System.validateOwn(path.Child("system"))...)
+	errs = append(errs, n.System.validate(path.Child("system"))...)
 	for i := range n.Files {
 		errs = append(errs, n.Files[i].validate(path.Child("files").Index(i))...)
 	}
@@ -127,8 +132,7 @@ func (n *Node) Validate(path *field.Path) field.ErrorList {
 	errs = append(errs, validateCommands(path.Child("postCommands"), n.PostCommands)...)
 	errs = append(errs, validateHooks(path.Child("hooks"), n.Hooks)...)
 	errs = append(errs, validateLimits(path.Child("limits"), n.Limits, n.Hooks)...)
-	errs = append(errs, n.Disruption.validate(path.Child("disruption"))...)
-	return append(errs, validatePolicies(path, n.DriftPolicy, n.OnFailure, &n.Reset)...)
+	return append(errs, n.Disruption.validate(path.Child("disruption"))...)
 }
 
 // kubeletLabels are labels in reserved domains that a kubelet may set on its own Node and that are not its own to find out.
@@ -189,20 +193,9 @@ func validateTaints(path *field.Path, taints []corev1.Taint) field.ErrorList {
 	return append(errs, unique(path, taints, func(t corev1.Taint) string { return fmt.Sprintf("%s:%s", t.Key, t.Effect) })...)
 }
 
-const (
-	maxCommands = 100
-	maxCommand  = 10240
-)
-
 func validateCommands(path *field.Path, lines []string) field.ErrorList {
 	var errs field.ErrorList
-	if len(lines) > maxCommands {
-		errs = append(errs, field.TooMany(path, len(lines), maxCommands))
-	}
 	for i, line := range lines {
-		if len(line) > maxCommand {
-			errs = append(errs, field.TooLong(path.Index(i), nil, maxCommand))
-		}
 		if strings.TrimSpace(line) == "" || strings.ContainsRune(line, 0) {
 			errs = append(errs, field.Invalid(path.Index(i), line, "use a shell line without NUL characters, or remove it"))
 		}

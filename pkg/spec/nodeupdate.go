@@ -13,6 +13,13 @@ import (
 // what is added or changed; what was done and is not asked for any more stays.
 func ValidateNodeUpdate(old, updated *Node, path *field.Path) field.ErrorList {
 	errs := ValidateSystemUpdate(&old.System, &updated.System, path.Child("system"))
+	for i, f := range updated.Files {
+		before := slices.IndexFunc(old.Files, func(o File) bool { return o.Path == f.Path })
+		if before >= 0 && old.Files[before].IsAppended() != f.IsAppended() {
+			errs = append(errs, field.Forbidden(path.Child("files").Index(i).Child("append"),
+				"what was written into the file stays there: set it back, or replace the Machine"))
+		}
+	}
 	return append(errs, stays([]list{
 		{path.Child("files"), names(old.Files, func(f File) string { return f.Path }), names(updated.Files, func(f File) string { return f.Path })},
 		{path.Child("preCommands"), old.PreCommands, updated.PreCommands},
@@ -49,7 +56,8 @@ func ValidateSystemUpdate(was, is *System, system *field.Path) field.ErrorList {
 		errs = append(errs, field.Forbidden(firewall, "what was opened stays open until the host is reset: set it back, or replace the Machine"))
 	}
 	return append(errs, stays([]list{
-		{system.Child("packages", "debs"), names(was.Packages.Debs, debName), names(is.Packages.Debs, debName)},
+		{system.Child("packages", "debs"), names(was.Packages.Debs, packageName), names(is.Packages.Debs, packageName)},
+		{system.Child("packages", "rpms"), names(was.Packages.RPMs, packageName), names(is.Packages.RPMs, packageName)},
 		{system.Child("sysctls"), names(was.Sysctls, func(s Sysctl) string { return s.Name }), names(is.Sysctls, func(s Sysctl) string { return s.Name })},
 		{system.Child("modules"), was.Modules, is.Modules},
 	})...)

@@ -19,7 +19,7 @@ func node() *spec.Node {
 		NodeLabels: map[string]string{"disk": "ssd"},
 		NodeTaints: []corev1.Taint{{Key: "dedicated", Effect: corev1.TaintEffectNoSchedule}},
 		System: spec.System{
-			Packages: spec.Packages{Debs: []string{"nfs-common=1.2"}}, Sysctls: []spec.Sysctl{{Name: "vm.swappiness", Value: "0"}},
+			Packages: spec.Packages{Debs: []string{"nfs-common=1.2"}, RPMs: []string{"nfs-utils=1.2-1"}}, Sysctls: []spec.Sysctl{{Name: "vm.swappiness", Value: "0"}},
 			Modules: []string{"dummy"}, Swap: spec.PolicyOff, EtcHosts: []spec.HostEntry{{Address: "10.0.0.1", Hostnames: []string{"a"}}},
 		},
 		Files:       []spec.File{{Path: "/etc/a", Content: "a"}, {Path: "/etc/b", Content: "b"}},
@@ -52,12 +52,13 @@ func TestValidateNodeUpdate(t *testing.T) {
 			n.NodeLabels = map[string]string{"disk": "hdd"}
 			n.NodeTaints = nil
 		}},
+		"what is appended from now on": {change: func(n *spec.Node) { n.Files[1].Append = spec.AppendEnabled }, refused: []string{"spec.files[1].append"}},
 		"what is taken away": {change: func(n *spec.Node) {
 			n.System = spec.System{Swap: spec.PolicyKeep}
 			n.Files = n.Files[:1]
 			n.PreCommands, n.PostCommands, n.Hooks = nil, []string{"true", "uname"}, nil
 		}, refused: []string{
-			"spec.system.swap", "spec.system.packages.debs[0]", "spec.system.sysctls[0]", "spec.system.modules[0]", "spec.files[1]",
+			"spec.system.swap", "spec.system.packages.debs[0]", "spec.system.packages.rpms[0]", "spec.system.sysctls[0]", "spec.system.modules[0]", "spec.files[1]",
 			"spec.preCommands[0]", "spec.postCommands[1]", "spec.hooks[0]",
 		}},
 	} {

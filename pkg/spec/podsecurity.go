@@ -62,12 +62,6 @@ func (p *PodSecurity) setDefaults() {
 
 func (p *PodSecurity) validate(path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	for _, mode := range []struct {
-		name  string
-		level PodSecurityLevel
-	}{{"enforce", p.Enforce}, {"audit", p.Audit}, {"warn", p.Warn}} {
-		errs = append(errs, oneOf(path.Child(mode.name), mode.level, PodSecurityPrivileged, PodSecurityBaseline, PodSecurityRestricted)...)
-	}
 	namespaces := path.Child("exemptNamespaces")
 	for i, name := range p.ExemptNamespaces {
 		if len(validation.IsDNS1123Label(name)) > 0 {

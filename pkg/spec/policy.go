@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 )
 
@@ -97,22 +96,4 @@ func DriftPolicyOf(c *Cluster, n *Node) DriftPolicy {
 // FailurePolicyOf is what becomes of what a run on a host has changed when it fails.
 func FailurePolicyOf(c *Cluster, n *Node) FailurePolicy {
 	return cmp.Or(n.OnFailure, c.OnFailure, FailureStop)
-}
-
-func validatePolicies(path *field.Path, drift DriftPolicy, onFailure FailurePolicy, reset *Reset) field.ErrorList {
-	var errs field.ErrorList
-	if drift != "" {
-		errs = append(errs, oneOf(path.Child("driftPolicy"), drift, DriftRepair, DriftReport)...)
-	}
-	if onFailure != "" {
-		errs = append(errs, oneOf(path.Child("onFailure"), onFailure, FailureStop, FailureUndoTask, FailureUndoRun)...)
-	}
-	if reset.Policy != "" {
-		errs = append(errs, oneOf(path.Child("reset", "policy"), reset.Policy, ResetAlways, ResetWhenReachable, ResetNever)...)
-	}
-	const longest = 24 * 60 * 60
-	if s := reset.TimeoutSeconds; s != nil && (*s < 1 || *s > longest) {
-		errs = append(errs, field.Invalid(path.Child("reset", "timeoutSeconds"), *s, "want 1 to 86400"))
-	}
-	return errs
 }

@@ -4,22 +4,30 @@
 package spec
 
 import (
+	"fmt"
+	"net/url"
+	"strings"
+
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // ContainerRuntimeType is what runs containers.
 //
-// +kubebuilder:validation:Enum=containerd
+// +kubebuilder:validation:Enum=Containerd;CRIO
 type ContainerRuntimeType string
 
-// ContainerRuntimeContainerd is containerd with runc.
-const ContainerRuntimeContainerd ContainerRuntimeType = "containerd"
+const (
+	// ContainerRuntimeContainerd is containerd with runc.
+	ContainerRuntimeContainerd ContainerRuntimeType = "Containerd"
+	// ContainerRuntimeCRIO is CRI-O with conmon and runc.
+	ContainerRuntimeCRIO ContainerRuntimeType = "CRIO"
+)
 
 // ContainerRuntime is what runs containers on each host, and where it gets images.
 //
 // +kubebuilder:validation:MinProperties=1
 type ContainerRuntime struct {
-	// type is what runs containers. If unset, containerd. It cannot be changed later.
+	// type is what runs containers. If unset, Containerd. It cannot be changed later.
 	// +optional
 	Type ContainerRuntimeType `json:"type,omitempty"`
 
@@ -28,7 +36,7 @@ type ContainerRuntime struct {
 	Registries Registries `json:"registries,omitempty,omitzero"`
 
 	// dataDir is the absolute path of the runtime's images and containers on each host.
-	// If unset, /var/lib/containerd. It cannot be changed later.
+	// If unset, /var/lib/containerd, or /var/lib/containers with CRI-O. It cannot be changed later.
 	// +optional
 	// +kubebuilder:validation:MinLength=2
 	// +kubebuilder:validation:MaxLength=512
@@ -77,12 +85,17 @@ type Mirror struct {
 
 func (r *ContainerRuntime) setDefaults() {
 	defaultTo(&r.Type, ContainerRuntimeContainerd)
+	if r.Type == ContainerRuntimeCRIO {
+		defaultTo(&r.DataDir, "/var/lib/containers")
+	}
 	defaultTo(&r.DataDir, "/var/lib/containerd")
 }
 
 func (r *ContainerRuntime) validate(path *field.Path) field.ErrorList {
-	errs := oneOf(path.Child("type"), r.Type, ContainerRuntimeContainerd)
-	errs = append(errs, r.Registries.validate(path.Child("registries"))...)
+	errs := r.Registries.validate(path.Child("registries"))
+	if r.Type == ContainerRuntimeCRIO {
+		errs = append(errs, r.Registries.validateForCRIO(path.Child("registries"))...)
+	}
 	return append(errs, validateDataDir(path.Child("dataDir"), r.DataDir)...)
 }
 
@@ -110,4 +123,28 @@ func (r *Registries) validate(path *field.Path) field.ErrorList {
 		}
 	}
 	return append(errs, unique(insecure, r.Insecure, itself)...)
+}
+
+// validateForCRIO refuses mirrors that CRI-O cannot ask: it puts /v2/ before the path of a mirror, where containerd puts it behind.
+func (r *Registries) validateForCRIO(path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, m := range r.Mirrors {
+		for j, endpoint := range m.Endpoints {
+			if u, err := url.Parse(endpoint); err == nil && strings.Trim(u.Path, "/") != "" && !strings.HasPrefix(u.Path, "/v2/") {
+				errs = append(errs, field.Invalid(path.Child("mirrors").Index(i).Child("endpoints").Index(j), endpoint,
+					"with CRI-O the path of a mirror is below /v2, as https://registry.prod.example/v2/proxy: add /v2, or use containerd"))
+			}
+		}
+	}
+	return errs
+}
+
+// validateRuntime refuses what the runtime cannot do for other parts of a cluster.
+func (c *Cluster) validateRuntime(path *field.Path) field.ErrorList {
+	if c.ContainerRuntime.Type != ContainerRuntimeCRIO || !c.Network.IsDualStack() || c.Network.Plugin != NetworkFlannel {
+		return nil
+	}
+	// Flannel's plugin gives addresses of one family, so containerd configures pods' interfaces from a template; CRI-O has none.
+	return field.ErrorList{field.Forbidden(path.Child("network", "podCIDRs"), fmt.Sprintf(
+		"two networks with %s CRIO and flannel are not supported: use one network, or Containerd", path.Child("containerRuntime", "type")))}
 }

@@ -41,7 +41,7 @@ func TestRules(t *testing.T) {
 				var old, updated spec.Cluster
 				decode(t, d.Pos, before, &old)
 				decode(t, d.Pos, after, &updated)
-				return lines(spec.ValidateUpdate(&old, &updated, field.NewPath("spec")))
+				return lines(spec.ValidateUpdate(&old, &updated, 1, field.NewPath("spec")))
 			case "merged":
 				var target spec.Target
 				decode(t, d.Pos, d.Input, &target)
@@ -149,10 +149,10 @@ func TestNothingSaidIsNothingWritten(t *testing.T) {
 func TestUpdateTakesDefaultsForSaid(t *testing.T) {
 	var said spec.Cluster
 	said.Default()
-	if errs := spec.ValidateUpdate(&spec.Cluster{}, &said, nil); len(errs) > 0 {
+	if errs := spec.ValidateUpdate(&spec.Cluster{}, &said, 1, nil); len(errs) > 0 {
 		t.Errorf("defaults written down are refused: %v", errs)
 	}
-	if errs := spec.ValidateUpdate(&said, &spec.Cluster{}, nil); len(errs) > 0 {
+	if errs := spec.ValidateUpdate(&said, &spec.Cluster{}, 1, nil); len(errs) > 0 {
 		t.Errorf("defaults left out again are refused: %v", errs)
 	}
 }
@@ -185,6 +185,52 @@ func TestEndpoint(t *testing.T) {
 	} {
 		if got := endpoint.HostPort(); got != want {
 			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
+// TestLoadBalancerComesOnce: a cluster of one control plane host gets a load balancer behind the name that it has, and no other way.
+func TestLoadBalancerComesOnce(t *testing.T) {
+	const name = "api.prod.example"
+	named := spec.ControlPlaneEndpoint{Domain: name, Address: "172.16.0.2"}
+	moved := spec.ControlPlaneEndpoint{Domain: name, Address: "172.16.0.100"}
+	lbs := spec.Keepalived{Hosts: spec.Hosts{Names: []string{"lb1"}}}
+	for _, c := range []struct {
+		name     string
+		from, to spec.ControlPlaneEndpoint
+		was, is  spec.LoadBalancerType
+		hosts    int32
+		refused  string
+	}{
+		{"a proxy on workers, behind the name", named, named, "", spec.LoadBalancerNodeLocal, 1, ""},
+		{"one that is there, by another address", named, moved, "", spec.LoadBalancerExternal, 1, ""},
+		{"the infrastructure's", named, named, "", spec.LoadBalancerInfrastructure, 1, ""},
+		{"keepalived, with a virtual address", named, moved, "", spec.LoadBalancerKeepalived, 1, ""},
+		{"kube-vip, with a virtual address", named, moved, "", spec.LoadBalancerKubeVIP, 1, ""},
+		{"one that is there, at the declared address", spec.ControlPlaneEndpoint{Address: "172.16.0.9"}, spec.ControlPlaneEndpoint{Address: "172.16.0.9"},
+			"", spec.LoadBalancerExternal, 1, ""},
+		{"for three hosts", named, named, "", spec.LoadBalancerNodeLocal, 3, "spec.loadBalancer.type"},
+		{"without a name", spec.ControlPlaneEndpoint{}, spec.ControlPlaneEndpoint{}, "", spec.LoadBalancerNodeLocal, 1, "spec.loadBalancer.type"},
+		{"another address without a name", spec.ControlPlaneEndpoint{Address: "172.16.0.2"}, spec.ControlPlaneEndpoint{Address: "172.16.0.100"},
+			"", spec.LoadBalancerKubeVIP, 1, "spec.loadBalancer.type"},
+		{"by another name", named, spec.ControlPlaneEndpoint{Domain: "b.example", Address: "172.16.0.2"}, "", spec.LoadBalancerNodeLocal, 1,
+			"spec.controlPlaneEndpoint.domain"},
+		{"none again", named, named, spec.LoadBalancerNodeLocal, spec.LoadBalancerNone, 1, "spec.loadBalancer.type"},
+		{"another one", moved, moved, spec.LoadBalancerKubeVIP, spec.LoadBalancerExternal, 1, "spec.loadBalancer.type"},
+	} {
+		cluster := func(at spec.ControlPlaneEndpoint, by spec.LoadBalancerType) *spec.Cluster {
+			made := &spec.Cluster{ControlPlaneEndpoint: at, LoadBalancer: spec.LoadBalancer{Type: by}}
+			if by == spec.LoadBalancerKeepalived {
+				made.LoadBalancer.Keepalived = lbs
+			}
+			return made
+		}
+		errs := spec.ValidateUpdate(cluster(c.from, c.was), cluster(c.to, c.is), c.hosts, field.NewPath("spec"))
+		switch {
+		case c.refused == "" && len(errs) > 0:
+			t.Errorf("%s: %v", c.name, errs)
+		case c.refused != "" && (len(errs) != 1 || errs[0].Field != c.refused):
+			t.Errorf("%s: %v, want one error of %s", c.name, errs, c.refused)
 		}
 	}
 }

@@ -69,19 +69,19 @@ type System struct {
 	EtcHosts []HostEntry `json:"etcHosts,omitempty"`
 
 	// ignorePreflightErrors are preflight checks whose errors become warnings, so that they stop nothing: Hostname (the host's
-	// own name leads to itself alone), Time (no time synchronization runs), Resolv (no name server that pods can reach) and Firewall
-	// (rules of the host's own refuse what they do not name). What a cluster cannot do without is not to be ignored, such as clocks
+	// own name leads to itself alone), Time (no time synchronization runs), Resolv (no name server that pods can reach), Firewall
+	// (rules of the host's own refuse what they do not name) and SELinux (it is enforcing: its policies are yours to bring). What a cluster cannot do without is not to be ignored, such as clocks
 	// that differ.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=4
+	// +kubebuilder:validation:MaxItems=5
 	IgnorePreflightErrors []PreflightCheck `json:"ignorePreflightErrors,omitempty"`
 }
 
 // PreflightCheck is a check of preflight whose errors may be ignored.
 //
-// +kubebuilder:validation:Enum=Hostname;Time;Resolv;Firewall
+// +kubebuilder:validation:Enum=Hostname;Time;Resolv;Firewall;SELinux
 type PreflightCheck string
 
 // Checks whose errors may be ignored.
@@ -90,9 +90,10 @@ const (
 	CheckTime     PreflightCheck = "Time"
 	CheckResolv   PreflightCheck = "Resolv"
 	CheckFirewall PreflightCheck = "Firewall"
+	CheckSELinux  PreflightCheck = "SELinux"
 )
 
-// Packages are names of operating system packages, by kind.
+// Packages are names of operating system packages, by kind. A host takes those of its kind, and leaves the others to other hosts.
 //
 // +kubebuilder:validation:MinProperties=1
 type Packages struct {
@@ -104,6 +105,15 @@ type Packages struct {
 	// +kubebuilder:validation:items:MinLength=2
 	// +kubebuilder:validation:items:MaxLength=256
 	Debs []string `json:"debs,omitempty"`
+
+	// rpms are installed on Red Hat Enterprise Linux and its relatives, each as a name or name=version-release.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:items:MinLength=2
+	// +kubebuilder:validation:items:MaxLength=256
+	RPMs []string `json:"rpms,omitempty"`
 }
 
 // Sysctl is one kernel parameter.
@@ -130,32 +140,26 @@ func (s *System) setDefaults() {
 var (
 	// See deb-control(5), Package, and deb-version(7).
 	debPackage = regexp.MustCompile(`^[a-z0-9][a-z0-9+.-]+(:[a-z0-9]+)?(=[A-Za-z0-9][A-Za-z0-9.+:~-]*)?$`)
+	// dnf takes no "=" and no blanks in a name. A version without its release would never be that of a package.
+	rpmPackage = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9+._-]+(=[A-Za-z0-9.+~^_]+-[A-Za-z0-9.+~^_]+)?$`)
 	moduleName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]*$`)
 )
 
 func (s *System) validate(path *field.Path) field.ErrorList {
-	errs := oneOf(path.Child("swap"), s.Swap, PolicyOff, PolicyKeep)
-	errs = append(errs, oneOf(path.Child("firewall"), s.Firewall, FirewallOpen, FirewallKeep, FirewallOff)...)
-	return append(errs, s.validateLists(path)...)
-}
-
-// validateOwn takes an empty policy for the Cluster's.
-func (s *System) validateOwn(path *field.Path) field.ErrorList {
-	own := *s
-	defaultTo(&own.Swap, PolicyOff)
-	defaultTo(&own.Firewall, FirewallOpen)
-	return own.validate(path)
-}
-
-func (s *System) validateLists(path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	debs, modules := path.Child("packages", "debs"), path.Child("modules")
+	debs, rpms, modules := path.Child("packages", "debs"), path.Child("packages", "rpms"), path.Child("modules")
 	for i, name := range s.Packages.Debs {
 		if !debPackage.MatchString(name) {
 			errs = append(errs, field.Invalid(debs.Index(i), name, "use a package's name, or name=version, such as nfs-common"))
 		}
 	}
-	errs = append(errs, unique(debs, s.Packages.Debs, debName)...)
+	errs = append(errs, unique(debs, s.Packages.Debs, packageName)...)
+	for i, name := range s.Packages.RPMs {
+		if !rpmPackage.MatchString(name) {
+			errs = append(errs, field.Invalid(rpms.Index(i), name, "use a package's name, or name=version-release, such as nfs-utils"))
+		}
+	}
+	errs = append(errs, unique(rpms, s.Packages.RPMs, packageName)...)
 	errs = append(errs, validateSysctls(path.Child("sysctls"), s.Sysctls)...)
 	for i, name := range s.Modules {
 		if !moduleName.MatchString(name) {
@@ -163,17 +167,13 @@ func (s *System) validateLists(path *field.Path) field.ErrorList {
 		}
 	}
 	// To modprobe, '-' and '_' are one.
-	ignored := path.Child("ignorePreflightErrors")
-	for i, check := range s.IgnorePreflightErrors {
-		errs = append(errs, oneOf(ignored.Index(i), check, CheckHostname, CheckTime, CheckResolv, CheckFirewall)...)
-	}
-	errs = append(errs, unique(ignored, s.IgnorePreflightErrors, itself)...)
+	errs = append(errs, unique(path.Child("ignorePreflightErrors"), s.IgnorePreflightErrors, itself)...)
 	errs = append(errs, unique(modules, s.Modules, func(name string) string { return strings.ReplaceAll(name, "-", "_") })...)
 	return append(errs, validateHostEntries(path.Child("etcHosts"), s.EtcHosts)...)
 }
 
-// debName is a package's name without its version.
-func debName(deb string) string {
-	name, _, _ := strings.Cut(deb, "=")
+// packageName is a package's name without its version.
+func packageName(p string) string {
+	name, _, _ := strings.Cut(p, "=")
 	return name
 }

@@ -39,10 +39,10 @@ type Target struct {
 	// +required
 	Host Host `json:"host,omitempty,omitzero"`
 
-	// order says whether the host begins the control plane (or etcd on hosts of its own), or joins it. For other hosts it is
+	// bootstrapMode says whether the host begins the control plane (or etcd on hosts of its own), or joins it. For other hosts it is
 	// empty.
 	// +optional
-	Order Order `json:"order,omitempty"`
+	BootstrapMode BootstrapMode `json:"bootstrapMode,omitempty"`
 
 	// members are the hosts that the control plane, etcd and the load balancers consist of at present, this one included:
 	// load balancers and etcd's membership follow it. If unset, the host is the only one.
@@ -67,8 +67,8 @@ type Target struct {
 func (t *Target) Default() {
 	t.Cluster.Default()
 	t.Node.Default()
-	if t.Order == "" && (t.Host.Role == RoleControlPlane || t.Host.Role == RoleEtcd) {
-		t.Order = OrderFirst
+	if t.BootstrapMode == "" && (t.Host.Role == RoleControlPlane || t.Host.Role == RoleEtcd) {
+		t.BootstrapMode = BootstrapInit
 	}
 	if self := (Member{Name: t.Host.Name, Role: t.Host.Role, Address: t.Host.NodeAddress()}); t.Host.Role != RoleWorker &&
 		!slices.ContainsFunc(t.Members, func(m Member) bool { return m.Name == self.Name }) {
@@ -99,6 +99,14 @@ func (t *Target) EtcdMembers() []Member {
 	return t.MembersWith(RoleEtcd)
 }
 
+// HasEtcdMember reports whether the host is to have a member of etcd.
+func (t *Target) HasEtcdMember() bool {
+	if t.Cluster.Etcd.IsStacked() {
+		return t.Host.Role == RoleControlPlane
+	}
+	return t.Host.Role == RoleEtcd && t.Cluster.Etcd.Type != EtcdExternal
+}
+
 // NodeAddresses are the addresses that the Node has in the cluster, of the primary family first. In a dual stack cluster the
 // second is the host's own first address of the other family, or found where none was declared: it is left out if that is "".
 func (t *Target) NodeAddresses(found string) []string {
@@ -119,10 +127,16 @@ func (t *Target) NodeAddresses(found string) []string {
 
 // Validate checks a target that has its defaults.
 func (t *Target) Validate(path *field.Path) field.ErrorList {
+	errs := withBounds("Cluster", &t.Cluster, path.Child("cluster"), t.ValidateRules(path))
+	return withBounds("Node", &t.Node, path.Child("node"), errs)
+}
+
+// ValidateRules checks what schemas cannot say. It is enough for a target of objects that an API server has validated by theirs.
+func (t *Target) ValidateRules(path *field.Path) field.ErrorList {
 	errs := ValidateClusterName(t.ClusterName, path.Child("clusterName"))
 	errs = append(errs, ValidateVersion(t.KubernetesVersion, path.Child("kubernetesVersion"))...)
-	errs = append(errs, t.Cluster.Validate(path.Child("cluster"))...)
-	errs = append(errs, t.Node.Validate(path.Child("node"))...)
+	errs = append(errs, t.Cluster.ValidateRules(path.Child("cluster"))...)
+	errs = append(errs, t.Node.ValidateRules(path.Child("node"))...)
 	errs = append(errs, t.Host.Validate(path.Child("host"))...)
 	errs = append(errs, t.Cluster.validateHostOutside(&t.Host, path.Child("host"))...)
 	return append(errs, t.Cluster.validateHostFamily(&t.Host, path.Child("host"))...)
@@ -163,6 +177,7 @@ func (t *Target) Kubelet() Kubelet {
 func (t *Target) System() System {
 	own, merged := t.Node.System, t.Cluster.System
 	merged.Packages.Debs = merge(merged.Packages.Debs, own.Packages.Debs, itself)
+	merged.Packages.RPMs = merge(merged.Packages.RPMs, own.Packages.RPMs, itself)
 	merged.Sysctls = merge(merged.Sysctls, own.Sysctls, func(s Sysctl) string { return sysctlKey(s.Name) })
 	merged.Modules = merge(merged.Modules, own.Modules, itself)
 	merged.EtcHosts = merge(merged.EtcHosts, own.EtcHosts, func(e HostEntry) string { return e.Address })

@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// ValidateUpdate refuses the changes that a running cluster cannot follow. It compares as if both had their defaults;
-// an endpoint's address, which the cluster finds when it was left out, may be filled in later.
-func ValidateUpdate(old, updated *Cluster, path *field.Path) field.ErrorList {
+// ValidateUpdate refuses the changes that a running cluster with so many control plane hosts cannot follow. It compares as if both had
+// their defaults; an endpoint's address, which the cluster finds when it was left out, may be filled in later.
+func ValidateUpdate(old, updated *Cluster, controlPlanes int32, path *field.Path) field.ErrorList {
 	before, after := old.DeepCopy(), updated.DeepCopy()
 	before.Default()
 	after.Default()
@@ -33,10 +33,8 @@ func ValidateUpdate(old, updated *Cluster, path *field.Path) field.ErrorList {
 		{path.Child("etcd", "dataDir"), before.Etcd.DataDir, after.Etcd.DataDir},
 		{path.Child("containerRuntime", "type"), string(before.ContainerRuntime.Type), string(after.ContainerRuntime.Type)},
 		{path.Child("containerRuntime", "dataDir"), before.ContainerRuntime.DataDir, after.ContainerRuntime.DataDir},
-		{endpoint.Child("external"), string(before.ControlPlaneEndpoint.External), string(after.ControlPlaneEndpoint.External)},
-		{endpoint.Child("internal"), string(before.ControlPlaneEndpoint.Internal), string(after.ControlPlaneEndpoint.Internal)},
-		{endpoint.Child("domain"), before.ControlPlaneEndpoint.Domain, after.ControlPlaneEndpoint.Domain},
 		{path.Child("network", "plugin"), string(before.Network.Plugin), string(after.Network.Plugin)},
+		{path.Child("dns", "type"), string(before.DNS.Type), string(after.DNS.Type)},
 		{path.Child("dns", "clusterDomain"), before.DNS.ClusterDomain, after.DNS.ClusterDomain},
 		{path.Child("certificates", "caAlgorithm"), string(before.Certificates.CAAlgorithm), string(after.Certificates.CAAlgorithm)},
 	} {
@@ -44,9 +42,10 @@ func ValidateUpdate(old, updated *Cluster, path *field.Path) field.ErrorList {
 			refuse(fixed.at, fixed.was, fixed.is)
 		}
 	}
-	if was, is := before.ControlPlaneEndpoint.Address, after.ControlPlaneEndpoint.Address; was != "" && was != is {
-		refuse(endpoint.Child("address"), was, is)
+	if was, is := before.Kubernetes.Proxy.Mode, after.Kubernetes.Proxy.Mode; was != is && (was == ProxyNone || is == ProxyNone) {
+		refuse(path.Child("kubernetes", "proxy", "mode"), was, is)
 	}
+	errs = append(errs, validateLoadBalancerUpdate(before, after, controlPlanes, path)...)
 	if was, is := before.ControlPlaneEndpoint.Port, after.ControlPlaneEndpoint.Port; was != is {
 		refuse(endpoint.Child("port"), was, is)
 	}
@@ -75,17 +74,12 @@ func ValidateUpdate(old, updated *Cluster, path *field.Path) field.ErrorList {
 	if was, is := before.Network.PodCIDRs, after.Network.PodCIDRs; !slices.Equal(was, is) {
 		refuse(path.Child("network", "podCIDRs"), was, is)
 	}
+	after.Network.fixed(&before.Network, path.Child("network"), refuse)
 	if was, is := before.Network.ServiceCIDRs, after.Network.ServiceCIDRs; !slices.Equal(was, is) {
 		refuse(path.Child("network", "serviceCIDRs"), was, is)
 	}
 	errs = append(errs, ValidateEncryptionUpdate(
 		&before.Kubernetes.EncryptionAtRest, &after.Kubernetes.EncryptionAtRest, path.Child("kubernetes", "encryptionAtRest"))...)
-	names := path.Child("kubernetes", "apiServer", "certSANs")
-	was, is := before.Kubernetes.APIServer.CertSANs, after.Kubernetes.APIServer.CertSANs
-	if before.Kubernetes.Type == KubernetesKubeadm && !slices.Equal(was, is) { // kubeadm makes the API server's certificate once
-		errs = append(errs, field.Forbidden(names,
-			"this version cannot change it on a running cluster: set it back to what it was, or create another cluster"))
-	}
 	return errs
 }
 
@@ -95,4 +89,42 @@ func place(e *Etcd) string {
 		return "on the control plane's hosts"
 	}
 	return "on hosts of its own"
+}
+
+// validateLoadBalancerUpdate refuses changes by which the API server would not be reached any more where hosts and users look for it. From
+// None, a cluster may go to any type while there is one control plane host: that the endpoint is a name, which stays, is what makes it
+// possible. An address stays with its host.
+func validateLoadBalancerUpdate(before, after *Cluster, controlPlanes int32, path *field.Path) field.ErrorList {
+	at, endpoint := path.Child("loadBalancer"), path.Child("controlPlaneEndpoint")
+	was, is := &before.LoadBalancer, &after.LoadBalancer
+	from, to := &before.ControlPlaneEndpoint, &after.ControlPlaneEndpoint
+	fixed := func(at *field.Path, was, is string) field.ErrorList {
+		if was == is {
+			return nil
+		}
+		return field.ErrorList{field.Invalid(at, is, fmt.Sprintf(
+			"cannot be changed once the cluster exists: set it back to %q, or create another cluster", was))}
+	}
+	begins := was.Type == LoadBalancerNone && is.Type != LoadBalancerNone
+	switch {
+	case begins && controlPlanes != 1:
+		return field.ErrorList{field.Invalid(at.Child("type"), is.Type, fmt.Sprintf(
+			"can be changed from %s while there is one control plane host, and there are %d: set it back", was.Type, controlPlanes))}
+	case begins && from.Domain == "" && is.IsLocal(), begins && from.Domain == "" && (from.Address == "" || from.Address != to.Address || is.IsVirtual()):
+		return field.ErrorList{field.Invalid(at.Child("type"), is.Type, fmt.Sprintf(
+			"the endpoint is an address of the control plane host, which stays with it: a load balancer can only take over a name (%s); "+
+				"set it back to %s, or create another cluster", endpoint.Child("domain"), was.Type))}
+	case begins:
+		return fixed(endpoint.Child("domain"), from.Domain, to.Domain)
+	}
+	errs := fixed(at.Child("type"), string(was.Type), string(is.Type))
+	errs = append(errs, fixed(endpoint.Child("domain"), from.Domain, to.Domain)...)
+	if from.Address != "" {
+		errs = append(errs, fixed(endpoint.Child("address"), from.Address, to.Address)...)
+	}
+	if was.Type != is.Type {
+		return errs
+	}
+	errs = append(errs, fixed(at.Child("keepalived", "proxy"), string(was.Keepalived.Proxy), string(is.Keepalived.Proxy))...)
+	return append(errs, fixed(at.Child("nodeLocal", "proxy"), string(was.NodeLocal.Proxy), string(is.NodeLocal.Proxy))...)
 }

@@ -83,7 +83,7 @@ func Sharing(s Step) string {
 		if s.From == nil && s.Authority == "" {
 			return "settings"
 		}
-	case Directory, Link, Block, Sysctl, Module:
+	case Directory, Block, Sysctl, Module:
 		return "settings"
 	case Service:
 		if len(s.Watches) == 0 && !s.Reload {
@@ -108,7 +108,7 @@ func Shared(rt *Runtime, s Step, done func()) (host.Act, error) {
 	return act, nil
 }
 
-// rollback is the Rollback of every step on a host: what this run's acts for this node replaced is put back.
+// rollback is the Rollback of every step on a host: what this run's acts for this node replaced is restored.
 func rollback(ctx context.Context, rt *Runtime) error {
 	if rt.Session == nil {
 		return nil

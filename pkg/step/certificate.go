@@ -106,7 +106,7 @@ func (c Certificate) outdated(cert, key host.Path, authority []byte, now time.Ti
 	case !cert.Mode.IsRegular() || !key.Mode.IsRegular():
 		return "not a file", nil
 	case key.Modified.After(cert.Modified):
-		// The key is written first. Whoever was cut in between has left a certificate for another key.
+		// The key is written first. Anyone who was cut in between has left a certificate for another key.
 		return "older than its key", nil
 	}
 	is, err := pki.KeyPair{Cert: cert.Content}.Certificate()
@@ -205,7 +205,7 @@ func (c Certificate) Effect(v View) (Effect, error) {
 // Run makes the certificate.
 func (c Certificate) Run(ctx context.Context, rt *Runtime) error { return act(ctx, rt, c) }
 
-// Rollback puts back what was there.
+// Rollback restores what was there.
 func (c Certificate) Rollback(ctx context.Context, rt *Runtime) error { return rollback(ctx, rt) }
 
 // Certificates are all that s, with all its parts, makes: whose ends are to be watched.

@@ -81,7 +81,7 @@ func TestCertificateIsMade(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The key comes first: whoever is cut in between leaves a certificate that is older than its key.
+	// The key comes first: anyone who is cut in between leaves a certificate that is older than its key.
 	var made []string
 	for _, change := range e.Changes {
 		f := change.(host.File)

@@ -21,8 +21,8 @@ type Prober interface {
 	Probe(ctx context.Context, rt *Runtime) (Diff, error)
 }
 
-// NotYet is what a gate's Run returns while its condition does not hold: the engine tells of it and asks again until the
-// step's timeout.
+// NotYet is what the Run of a gate, or of a step that waits for its host, returns while its condition does not hold: the engine tells
+// of it and asks again until the step's timeout.
 type NotYet struct{ Reason string }
 
 // Error returns the reason.
@@ -41,9 +41,10 @@ func (onController) Precheck(View) (Diff, error) { return nil, ErrUnknown }
 // after it.
 type Await struct {
 	onController
-	// For is "api", "node", "version" or "network".
+	// For is "api", "node", "version", "registered", "network" or "rollout".
 	For string `json:"for"`
-	// Name of the Node, Node/version of its kubelet, or namespace/name/Node of the network's DaemonSet.
+	// Name of the Node, Node/version of its kubelet (of version and registered), or namespace/name/Node of the network's DaemonSet, or
+	// namespace/name of a Deployment.
 	Name string `json:"name,omitempty"`
 	// Output is made when the condition holds; its value is empty. May be "".
 	Output string `json:"output,omitempty"`
@@ -69,10 +70,16 @@ func (a Await) Probe(ctx context.Context, rt *Runtime) (Diff, error) {
 	case "version":
 		node, version, _ := strings.Cut(a.Name, "/")
 		err = rt.Cluster.NodeVersion(ctx, node, version)
+	case "registered":
+		node, version, _ := strings.Cut(a.Name, "/")
+		err = rt.Cluster.NodeRegistered(ctx, node, version)
 	case "network":
 		ns, rest, _ := strings.Cut(a.Name, "/")
 		name, node, _ := strings.Cut(rest, "/")
 		err = rt.Cluster.NetworkReady(ctx, ns, name, node)
+	case "rollout":
+		ns, name, _ := strings.Cut(a.Name, "/")
+		err = rt.Cluster.DeploymentRolledOut(ctx, ns, name)
 	default:
 		return nil, fmt.Errorf("nothing is known of awaiting %q", a.For)
 	}
@@ -168,20 +175,27 @@ func (a Apply) Run(ctx context.Context, rt *Runtime) error {
 	return rt.Cluster.Apply(ctx, m.Reveal())
 }
 
-// Release is a Helm release of a chart in the bundle.
+// Release is a Helm release of a chart in the bundle, or of objects.
 type Release struct {
 	onController
 	Name      string   `json:"name"`
 	Namespace string   `json:"namespace"`
-	Chart     Artifact `json:"chart"`
+	Chart     Artifact `json:"chart,omitzero"`
 	// Values in YAML.
 	Values Text `json:"values,omitempty"`
+	// Manifest is what the release is made of where there is no chart: objects in YAML.
+	Manifest Text `json:"manifest,omitempty"`
+	// Addon says that it is one: it is uninstalled when it is no longer wanted (PruneAddons), and its objects in the cluster are
+	// compared, too.
+	Addon bool `json:"addon,omitempty"`
 	// After are outputs that must be there first.
 	After []string `json:"after,omitempty"`
 }
 
 // Meta takes After.
-func (r Release) Meta() Meta { return Meta{Name: "release", Takes: union(r.Values.Takes(), r.After)} }
+func (r Release) Meta() Meta {
+	return Meta{Name: "release", Takes: union(union(r.Values.Takes(), r.Manifest.Takes()), r.After)}
+}
 
 // Probe compares the deployed release's chart and values.
 func (r Release) Probe(ctx context.Context, rt *Runtime) (Diff, error) {
@@ -210,14 +224,52 @@ func (r Release) release(ctx context.Context, rt *Runtime) (HelmRelease, error) 
 	if err != nil {
 		return HelmRelease{}, err
 	}
+	hr := HelmRelease{Name: r.Name, Namespace: r.Namespace, Values: values.Reveal(), Addon: r.Addon}
+	if len(r.Manifest) > 0 {
+		manifest, err := r.Manifest.Resolve(rt.Values)
+		if err != nil {
+			return HelmRelease{}, err
+		}
+		hr.Manifest = manifest.Reveal()
+		return hr, nil
+	}
 	f, err := rt.Artifacts.Open(ctx, r.Chart)
 	if err != nil {
 		return HelmRelease{}, fmt.Errorf("chart %s: %w", r.Chart.Path, err)
 	}
 	defer f.Close()
-	chart, err := io.ReadAll(f)
-	if err != nil {
+	if hr.Chart, err = io.ReadAll(f); err != nil {
 		return HelmRelease{}, fmt.Errorf("chart %s: %w", r.Chart.Path, err)
 	}
-	return HelmRelease{Name: r.Name, Namespace: r.Namespace, Chart: chart, Values: values.Reveal()}, nil
+	return hr, nil
+}
+
+// PruneAddons uninstalls Helm releases that were installed as addons and are no longer wanted.
+type PruneAddons struct {
+	onController
+	// Keep are those that are wanted, as namespace/name.
+	Keep []string `json:"keep,omitempty"`
+	// After are outputs that must be there first.
+	After []string `json:"after,omitempty"`
+}
+
+// Meta takes After.
+func (p PruneAddons) Meta() Meta { return Meta{Name: "prune-addons", Takes: p.After} }
+
+// Probe lists them.
+func (p PruneAddons) Probe(ctx context.Context, rt *Runtime) (Diff, error) {
+	found, err := rt.Cluster.AddonsBeside(ctx, p.Keep)
+	if err != nil {
+		return nil, err
+	}
+	var d Diff
+	for _, name := range found {
+		d = append(d, Delta{"helm release " + name, "installed", "absent"})
+	}
+	return d, nil
+}
+
+// Run uninstalls them.
+func (p PruneAddons) Run(ctx context.Context, rt *Runtime) error {
+	return rt.Cluster.UninstallAddons(ctx, p.Keep)
 }

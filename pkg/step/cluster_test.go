@@ -41,6 +41,10 @@ func (c *cluster) NetworkReady(_ context.Context, namespace, daemonSet, node str
 	return c.ready("network " + namespace + "/" + daemonSet + "/" + node)
 }
 
+func (c *cluster) NodeRegistered(_ context.Context, name, version string) error {
+	return c.NodeVersion(context.Background(), name, version)
+}
+
 func (c *cluster) NodeVersion(_ context.Context, name, version string) error {
 	return c.ready("node " + name + " of " + version)
 }
@@ -49,6 +53,12 @@ func (c *cluster) DrainNode(_ context.Context, name string) error {
 	c.held = append(c.held, name)
 	return c.ready("drain " + name)
 }
+
+func (c *cluster) TakeTurn(_ context.Context, _ string, want, _ step.Turn) (step.Turn, error) {
+	return want, nil
+}
+
+func (c *cluster) EndTurn(context.Context, string, string) error { return nil }
 
 func (c *cluster) NodeHeld(_ context.Context, name string) (bool, error) {
 	return slices.Contains(c.held, name), c.ready("node " + name)
@@ -103,6 +113,25 @@ func (c *cluster) ReleaseDiffers(_ context.Context, r step.HelmRelease) (string,
 	return "", nil
 }
 
+func (c *cluster) DeploymentRolledOut(_ context.Context, namespace, name string) error {
+	return c.ready("rollout " + namespace + "/" + name)
+}
+
+func (c *cluster) AddonsBeside(_ context.Context, keep []string) ([]string, error) {
+	var beside []string
+	for _, name := range slices.Sorted(maps.Keys(c.releases)) {
+		if c.releases[name].Addon && !slices.Contains(keep, name) {
+			beside = append(beside, name)
+		}
+	}
+	return beside, nil
+}
+
+func (c *cluster) UninstallAddons(_ context.Context, keep []string) error {
+	maps.DeleteFunc(c.releases, func(name string, r step.HelmRelease) bool { return r.Addon && !slices.Contains(keep, name) })
+	return nil
+}
+
 func (c *cluster) InstallRelease(_ context.Context, r step.HelmRelease) error {
 	c.releases[r.Namespace+"/"+r.Name] = r
 	return nil
@@ -124,6 +153,7 @@ func TestAwait(t *testing.T) {
 		{step.Await{For: "api", Output: "done"}, "api"},
 		{step.Await{For: "node", Name: "n1", Output: "done"}, "node n1"},
 		{step.Await{For: "network", Name: "kube-flannel/kube-flannel-ds/n1", Output: "done"}, "network kube-flannel/kube-flannel-ds/n1"},
+		{step.Await{For: "rollout", Name: "kube-system/metrics-server", Output: "done"}, "rollout kube-system/metrics-server"},
 	} {
 		t.Run(tt.what, func(t *testing.T) {
 			c, made := &cluster{missing: map[string]string{tt.what: "it is starting"}}, map[string]string{}
@@ -210,6 +240,40 @@ func TestRelease(t *testing.T) {
 	s.Chart.Digest = sha("another")
 	if _, err := s.Probe(t.Context(), rt); err == nil || !strings.Contains(err.Error(), "chart helm/flannel.tgz") {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestPruneAddons: what is no longer wanted is uninstalled once, and what others have installed stays.
+func TestPruneAddons(t *testing.T) {
+	c := &cluster{releases: map[string]step.HelmRelease{
+		"kube-system/metrics-server": {Addon: true}, "default/old": {Addon: true}, "default/theirs": {},
+	}}
+	rt := runtime(c, nil)
+	s := step.PruneAddons{Keep: []string{"kube-system/metrics-server"}}
+	d, err := s.Probe(t.Context(), rt)
+	if err != nil || len(d) != 1 || d[0] != (step.Delta{Subject: "helm release default/old", From: "installed", To: "absent"}) {
+		t.Errorf("%v, %v", d, err)
+	}
+	if err := s.Run(t.Context(), rt); err != nil {
+		t.Fatal(err)
+	}
+	if d, err := s.Probe(t.Context(), rt); err != nil || len(d) != 0 {
+		t.Errorf("afterwards: %v, %v", d, err)
+	}
+	if left := slices.Sorted(maps.Keys(c.releases)); !slices.Equal(left, []string{"default/theirs", "kube-system/metrics-server"}) {
+		t.Errorf("there are %v", left)
+	}
+}
+
+// TestReleaseOfManifest: objects are what the release is made of, and no chart is opened.
+func TestReleaseOfManifest(t *testing.T) {
+	c := &cluster{releases: map[string]step.HelmRelease{}}
+	s := step.Release{Name: "own", Namespace: "default", Manifest: step.Literal("kind: ConfigMap\n"), Addon: true}
+	if err := s.Run(t.Context(), runtime(c, nil)); err != nil {
+		t.Fatal(err)
+	}
+	if got := c.releases["default/own"]; string(got.Manifest) != "kind: ConfigMap\n" || !got.Addon || got.Chart != nil {
+		t.Errorf("installed %+v", got)
 	}
 }
 

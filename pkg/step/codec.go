@@ -15,17 +15,17 @@ import (
 // kinds is the closed set of step kinds by their name in JSON.
 var kinds = map[string]reflect.Type{
 	"sequence": reflect.TypeFor[Sequence](),
-	"file":     reflect.TypeFor[File](), "directory": reflect.TypeFor[Directory](), "link": reflect.TypeFor[Link](),
+	"file":     reflect.TypeFor[File](), "directory": reflect.TypeFor[Directory](),
 	"absent": reflect.TypeFor[Absent](), "block": reflect.TypeFor[Block](),
 	"service": reflect.TypeFor[Service](), "sysctl": reflect.TypeFor[Sysctl](), "module": reflect.TypeFor[Module](),
 	"swapOff": reflect.TypeFor[SwapOff](), "package": reflect.TypeFor[Package](),
 	"command": reflect.TypeFor[Command](), "claim": reflect.TypeFor[Claim](), "import": reflect.TypeFor[Import](),
 	"await": reflect.TypeFor[Await](), "token": reflect.TypeFor[Token](), "apply": reflect.TypeFor[Apply](),
-	"release": reflect.TypeFor[Release](), "certificate": reflect.TypeFor[Certificate](),
-	"etcd": reflect.TypeFor[Etcd](), "changeover": reflect.TypeFor[Changeover](), "changeoverEnd": reflect.TypeFor[ChangeoverEnd](),
+	"release": reflect.TypeFor[Release](), "pruneAddons": reflect.TypeFor[PruneAddons](), "certificate": reflect.TypeFor[Certificate](),
+	"etcd": reflect.TypeFor[Etcd](), "savepoint": reflect.TypeFor[Savepoint](), "commit": reflect.TypeFor[Commit](),
 	"nodeMetadata": reflect.TypeFor[NodeMetadata](),
-	"user":         reflect.TypeFor[User](),
-	"drain":        reflect.TypeFor[Drain](), "uncordon": reflect.TypeFor[Uncordon](),
+	"user":         reflect.TypeFor[User](), "waitFor": reflect.TypeFor[WaitFor](),
+	"drain": reflect.TypeFor[Drain](), "uncordon": reflect.TypeFor[Uncordon](),
 }
 
 // KindOf returns the name of s's kind in JSON, or "" when s is not one of this package's.

@@ -27,12 +27,35 @@ type Done struct {
 	Journaled bool `json:"journaled,omitempty"`
 	// SameInput: and it did so with the same input digest.
 	SameInput bool `json:"sameInput,omitempty"`
+	// Contents: each of these files has this content.
+	Contents []Content `json:"contents,omitempty"`
+	// Same: the two files of each pair are there and have one content, whatever that is.
+	Same [][2]string `json:"same,omitempty"`
+	// NoOlder: none of these files was modified before one that it was made of, or read.
+	NoOlder []Age `json:"noOlder,omitempty"`
+}
+
+// Age is a file that is no older than others. Those that do not exist do not count.
+type Age struct {
+	Path string   `json:"path"`
+	Than []string `json:"than"`
 }
 
 func (d Done) query() host.Query {
 	q := host.Query{Units: d.Units}
 	for _, p := range d.Paths {
 		q.Paths = append(q.Paths, host.PathQuery{Path: p})
+	}
+	for _, c := range d.Contents {
+		q.Paths = append(q.Paths, host.PathQuery{Path: c.Path, Digest: true})
+	}
+	for _, pair := range d.Same {
+		q.Paths = append(q.Paths, host.PathQuery{Path: pair[0], Digest: true}, host.PathQuery{Path: pair[1], Digest: true})
+	}
+	for _, a := range d.NoOlder {
+		for _, p := range append([]string{a.Path}, a.Than...) {
+			q.Paths = append(q.Paths, host.PathQuery{Path: p})
+		}
 	}
 	if len(d.Check) > 0 {
 		q.Commands = []host.CommandQuery{d.check()}
@@ -46,7 +69,7 @@ func (d Done) check() host.CommandQuery {
 
 // missing returns "" when d holds, else why it does not. The error, *Undecided, says that this depends on a check that has no answer.
 func (d Done) missing(v View) (string, error) {
-	if len(d.Paths)+len(d.Units)+len(d.Check) == 0 && !d.Journaled && !d.SameInput {
+	if d.never() {
 		return "always", nil
 	}
 	for _, p := range d.Paths {
@@ -58,6 +81,9 @@ func (d Done) missing(v View) (string, error) {
 		if v.Facts.Units[u].Active != "active" {
 			return u + " is " + orNone(v.Facts.Units[u].Active), nil
 		}
+	}
+	if m := d.missingOfFiles(v.Facts.Paths); m != "" {
+		return m, nil
 	}
 	var unknown error
 	if len(d.Check) > 0 {
@@ -78,6 +104,40 @@ func (d Done) missing(v View) (string, error) {
 		return "done with another input", nil
 	}
 	return "", unknown
+}
+
+// never reports whether d is the zero Done.
+func (d Done) never() bool {
+	return len(d.Paths)+len(d.Units)+len(d.Check)+len(d.Contents)+len(d.Same)+len(d.NoOlder) == 0 && !d.Journaled && !d.SameInput
+}
+
+// missingOfFiles is what does not hold of what files have and how old they are, "" if all does.
+func (d Done) missingOfFiles(paths map[string]host.Path) string {
+	for _, c := range d.Contents {
+		if have := paths[c.Path]; !have.Exists {
+			return c.Path + " is absent"
+		} else if have.Digest != c.Digest {
+			return c.Path + " has another content"
+		}
+	}
+	for _, pair := range d.Same {
+		for _, p := range pair {
+			if !paths[p].Exists {
+				return p + " is absent"
+			}
+		}
+		if paths[pair[0]].Digest != paths[pair[1]].Digest {
+			return pair[0] + " is not as it was made"
+		}
+	}
+	for _, a := range d.NoOlder {
+		for _, p := range a.Than {
+			if paths[a.Path].Exists && paths[p].Exists && paths[a.Path].Modified.Before(paths[p].Modified) {
+				return p + " is newer than " + a.Path
+			}
+		}
+	}
+	return ""
 }
 
 // Command runs an argument vector on the host, unless Done holds.

@@ -85,8 +85,6 @@ func change(c host.Change) string {
 		return fmt.Sprintf("%s %04o %s:%s %s", c.Key(), c.Mode, c.Owner, c.Group, from)
 	case host.Directory:
 		return fmt.Sprintf("%s %04o %s:%s", c.Key(), c.Mode, c.Owner, c.Group)
-	case host.Link:
-		return c.Key() + " → " + c.Target
 	case host.Block:
 		return fmt.Sprintf("%s %q", c.Key(), c.Content)
 	case host.Unit:

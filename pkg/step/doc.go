@@ -3,8 +3,8 @@
 
 // Package step is one act on one host, or on the cluster through its API, as a plain value.
 //
-// There are few generic kinds (File, Directory, Link, Absent, Block, Service, Sysctl, Module, SwapOff, Package, User, Claim,
-// Command, Import, Changeover; and on the controller Await, Token, Apply, Release, Drain, Uncordon). Dedicated steps — the
+// There are few generic kinds (File, Directory, Absent, Block, Service, Sysctl, Module, SwapOff, Package, User, Claim,
+// Command, Import, WaitFor, Savepoint, Commit; and on the controller Await, Token, Apply, Release, Drain, Uncordon). Dedicated steps — the
 // packages below this one, one per component — are Sequences of generic ones with a name, a description and limits. Tasks are
 // made of dedicated steps only.
 //

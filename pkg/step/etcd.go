@@ -83,7 +83,7 @@ func (e Etcd) client(values Values) (*http.Client, error) {
 	}}}, nil
 }
 
-// ask returns why an endpoint is not well, "" if it is. The error is for what waiting does not mend.
+// ask returns why an endpoint is not well, "" if it is. The error is for what waiting does not repair.
 func (e Etcd) ask(ctx context.Context, client *http.Client, endpoint string) (why string, err error) {
 	var health struct{ Health, Reason string }
 	if err := getJSON(ctx, client, endpoint+"/health", &health); err != nil {
@@ -173,7 +173,7 @@ func getJSON(ctx context.Context, client *http.Client, url string, into any) err
 	return nil
 }
 
-// Run waits: what is not so yet is told, and asked again.
+// Run waits: what is not so yet is reported, and asked again.
 func (e Etcd) Run(ctx context.Context, rt *Runtime) error {
 	d, err := e.Probe(ctx, rt)
 	if err != nil {

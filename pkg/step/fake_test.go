@@ -35,7 +35,7 @@ func TestSteps(t *testing.T) {
 	testSteps(t, r)
 }
 
-// Wherever a step is cut in its work, the run comes to its end and leaves nothing to be done, and the host can be given back.
+// Wherever a step is cut in its work, the run comes to its end and leaves nothing to be done, and the host can be reset.
 func TestStepsCut(t *testing.T) {
 	large := secretFile
 	t.Cleanup(func() { secretFile = large })
@@ -74,7 +74,7 @@ func cutAt(t *testing.T, node string, boundary int) int {
 	m.CutAt(0)
 	r.wantDesired(t)
 	r.run(t, "1", 0)
-	r.giveBack(t, before)
+	r.undoAll(t, before)
 	if t.Failed() {
 		t.Fatalf("cut at boundary %d of %s", boundary, node)
 	}

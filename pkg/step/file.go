@@ -113,7 +113,7 @@ func (f File) Effect(v View) (Effect, error) {
 // Run writes the file.
 func (f File) Run(ctx context.Context, rt *Runtime) error { return act(ctx, rt, f) }
 
-// Rollback puts back what was there.
+// Rollback restores what was there.
 func (f File) Rollback(ctx context.Context, rt *Runtime) error { return rollback(ctx, rt) }
 
 // Directory is a directory.
@@ -150,40 +150,10 @@ func (d Directory) Effect(View) (Effect, error) {
 // Run makes the directory.
 func (d Directory) Run(ctx context.Context, rt *Runtime) error { return act(ctx, rt, d) }
 
-// Rollback puts back what was there.
+// Rollback restores what was there.
 func (d Directory) Rollback(ctx context.Context, rt *Runtime) error { return rollback(ctx, rt) }
 
-// Link is a symbolic link.
-type Link struct {
-	Path   string `json:"path"`
-	Target string `json:"target"`
-}
-
-// Meta names the kind.
-func (l Link) Meta() Meta { return Meta{Name: "link"} }
-
-// Observe asks for the link.
-func (l Link) Observe() host.Query { return host.Query{Paths: []host.PathQuery{{Path: l.Path}}} }
-
-// Precheck compares the target.
-func (l Link) Precheck(v View) (Diff, error) {
-	have := v.Facts.Paths[l.Path]
-	if have.Mode&fs.ModeSymlink != 0 && have.Target == l.Target {
-		return nil, nil
-	}
-	return Diff{{host.Link{Path: l.Path}.Key(), kindOf(have), "→ " + l.Target}}, nil
-}
-
-// Effect makes the link.
-func (l Link) Effect(View) (Effect, error) { return changes(host.Link(l)), nil }
-
-// Run makes the link.
-func (l Link) Run(ctx context.Context, rt *Runtime) error { return act(ctx, rt, l) }
-
-// Rollback puts back what was there.
-func (l Link) Rollback(ctx context.Context, rt *Runtime) error { return rollback(ctx, rt) }
-
-// Absent is a path that must not exist; undo puts back what was there.
+// Absent is a path that must not exist; undo restores what was there.
 type Absent struct {
 	Path string `json:"path"`
 }
@@ -209,7 +179,7 @@ func (a Absent) Effect(View) (Effect, error) { return changes(host.Absent(a)), n
 // Run moves the path away.
 func (a Absent) Run(ctx context.Context, rt *Runtime) error { return act(ctx, rt, a) }
 
-// Rollback puts back what was there.
+// Rollback restores what was there.
 func (a Absent) Rollback(ctx context.Context, rt *Runtime) error { return rollback(ctx, rt) }
 
 // Block is a managed block in a file that others write too.
@@ -249,15 +219,13 @@ func (b Block) Effect(View) (Effect, error) { return changes(host.Block(b)), nil
 // Run writes the block.
 func (b Block) Run(ctx context.Context, rt *Runtime) error { return act(ctx, rt, b) }
 
-// Rollback puts back the block that was there, or none.
+// Rollback restores the block that was there, or none.
 func (b Block) Rollback(ctx context.Context, rt *Runtime) error { return rollback(ctx, rt) }
 
-// Writes lists the files and links that s, with all its parts, makes.
+// Writes lists the files that s, with all its parts, makes.
 func Writes(s Step) []string {
 	switch s := s.(type) {
 	case File:
-		return []string{s.Path}
-	case Link:
 		return []string{s.Path}
 	case Certificate:
 		return []string{s.Path, s.KeyPath}
@@ -265,6 +233,21 @@ func Writes(s Step) []string {
 		var all []string
 		for _, p := range s.Parts {
 			all = append(all, Writes(p)...)
+		}
+		return all
+	}
+	return nil
+}
+
+// AddsTo lists the files to which s, with all its parts, adds a block of its own.
+func AddsTo(s Step) []string {
+	switch s := s.(type) {
+	case Block:
+		return []string{s.Path}
+	case Sequence:
+		var all []string
+		for _, p := range s.Parts {
+			all = append(all, AddsTo(p)...)
 		}
 		return all
 	}

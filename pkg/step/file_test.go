@@ -104,22 +104,6 @@ func TestDirectory(t *testing.T) {
 	})
 }
 
-func TestLink(t *testing.T) {
-	l := step.Link{Path: "/a", Target: "b"}
-	decide(t, []decision{
-		{"same", l, paths("/a", symlink("b")), "so already"},
-		{"absent", l, paths("/a", host.Path{}), `
-			link /a: absent → → b
-			do link /a → b`},
-		{"other target", l, paths("/a", symlink("/b")), `
-			link /a: → /b → → b
-			do link /a → b`},
-		{"file in its place", l, paths("/a", regular("x", 0o644)), `
-			link /a: sha256:2d711642 → → b
-			do link /a → b`},
-	})
-}
-
 func TestAbsent(t *testing.T) {
 	a := step.Absent{Path: "/a"}
 	decide(t, []decision{

@@ -14,11 +14,10 @@ import (
 	"testing"
 	"time"
 
-	gossh "golang.org/x/crypto/ssh"
-
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/ssh"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/hosts"
+	"github.com/mensylisir/cluster-api-provider-kubexm/test/lab"
 )
 
 var pool *hosts.Pool
@@ -44,10 +43,7 @@ func TestStepsOnHost(t *testing.T) {
 	h := pool.Hosts[0]
 	testSteps(t, &rig{
 		dial: func(ctx context.Context) (host.Host, error) {
-			return ssh.Dial(ctx, ssh.Config{
-				Name: h.Name, Address: h.Address, Port: int32(h.Port), User: hosts.Ops,
-				Auth: ssh.Auth{Signers: []gossh.Signer{h.Signer}}, HostKey: ssh.HostKey{Pinned: []string{gossh.FingerprintSHA256(h.HostKey)}},
-			})
+			return ssh.Dial(ctx, lab.SSH(h))
 		},
 		put: func(t *testing.T, name, content string) {
 			t.Helper()

@@ -100,7 +100,7 @@ func TestOtherKeyIsRefused(t *testing.T) {
 				want := map[string]string{"/first": sha("first"), "/enc/key": sha(key), "/enc/config": sha("secret: " + key + "\n")}
 				for path, digest := range want {
 					if after[path] != digest {
-						t.Errorf("%s is not as declared", path)
+						t.Errorf("%s is not up to date", path)
 					}
 				}
 				return

@@ -37,21 +37,6 @@ func (d Drain) Rollback(ctx context.Context, rt *Runtime) error {
 	return rt.Cluster.ReleaseNode(ctx, d.Node, nil)
 }
 
-// Drains reports whether s is, or has among its parts, a Drain.
-func Drains(s Step) bool {
-	switch s := s.(type) {
-	case Drain:
-		return true
-	case Sequence:
-		for _, p := range s.Parts {
-			if Drains(p) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // Uncordon ends the maintenance of a Node that a Drain has held, in this run or an earlier one. A Node that somebody else had
 // cordoned before stays so.
 type Uncordon struct {

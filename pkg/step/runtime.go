@@ -73,6 +73,8 @@ type Cluster interface {
 	NetworkReady(ctx context.Context, namespace, daemonSet, node string) error
 	// NodeVersion returns nil when the Node exists, is Ready, and its kubelet is of this version of Kubernetes.
 	NodeVersion(ctx context.Context, name, version string) error
+	// NodeRegistered returns nil when the Node exists, its kubelet is of this version of Kubernetes, and lacks no more than a network.
+	NodeRegistered(ctx context.Context, name, version string) error
 	// DrainNode cordons the Node for maintenance and evicts its Pods; the Node says from then on that it is held, until
 	// ReleaseNode. A Node that does not exist is fine.
 	DrainNode(ctx context.Context, name string) error
@@ -81,6 +83,11 @@ type Cluster interface {
 	// ReleaseNode ends that: Pods of these DaemonSets in kube-system that are older than the maintenance are made anew, then the
 	// Node is uncordoned, unless it was cordoned before. The error is *NotYet while such a Pod is not Ready.
 	ReleaseNode(ctx context.Context, name string, daemonSets []string) error
+	// TakeTurn has want.Holder take the turn of a group of hosts, or renew it, for want.Term. It returns whose turn it is afterwards. Over is
+	// one that may be taken over if nobody has renewed it: the zero value if none may.
+	TakeTurn(ctx context.Context, group string, want, over Turn) (Turn, error)
+	// EndTurn ends the turn of a host, if it is its.
+	EndTurn(ctx context.Context, group, holder string) error
 	// NodeMetadataDiffers says how the Node's labels and taints differ from those that are declared; SetNodeMetadata makes them so, and
 	// removes those that were declared before. Others' are left alone.
 	NodeMetadataDiffers(ctx context.Context, name string, labels map[string]string, taints []corev1.Taint) (Diff, error)
@@ -92,9 +99,23 @@ type Cluster interface {
 	Apply(ctx context.Context, manifest []byte) error
 	// Token returns a bootstrap token that is valid for at least ttl/2 more, and makes one if there is none.
 	Token(ctx context.Context, ttl time.Duration) (secret.Value, error)
+	// DeploymentRolledOut returns nil when the newest specification of a Deployment was rolled out once, else how far it is.
+	DeploymentRolledOut(ctx context.Context, namespace, name string) error
 	// Release reports whether the Helm release is deployed with this chart and these values; Install makes it so.
 	ReleaseDiffers(ctx context.Context, r HelmRelease) (string, error)
 	InstallRelease(ctx context.Context, r HelmRelease) error
+	// AddonsBeside are the Helm releases, as namespace/name, that were installed as addons and are not among those to keep;
+	// UninstallAddons uninstalls them.
+	AddonsBeside(ctx context.Context, keep []string) ([]string, error)
+	UninstallAddons(ctx context.Context, keep []string) error
+}
+
+// Turn is whose turn it is in a group of hosts of which one at a time does something.
+type Turn struct {
+	Holder string
+	// Term is how long the turn lasts after it was renewed, and Version another one each time that it is.
+	Term    time.Duration
+	Version string
 }
 
 // HelmRelease is a chart and its values.
@@ -104,4 +125,8 @@ type HelmRelease struct {
 	Chart []byte
 	// Values as YAML.
 	Values []byte
+	// Manifest, if not empty, is what the release is made of in place of a chart.
+	Manifest []byte
+	// Addon says that it is one: it is found again when it is to go, and its objects in the cluster are compared, too.
+	Addon bool
 }

@@ -168,7 +168,7 @@ func (s Sequence) Run(ctx context.Context, rt *Runtime) error {
 	return nil
 }
 
-// Rollback puts back what this node's acts replaced: on the controller each part for itself, the last first.
+// Rollback restores what this node's acts replaced: on the controller each part for itself, the last first.
 func (s Sequence) Rollback(ctx context.Context, rt *Runtime) error {
 	if rt.Session != nil {
 		return rollback(ctx, rt)

@@ -16,18 +16,17 @@ import (
 func TestSequence(t *testing.T) {
 	conf := step.File{Path: "/conf", Mode: 0o644, Content: step.Literal("x")}
 	program := step.File{Path: "/bin/a", Mode: 0o755, From: &step.Artifact{Path: "bin/a", Digest: sha("elf"), Size: 3}}
-	link := step.Link{Path: "/link", Target: "/conf"}
 	gone := step.Absent{Path: "/drop-in"}
-	service := step.Service{Name: "a.service", Watches: []string{"/conf", "/bin/a", "/link", "/drop-in"}}
+	service := step.Service{Name: "a.service", Watches: []string{"/conf", "/bin/a", "/drop-in"}}
 	run := step.Command{Title: "x", Argv: []string{"x"}, Done: step.Done{Paths: []string{"/done"}}}
-	s := step.New(step.Meta{Name: "a/service"}, conf, program, link, gone, service, run)
+	s := step.New(step.Meta{Name: "a/service"}, conf, program, gone, service, run)
 
 	// facts are those of a host on which all is so, but for what change says.
 	facts := func(change func(*host.Facts)) host.Facts {
 		old := func(p host.Path) host.Path { p.Modified = now.Add(-2 * time.Hour); return p }
 		f := unit(host.UnitState{Load: "loaded", Active: "active", File: "enabled", Since: now.Add(-time.Hour)}, nil)
 		f.Paths = map[string]host.Path{
-			"/conf": old(regular("x", 0o644)), "/bin/a": old(regular("elf", 0o755)), "/link": old(symlink("/conf")), "/done": regular("", 0o644),
+			"/conf": old(regular("x", 0o644)), "/bin/a": old(regular("elf", 0o755)), "/done": regular("", 0o644),
 		}
 		change(&f)
 		return f
@@ -43,9 +42,6 @@ func TestSequence(t *testing.T) {
 		{"a mode is a change, too", s, facts(func(f *host.Facts) { f.Paths["/bin/a"] = regular("elf", 0o644) }), `
 			file /bin/a: mode 0644 → mode 0755
 			do file /bin/a 0755 : blob ` + sha("elf") + restart},
-		{"a link that is watched", s, facts(func(f *host.Facts) { f.Paths["/link"] = symlink("/x") }), `
-			link /link: → /x → → /conf
-			do link /link → /conf` + restart},
 		{"a file that is watched and goes", s, facts(func(f *host.Facts) { f.Paths["/drop-in"] = regular("", 0o644) }), `
 			path /drop-in: sha256:e3b0c442 → absent
 			do path /drop-in` + restart},
@@ -66,20 +62,18 @@ func TestSequence(t *testing.T) {
 		{"in order", s, facts(func(f *host.Facts) { clear(f.Paths); clear(f.Units) }), `
 			file /conf: absent → sha256:2d711642
 			file /bin/a: absent → ` + sha("elf")[:15] + `
-			link /link: absent → → /conf
 			unit a.service: none → enabled
 			unit a.service: none → active
 			command x: /done is absent → run
 			stage bin/a
 			do file /conf 0644 : "x"
 			do file /bin/a 0755 : blob ` + sha("elf") + `
-			do link /link → /conf
 			do unit a.service enabled started settle 0s
 			do command x ["x"] env [] stdin "" undo []`},
 		{"what comes after the service restarts nothing", step.New(step.Meta{Name: "a"}, service, conf), facts(func(f *host.Facts) { delete(f.Paths, "/conf") }), `
 			file /conf: absent → sha256:2d711642
 			do file /conf 0644 : "x"`},
-		{"sequences in sequences", step.New(step.Meta{Name: "b"}, step.New(step.Meta{Name: "a"}, conf), link), facts(func(f *host.Facts) { delete(f.Paths, "/conf") }), `
+		{"sequences in sequences", step.New(step.Meta{Name: "b"}, step.New(step.Meta{Name: "a"}, conf), gone), facts(func(f *host.Facts) { delete(f.Paths, "/conf") }), `
 			file /conf: absent → sha256:2d711642
 			do file /conf 0644 : "x"`},
 		{"two streams cannot be one act", step.New(step.Meta{Name: "a"},

@@ -22,7 +22,7 @@ type Step interface {
 	// Run makes it so. The caller verifies afterwards: it looks again, and Precheck must find no difference. (Steps that
 	// only wait verify themselves.)
 	Run(ctx context.Context, rt *Runtime) error
-	// Rollback puts back what was there before Run.
+	// Rollback restores what was there before Run.
 	Rollback(ctx context.Context, rt *Runtime) error
 }
 

@@ -60,7 +60,6 @@ func (r *rig) desired(version string) []step.Step {
 			step.File{Path: in + "/private/large", Mode: 0o600, Content: step.Secret("app", "large")},
 			step.File{Path: in + "/replaced", Mode: 0o640, Content: step.Literal("ours\n")},
 			step.File{Path: in + "/deep/er/file", Mode: 0o644, Content: step.Literal("")},
-			step.Link{Path: in + "/link", Target: "replaced"},
 			step.Absent{Path: in + "/unwanted"},
 			step.Block{Path: in + "/shared", Name: "steps", Content: "ours\nand ours\n"},
 		),
@@ -189,8 +188,8 @@ func state(f *host.Facts) host.Facts {
 	return s
 }
 
-// giveBack undoes everything and wants the host as it was.
-func (r *rig) giveBack(t *testing.T, before *host.Facts) {
+// undoAll undoes everything and wants the host as it was.
+func (r *rig) undoAll(t *testing.T, before *host.Facts) {
 	t.Helper()
 	if _, err := r.engine(t).Undo(t.Context(), engine.Undo{Hosts: []string{"h"}}); err != nil {
 		t.Fatal(err)
@@ -215,10 +214,10 @@ func testSteps(t *testing.T, r *rig) {
 	if r.real {
 		r.testRestarts(t)
 	}
-	r.giveBack(t, before)
+	r.undoAll(t, before)
 }
 
-// wantDesired looks at the host itself, not at what steps say of it.
+// wantDesired observes the host itself, not what steps say of it.
 func (r *rig) wantDesired(t *testing.T) {
 	t.Helper()
 	f := r.seen(t)
@@ -228,7 +227,6 @@ func (r *rig) wantDesired(t *testing.T) {
 		in + "/private/large":    regular(string(secretFile), 0o600),
 		in + "/replaced":         regular("ours\n", 0o640),
 		in + "/deep/er":          tree(0o755),
-		in + "/link":             symlink("replaced"),
 		in + "/unwanted":         {},
 		in + "/shared":           regular("first\nlast\n# BEGIN kubexm steps\nours\nand ours\n# END kubexm steps\n", 0o644),
 		in + "/bin/steps":        regular(program, 0o755),

@@ -150,8 +150,6 @@ func (s Service) after(cs []host.Change) bool {
 		switch c := c.(type) {
 		case host.File:
 			return slices.Contains(s.Watches, c.Path)
-		case host.Link:
-			return slices.Contains(s.Watches, c.Path)
 		case host.Absent:
 			return slices.Contains(s.Watches, c.Path)
 		}

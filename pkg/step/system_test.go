@@ -64,7 +64,7 @@ func TestService(t *testing.T) {
 		{"unit file changed", runs, unit(reload, nil), `
 			unit a.service: unit file changed → restarted
 			do unit a.service enabled restarted settle 1s`},
-		{"older than what it watches, whoever wrote it and when", runs, unit(up("enabled"), map[string]time.Time{"/conf": before, "/bin/a": after}), `
+		{"older than what it watches, no matter who wrote it and when", runs, unit(up("enabled"), map[string]time.Time{"/conf": before, "/bin/a": after}), `
 			unit a.service: older than /bin/a → restarted
 			do unit a.service enabled restarted settle 1s`},
 		{"the clock was set back", runs, unit(up("enabled"), map[string]time.Time{"/conf": future}), "so already"},

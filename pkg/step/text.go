@@ -7,10 +7,12 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/graph"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
 // ErrUnknown says that a value is an output that nothing has made yet. A Precheck that meets it counts as "differs".
@@ -20,11 +22,13 @@ var ErrUnknown = errors.New("not known yet")
 // of its segments. Plans and goldens show the references; the values exist only while a step runs.
 type Text []Segment
 
-// Segment is exactly one of a literal, a secret and an output.
+// Segment is exactly one of a literal, a secret and an output, or what that stands for in an encoding.
 type Segment struct {
 	Literal string     `json:"literal,omitempty"`
 	Secret  *SecretRef `json:"secret,omitempty"`
 	Output  string     `json:"output,omitempty"`
+	// Encoding of it, "" if it stands for itself.
+	Encoding spec.FileEncoding `json:"encoding,omitempty"`
 }
 
 // SecretRef names a value that the caller of the engine holds: a key of a Secret beside the Cluster, or a file of the
@@ -49,6 +53,15 @@ func Secret(name, key string) Text { return Text{{Secret: &SecretRef{Name: name,
 
 // FromOutput is a text that an earlier step makes.
 func FromOutput(o graph.Output[string]) Text { return Text{{Output: o.Name}} }
+
+// Encoded is what t stands for in an encoding.
+func Encoded(t Text, encoding spec.FileEncoding) Text {
+	t = slices.Clone(t)
+	for i := range t {
+		t[i].Encoding = encoding
+	}
+	return t
+}
 
 // Join concatenates texts.
 func Join(ts ...Text) Text {
@@ -86,7 +99,7 @@ func (t Text) String() string {
 	for _, s := range t {
 		switch {
 		case s.Secret != nil:
-			fmt.Fprintf(&b, "<secret %s>", s.Secret)
+			fmt.Fprintf(&b, "<secret %s%s>", s.Secret, s.encoded())
 		case s.Output != "":
 			fmt.Fprintf(&b, "<output %s>", s.Output)
 		default:
@@ -94,6 +107,14 @@ func (t Text) String() string {
 		}
 	}
 	return b.String()
+}
+
+// encoded is the encoding, for people.
+func (s Segment) encoded() string {
+	if s.Encoding == "" {
+		return ""
+	}
+	return " in " + string(s.Encoding)
 }
 
 // refs are the references in t, for people.
@@ -111,22 +132,32 @@ func (t Text) refs() string {
 func (t Text) Resolve(v Values) (secret.Value, error) {
 	var b bytes.Buffer
 	for _, s := range t {
-		switch {
-		case s.Secret != nil:
-			x, err := v.Secret(*s.Secret)
-			if err != nil {
-				return secret.Value{}, fmt.Errorf("secret %s: %w", s.Secret, err)
-			}
-			b.Write(x)
-		case s.Output != "":
-			x, err := v.Output(s.Output)
-			if err != nil {
-				return secret.Value{}, fmt.Errorf("output %s: %w", s.Output, err)
-			}
-			b.Write(x)
-		default:
-			b.WriteString(s.Literal)
+		x, err := s.resolve(v)
+		if err != nil {
+			return secret.Value{}, err
 		}
+		b.Write(x)
 	}
 	return secret.New(b.Bytes()), nil
+}
+
+func (s Segment) resolve(v Values) (x []byte, err error) {
+	what := "content"
+	switch {
+	case s.Secret != nil:
+		what = "secret " + s.Secret.String()
+		x, err = v.Secret(*s.Secret)
+	case s.Output != "":
+		what = "output " + s.Output
+		x, err = v.Output(s.Output)
+	default:
+		x = []byte(s.Literal)
+	}
+	if err == nil && s.Encoding != "" {
+		x, err = spec.Decode(s.Encoding, x)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
+	return x, nil
 }

@@ -6,9 +6,11 @@ package step_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/graph"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 )
 
@@ -56,6 +58,29 @@ func TestResolvedTextIsNotShown(t *testing.T) {
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x"} {
 		if got := fmt.Sprintf(verb, v); got == "" || got == fmt.Sprintf(verb, "hunter2") {
 			t.Errorf("%s prints %s", verb, got)
+		}
+	}
+}
+
+// encoded has one secret, which stands for another text.
+type encoded struct{ values }
+
+func (encoded) Secret(step.SecretRef) ([]byte, error) { return []byte("aGVsbG8K"), nil }
+
+// TestEncodedText: what stands for something else is that when it is resolved, and what it is not says nothing of it.
+func TestEncodedText(t *testing.T) {
+	for name, c := range map[string]struct {
+		text step.Text
+		want string
+	}{
+		"a secret":       {step.Encoded(step.Secret("app", "token"), spec.EncodingBase64), "hello\n"},
+		"a literal":      {step.Encoded(step.Literal("H4sIAAAAAAAAA8tIzcnJ5wIAIDA6NgYAAAA="), spec.EncodingGzipBase64), "hello\n"},
+		"without one":    {step.Secret("app", "token"), "aGVsbG8K"},
+		"what is not it": {step.Encoded(step.Secret("app", "token"), spec.EncodingGzip), ""},
+	} {
+		got, err := c.text.Resolve(encoded{})
+		if c.want == "" && (err == nil || strings.Contains(err.Error(), "aGVs")) || c.want != "" && (err != nil || string(got.Reveal()) != c.want) {
+			t.Errorf("%s: %q, %v", name, got.Reveal(), err)
 		}
 	}
 }

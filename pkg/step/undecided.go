@@ -39,10 +39,10 @@ func (u *Undecided) Error() string {
 // Remedy says what to do.
 func (u *Undecided) Remedy() string {
 	if u.After > 0 {
-		return "nothing was changed for it, and it is looked at again. If it stays so, see what the host is busy with or what hangs there " +
+		return "nothing was changed for it, and it is observed again. If it stays so, see what the host is busy with or what hangs there " +
 			"(load, a full or slow disk, a daemon that does not answer: ps -eo stat,wchan,etime,args), or run the check there by hand"
 	}
-	return "nothing was changed for it, and it is looked at again. If it stays so, repair what the check names"
+	return "nothing was changed for it, and it is observed again. If it stays so, repair what the check names"
 }
 
 // CannotTell is the exit code by which a Done's Check says that it cannot tell (EX_TEMPFAIL of sysexits.h). Its output says why.

@@ -14,3 +14,11 @@ import (
 func CNI(in component.Inputs) plan.Task {
 	return plan.Task{Name: "cni", Steps: []step.Step{cni.Plugins(in.Programs("cni-plugins"))}}
 }
+
+// CNINeeds are the standard network plugins.
+func CNINeeds(in component.Inputs) component.Needs {
+	if !in.IsNode() {
+		return component.Needs{}
+	}
+	return component.Needs{Programs: []component.Programs{{Component: "cni-plugins"}}}
+}

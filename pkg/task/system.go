@@ -5,10 +5,10 @@ package task
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/os/family"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
@@ -41,7 +41,10 @@ func System(in component.Inputs) plan.Task {
 	s := in.Target.System()
 	var steps []step.Step
 	if s.Swap == spec.PolicyOff && in.IsNode() {
-		steps = append(steps, system.Swap())
+		steps = append(steps, system.Swap(in.OS.Swap()))
+	}
+	if in.IsNode() && component.Relevant(in.System).NetworkManager {
+		steps = append(steps, system.Unmanaged(in.Network.Residue().Links))
 	}
 	switch active := component.Relevant(in.System).Firewall; {
 	case s.Firewall == spec.FirewallOff:
@@ -51,13 +54,15 @@ func System(in component.Inputs) plan.Task {
 	case s.Firewall == spec.FirewallOpen && active == spec.UFW:
 		steps = append(steps, system.UFW(openings(in)))
 	}
-	if debs := append(packages(in), s.Packages.Debs...); len(debs) > 0 {
-		steps = append(steps, system.Packages(debs, in.PackageFiles.For(debs...)))
+	if names := append(in.ServiceProxy.Packages(in), users(in.OS.Packages().Kind, s.Packages)...); len(names) > 0 {
+		steps = append(steps, system.Packages(names, in.PackageFiles.For(names...)))
 	}
 	loaded, lasting, momentary := s.Modules, s.Sysctls, []spec.Sysctl(nil)
 	if in.IsNode() {
 		loaded = append(modules(in), slices.DeleteFunc(slices.Clone(loaded), func(m string) bool { return slices.Contains(modules(in), m) })...)
-		lasting, momentary = append(besides(sysctls(in), s.Sysctls), s.Sysctls...), besides(momentarySysctls(), s.Sysctls)
+		ofProxy, forProxy := in.ServiceProxy.Sysctls(in)
+		lasting = append(besides(append(sysctls(in), ofProxy...), s.Sysctls), s.Sysctls...)
+		momentary = besides(append(forProxy, momentarySysctls()...), s.Sysctls)
 	}
 	if len(loaded) > 0 {
 		steps = append(steps, system.Modules(loaded))
@@ -86,33 +91,17 @@ func openings(in component.Inputs) system.Openings {
 	return o
 }
 
-// packages are what a kube-proxy that is no pod needs beside it; kubeadm's has it in its image.
-func packages(in component.Inputs) []string {
-	if !in.IsNode() || !in.IsBinary() {
-		return nil
+// users are the packages of the host's kind that the user asks for. Those of the other kind are for other hosts of the cluster.
+func users(kind family.Kind, p spec.Packages) []string {
+	if kind == family.RPMs {
+		return p.RPMs
 	}
-	switch in.Target.Cluster.Kubernetes.Proxy.Mode {
-	case spec.ProxyNFTables:
-		return []string{"nftables"}
-	case spec.ProxyIPVS:
-		return []string{"iptables", "ipset"}
-	default:
-		return []string{"iptables"}
-	}
+	return p.Debs
 }
 
-// modules are what pods' networks, and kube-proxy, need of the kernel. The last is loaded with the rules of a packet filter,
-// too; here it is for the sake of its parameters.
+// modules are what pods' networks, and what leads to Services, need of the kernel.
 func modules(in component.Inputs) []string {
-	names := []string{"overlay", "br_netfilter"}
-	ipvs := in.Target.Cluster.Kubernetes.Proxy.Mode == spec.ProxyIPVS
-	if ipvs {
-		names = append(names, "ip_vs", "ip_vs_rr", "ip_vs_wrr", "ip_vs_sh")
-	}
-	if ipvs || in.System.Container == "" {
-		names = append(names, "nf_conntrack")
-	}
-	return names
+	return append([]string{"overlay", "br_netfilter"}, in.ServiceProxy.Modules(in)...)
 }
 
 // besides are those of ours that the user does not set.
@@ -123,8 +112,8 @@ func besides(ours, users []spec.Sysctl) []spec.Sysctl {
 	})
 }
 
-// sysctls are the parameters without which pods cannot reach each other, and those that the kubelet and kube-proxy would
-// otherwise set themselves, so that a reset can put them back.
+// sysctls are the parameters without which pods cannot reach each other, and those that the kubelet would otherwise set itself, so that a
+// reset can restore them.
 func sysctls(in component.Inputs) []spec.Sysctl {
 	all := []spec.Sysctl{
 		{Name: "net.ipv4.ip_forward", Value: "1"},
@@ -137,20 +126,12 @@ func sysctls(in component.Inputs) []spec.Sysctl {
 	if in.Target.Cluster.Network.IsDualStack() {
 		all = append(all, spec.Sysctl{Name: "net.ipv6.conf.all.forwarding", Value: "1"})
 	}
-	if tracked := component.Relevant(in.System).TrackedConnections; tracked > 0 {
-		all = append(all,
-			spec.Sysctl{Name: "net.netfilter.nf_conntrack_max", Value: strconv.Itoa(int(tracked))},
-			spec.Sysctl{Name: "net.netfilter.nf_conntrack_tcp_timeout_established", Value: "86400"},
-			spec.Sysctl{Name: "net.netfilter.nf_conntrack_tcp_timeout_close_wait", Value: "3600"},
-		)
-	}
 	return all
 }
 
-// momentarySysctls are set by kube-proxy (the first) and the kubelet when they start.
+// momentarySysctls are set by the kubelet when it starts.
 func momentarySysctls() []spec.Sysctl {
 	return []spec.Sysctl{
-		{Name: "net.ipv4.conf.all.route_localnet", Value: "1"},
 		{Name: "vm.panic_on_oom", Value: "0"},
 		{Name: "kernel.keys.root_maxkeys", Value: "1000000"},
 		{Name: "kernel.keys.root_maxbytes", Value: "25000000"},
@@ -176,9 +157,7 @@ func etcHosts(in component.Inputs, s spec.System) []spec.HostEntry {
 func endpointAddresses(in component.Inputs) []string {
 	e := in.Target.Cluster.ControlPlaneEndpoint
 	switch {
-	case e.IsLocal() && e.External != "" && in.Target.Host.Role == spec.RoleWorker:
-		return []string{"127.0.0.1", e.Address}
-	case e.IsLocal() && e.External == "":
+	case in.Internal.Proxy != nil && in.External.Proxy == nil:
 		addresses := []string{"127.0.0.1"}
 		if in.IsControlPlane() {
 			addresses = []string{in.Target.Host.NodeAddress()}
@@ -196,10 +175,10 @@ func endpointAddresses(in component.Inputs) []string {
 }
 
 // Files are the user's, as steps. An error names the field of the file that cannot be written.
-func Files(n spec.Node) ([]step.Step, error) {
+func Files(t *spec.Target) ([]step.Step, error) {
 	var steps []step.Step
-	for _, f := range n.Files {
-		s, err := system.File(f)
+	for _, f := range t.Node.Files {
+		s, err := system.File(f, t)
 		if err != nil {
 			return nil, err
 		}

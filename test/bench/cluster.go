@@ -19,6 +19,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
+	testlab "github.com/mensylisir/cluster-api-provider-kubexm/test/lab"
 )
 
 // cluster is one that begins with a control plane on one host, which others join.
@@ -71,7 +72,7 @@ func (l *lab) begin(ctx context.Context, on, bundle string, kind func(*spec.Clus
 	}
 	c.target = spec.Target{ClusterName: "bench", KubernetesVersion: c.bundle.Version("kubernetes")}
 	kind(&c.target.Cluster)
-	c.target.Cluster.ControlPlaneEndpoint.External = spec.LoadBalancerExternal
+	c.target.Cluster.LoadBalancer.Type = spec.LoadBalancerExternal
 	c.target.Cluster.ControlPlaneEndpoint.Address = h.Address
 	if _, err := c.authorities.Complete(pki.CARequest{}); err != nil {
 		return nil, err
@@ -105,12 +106,7 @@ func (c *cluster) joined(n pipeline.Node) {
 
 // connect is a way to the API server at address, which need not be up yet. Where a path is given, its kubeconfig is written there.
 func (c *cluster) connect(address, path string) (*kube.Cluster, error) {
-	ca, _ := c.authorities.Get("ca")
-	client, err := ca.Sign(pki.LeafRequest{CommonName: "kubernetes-admin", Organizations: []string{"system:masters"}, Usages: []pki.Usage{pki.Client}})
-	if err != nil {
-		return nil, err
-	}
-	kubeconfig, err := pki.Kubeconfig(pki.KubeconfigRequest{Cluster: "bench", User: "admin", Server: "https://" + address + ":6443", CA: ca.Cert, Client: client})
+	kubeconfig, err := testlab.Administrator(&c.authorities, "bench", address)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +118,7 @@ func (c *cluster) connect(address, path string) (*kube.Cluster, error) {
 	return kube.FromKubeconfig(kubeconfig)
 }
 
-// node looks at a host and says what it is to be.
+// node observes a host and says what it is to be.
 func (c *cluster) node(ctx context.Context, name string, role spec.Role) (pipeline.Node, error) {
 	h, err := c.lab.host(name)
 	if err != nil {
@@ -136,7 +132,7 @@ func (c *cluster) node(ctx context.Context, name string, role spec.Role) (pipeli
 	n.Target.Host = spec.Host{Name: name, Role: role, Address: h.Address}
 	n.Target.Members = slices.Clone(c.members)
 	if role == spec.RoleControlPlane && len(c.members) > 0 {
-		n.Target.Order = spec.OrderLater
+		n.Target.BootstrapMode = spec.BootstrapJoin
 	}
 	return n, nil
 }
@@ -146,15 +142,6 @@ func (c *cluster) engine(reader event.Reader) *engine.Engine {
 	return engine.New(engine.Options{
 		Reader: reader, Dial: c.lab.dial, Holder: "bench", Artifacts: step.FromBundle(c.bundle),
 		Cluster: func(context.Context) (step.Cluster, error) { return c.api, nil },
-		Secrets: func(ref step.SecretRef) ([]byte, error) {
-			pair, ok := c.authorities.Get(ref.Name)
-			if !ok {
-				return nil, fmt.Errorf("there is no secret %s", ref)
-			}
-			if ref.Key == "tls.crt" {
-				return pair.Cert, nil
-			}
-			return pair.Key.Reveal(), nil
-		},
+		Secrets: func(ref step.SecretRef) ([]byte, error) { return testlab.Secret(&c.authorities, ref) },
 	})
 }

@@ -35,8 +35,8 @@ func reconciling() experiment {
 			{name: "resync/processors", unit: "s", about: "the processor time of that, in the manager's process" + floor},
 			{name: "resync/reads", unit: "calls", about: "get and list requests to the API server in it" + floor},
 			{name: "resync/writes", unit: "calls", goal: goal{of: "ours", bound: 0}, about: "requests in it that create, change or delete" + floor},
-			{name: "resync/exchanges", unit: "exchanges", goal: goal{of: "ours", bound: 0}, about: "with hosts, none of which is due to be looked at"},
-			{name: "look/exchanges", unit: "exchanges", goal: goal{of: "ours", bound: smallFleet}, about: "with 100 hosts, each of which is looked at once and is as planned"},
+			{name: "resync/exchanges", unit: "exchanges", goal: goal{of: "ours", bound: 0}, about: "with hosts, none of which is due to be observed"},
+			{name: "look/exchanges", unit: "exchanges", goal: goal{of: "ours", bound: smallFleet}, about: "with 100 hosts, each of which is observed once and is as planned"},
 			{name: "look/processors", unit: "s", about: "the processor time of that, in the manager's process"},
 			{name: "look/reads", unit: "calls", about: "get and list requests to the API server in it"},
 			{name: "look/writes", unit: "calls", about: "requests in it that create, change or delete"},
@@ -85,7 +85,7 @@ func growing() experiment {
 // record has a manager bring up a control plane and a worker on the recorded hosts.
 func (s *scenery) record(ctx context.Context) error {
 	s.log("recording a host of the control plane and a worker")
-	if err := s.startManager(ctx, fleet.Manager{LookEvery: never}); err != nil {
+	if err := s.startManager(ctx, fleet.Manager{DriftCheckInterval: never}); err != nil {
 		return err
 	}
 	if err := s.Declare(ctx, s.hosts[0], s.hosts[1]); err != nil {
@@ -122,7 +122,7 @@ func (s *scenery) takeOver(ctx context.Context, machines int) error {
 	s.log("from %d to %d Machines in %.0f s", s.machines, machines, took)
 	s.machines = machines
 	took, err = timed(func() error {
-		if err := s.startManager(ctx, fleet.Manager{LookEvery: never}); err != nil {
+		if err := s.startManager(ctx, fleet.Manager{DriftCheckInterval: never}); err != nil {
 			return err
 		}
 		if err := s.Await(ctx, machines); err != nil {
@@ -141,7 +141,7 @@ func (s *scenery) takeOver(ctx context.Context, machines int) error {
 // rest measures a fleet that has nothing to do.
 func (s *scenery) rest(ctx context.Context, take note) error {
 	for _, of := range []side{ours, reference} {
-		m := fleet.Manager{Resync: resync, LookEvery: never, Floor: of == reference}
+		m := fleet.Manager{Resync: resync, DriftCheckInterval: never, Floor: of == reference}
 		cost, took, err := s.resync(ctx, m)
 		if err != nil {
 			return err
@@ -155,7 +155,7 @@ func (s *scenery) rest(ctx context.Context, take note) error {
 			take("resync/exchanges", of, float64(cost.Exchanges))
 		}
 	}
-	before, err := s.restart(ctx, fleet.Manager{Resync: never, LookEvery: lookEvery})
+	before, err := s.restart(ctx, fleet.Manager{Resync: never, DriftCheckInterval: lookEvery})
 	if err != nil {
 		return err
 	}
@@ -175,7 +175,7 @@ func (s *scenery) rest(ctx context.Context, take note) error {
 	return nil
 }
 
-// restart has another manager come to rest. It looks at each host first.
+// restart has another manager come to rest. It observes each host first.
 func (s *scenery) restart(ctx context.Context, m fleet.Manager) (cost fleet.Cost, err error) {
 	if err := s.startManager(ctx, m); err != nil {
 		return cost, err
@@ -199,7 +199,7 @@ func (s *scenery) resync(ctx context.Context, m fleet.Manager) (cost fleet.Cost,
 	reconciles, changed := before.Reconciles, time.Time{}
 	if _, err = s.until(ctx, func(c fleet.Cost) bool {
 		if c.Reconciles != reconciles {
-			// A control plane is looked at each minute by itself, too: what begins last, after a rest, counts.
+			// A control plane is observed each minute by itself, too: what begins last, after a rest, counts.
 			if time.Since(changed) > 2*time.Second {
 				began = time.Now()
 			}

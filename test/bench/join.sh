@@ -1,4 +1,4 @@
-# A host joins. Whoever calls it waits for its Node. $1 is the host that began the control plane, $2 the one that joins. PROXY is
+# A host joins. Anyone who calls it waits for its Node. $1 is the host that began the control plane, $2 the one that joins. PROXY is
 # kube-proxy's image and the name that the cluster's DaemonSet has for it. See node.sh, which comes before this.
 server=$1
 host=$2

@@ -47,7 +47,7 @@ func joining() experiment {
 	}
 }
 
-// join makes a host a worker by the pipeline, and looks at it again.
+// join makes a host a worker by the pipeline, and observes it again.
 func (c *cluster) join(ctx context.Context, name string, take note) error {
 	defer c.lab.switchOff(ctx, name)
 	var p *plan.Plan

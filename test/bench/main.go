@@ -25,6 +25,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/memory"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/bench/fleet"
 )
 
@@ -59,10 +60,12 @@ func command(ctx context.Context, args []string) error {
 		case childCrowd:
 			return playCrowd(ctx, os.Stdin, os.Stdout)
 		case childConverge:
+			memory.Save() // as the programs do
 			return convergeCrowd(ctx, os.Stdin, os.Stdout)
 		case childPlane:
 			return fleet.ServePlane(ctx, os.Stdin, os.Stdout)
 		case childManager:
+			memory.Save()
 			return serveManager(ctx, os.Stdin, os.Stdout)
 		}
 	}
@@ -75,7 +78,7 @@ func command(ctx context.Context, args []string) error {
 	flags.StringVar(&o.older, "older-bundle", "build/bundle-v1.35.4", "directory of the bundle that hosts are upgraded from")
 	flags.StringVar(&o.program, "kubexm", "bin/kubexm", "the program that makes clusters")
 	flags.StringVar(&o.pool, "pool", "bench", "name of the pool of test hosts, which is made anew and removed")
-	flags.StringVar(&o.out, "out", "build/bench.json", "file to write the results to")
+	flags.StringVar(&o.out, "out", "build/bench.json", "file to write the results to; benchstat reads the one beside it that ends with .txt")
 	flags.Int64Var(&o.mebi, "mebibytes", 200, "size of the file that is sent to hosts, in MiB")
 	flags.DurationVar(&o.rest, "rest", 5*time.Minute, "how long to wait, before each experiment, for a load average of 1")
 	flags.Func("subnet", "IPv4 subnet of the hosts; by default one that is free", func(s string) (err error) {

@@ -5,6 +5,8 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -61,10 +63,9 @@ type side int
 const (
 	ours side = iota
 	reference
-	ansible
 )
 
-func (s side) String() string { return [...]string{"ours", "reference", "ansible"}[s] }
+func (s side) String() string { return [...]string{"ours", "reference"}[s] }
 
 // note takes a value of a measurement.
 type note func(name string, of side, value float64)
@@ -122,7 +123,11 @@ func measure(ctx context.Context, o options) error {
 		results[i] = m.result(values[m.name], loads[m.name])
 	}
 	printTable(os.Stdout, lines, results)
-	return writeJSON(o.out, results)
+	content, err := json.MarshalIndent(results, "", "  ")
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(o.out, append(content, '\n')), write(strings.TrimSuffix(o.out, ".json")+".txt", asBenchmarks(lines, values)))
 }
 
 // rounds takes the experiments one after the other, each from a machine at rest, and returns the load average that each measurement

@@ -23,11 +23,12 @@ images() {
 	remote sudo ctr --namespace k8s.io images import --local - <"$ARTIFACTS/images.tar"
 }
 
-# authorities copies those of the control plane from the host that began it, which is $1.
+# authorities copies those of the control plane from the host that began it, which is $1, with what else its API servers share: the audit
+# policy and the key of encryption at rest, where it has them.
 authorities() {
-	ssh -F "$DIR/ssh_config" "$1" sudo tar -C /etc/kubernetes/pki -cf - \
-		ca.crt ca.key front-proxy-ca.crt front-proxy-ca.key sa.pub sa.key etcd/ca.crt etcd/ca.key |
-		remote 'sudo mkdir -p /etc/kubernetes/pki && sudo tar -C /etc/kubernetes/pki --no-same-owner -xf -'
+	ssh -F "$DIR/ssh_config" "$1" 'cd /etc/kubernetes && sudo tar -cf - $(ls -d apiserver encryption 2>/dev/null) \
+		pki/ca.crt pki/ca.key pki/front-proxy-ca.crt pki/front-proxy-ca.key pki/sa.pub pki/sa.key pki/etcd/ca.crt pki/etcd/ca.key' |
+		remote 'sudo mkdir -p /etc/kubernetes && sudo tar -C /etc/kubernetes --no-same-owner -xf -'
 }
 
 # The functions below print what the host's shell is to do.

@@ -4,7 +4,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -25,15 +24,13 @@ type result struct {
 	Unit string `json:"unit"`
 	// Load is the load average of the machine when the measurement began. More than 1 says that it was not at rest.
 	Load float64 `json:"load"`
-	// Ansible is there when Ansible is installed.
-	Ansible *float64 `json:"ansible,omitempty"`
 }
 
 // result is the median of each side, of a measurement that began with this load average.
 func (m measurement) result(values map[side][]float64, load float64) result {
 	r := result{
 		Name: m.name, Goal: m.goal.String(), Unit: m.unit, Load: load,
-		Ours: median(values[ours]), Reference: median(values[reference]), Ansible: median(values[ansible]),
+		Ours: median(values[ours]), Reference: median(values[reference]),
 	}
 	if r.Ours != nil && r.Reference != nil && *r.Reference != 0 {
 		ratio := *r.Ours / *r.Reference
@@ -58,12 +55,7 @@ func median(values []float64) *float64 {
 
 func printTable(w io.Writer, lines []measurement, results []result) {
 	columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	withAnsible := slices.ContainsFunc(results, func(r result) bool { return r.Ansible != nil })
-	heading, dash := "", func(string) string { return "" }
-	if withAnsible {
-		heading, dash = "ANSIBLE\t", func(s string) string { return s + "\t" }
-	}
-	fmt.Fprintf(columns, "NAME\tOURS\tREFERENCE\tRATIO\tGOAL\tUNIT\tLOAD\t%sMET\n", heading)
+	fmt.Fprint(columns, "NAME\tOURS\tREFERENCE\tRATIO\tGOAL\tUNIT\tLOAD\tMET\n")
 	for i, r := range results {
 		word := "-"
 		if met, known := lines[i].goal.met(r); known {
@@ -72,8 +64,8 @@ func printTable(w io.Writer, lines []measurement, results []result) {
 		if r.Load > restful {
 			word += " (busy)"
 		}
-		fmt.Fprintf(columns, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s%s\n",
-			r.Name, figure(r.Ours), figure(r.Reference), figure(r.Ratio), orDash(r.Goal), r.Unit, figure(&r.Load), dash(figure(r.Ansible)), word)
+		fmt.Fprintf(columns, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
+			r.Name, figure(r.Ours), figure(r.Reference), figure(r.Ratio), orDash(r.Goal), r.Unit, figure(&r.Load), word)
 	}
 	_ = columns.Flush() // to the terminal
 	if slices.ContainsFunc(results, func(r result) bool { return r.Load > restful }) {
@@ -109,13 +101,22 @@ func orDash(s string) string {
 	return s
 }
 
-func writeJSON(path string, results []result) error {
-	content, err := json.MarshalIndent(results, "", "  ")
-	if err != nil {
-		return err
+// asBenchmarks has each value as go test -bench writes one, a line a round, so that benchstat compares two files.
+func asBenchmarks(lines []measurement, values map[string]map[side][]float64) []byte {
+	var text []byte
+	for _, m := range lines {
+		for _, of := range []side{ours, reference} {
+			for _, value := range values[m.name][of] {
+				text = fmt.Appendf(text, "Benchmark/%s/of=%s 1 %g %s\n", m.name, of, value, m.unit)
+			}
+		}
 	}
+	return text
+}
+
+func write(path string, content []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(path, append(content, '\n'), 0o644)
+	return os.WriteFile(path, content, 0o644)
 }

@@ -14,8 +14,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component/kubeproxy"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
-	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/kubeproxy"
 )
 
 // Both scripts begin with nodeScript.
@@ -44,7 +44,7 @@ func (c *cluster) script(name string, role spec.Role) (func(context.Context) err
 	}
 	env := append(os.Environ(),
 		"DIR="+c.lab.dir, "ARTIFACTS="+artifacts, "KUBECTL="+kubectl.Path, "KUBECONFIG="+c.kubeconfig,
-		"ROLE="+string(role), "ADDRESS="+h.Address, "PAUSE="+c.bundle.Images(c.arch)["pause"],
+		"ROLE="+word(role), "ADDRESS="+h.Address, "PAUSE="+c.bundle.Images(c.arch)["pause"],
 		"PROXY="+c.bundle.Images(c.arch)["kube-proxy"]+" "+kubeproxy.Image)
 	return func(ctx context.Context) error {
 		// Not by standard input, which ssh reads.
@@ -52,6 +52,14 @@ func (c *cluster) script(name string, role spec.Role) (func(context.Context) err
 		cmd.Env = env
 		return run(cmd, nil)
 	}, nil
+}
+
+// word is what the scripts call a role.
+func word(role spec.Role) string {
+	if role == spec.RoleControlPlane {
+		return "control-plane"
+	}
+	return "worker"
 }
 
 // artifacts lays out for the script what the pipeline sends to a host of this role: bin and cni with programs, and
@@ -63,7 +71,7 @@ func (c *cluster) artifacts(role spec.Role) (string, error) {
 		programs = append(programs, "kubectl", "etcdctl")
 		images = append(images, "kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd")
 	}
-	dir := filepath.Join(c.lab.dir, string(role))
+	dir := filepath.Join(c.lab.dir, word(role))
 	archive := filepath.Join(dir, "images.tar")
 	if _, err := os.Stat(archive); !errors.Is(err, fs.ErrNotExist) {
 		return dir, err

@@ -7,7 +7,6 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
@@ -46,18 +45,7 @@ func settings() experiment {
 					})
 				},
 			}
-			if err := inTurn(round, sides[0], sides[1]); err != nil {
-				return err
-			}
-			playbook, err := l.playbook(hosts)
-			if err != nil || playbook == nil {
-				return err
-			}
-			// A column more, and no reason to lose the others: it needs Python on the hosts.
-			if err := l.twice(ctx, hosts, ansible, take, func() error { return playbook(ctx) }); err != nil {
-				fmt.Fprintln(os.Stderr, "Ansible is left out:", err)
-			}
-			return nil
+			return inTurn(round, sides[0], sides[1])
 		},
 	}
 }

@@ -34,7 +34,7 @@ func sixHosts() experiment {
 			},
 			{
 				name: "ha/six-hosts-doing", unit: "%",
-				about: "the share of that time in which something was done or looked at on at least one host, or in the cluster",
+				about: "the share of that time in which something was done or observed on at least one host, or in the cluster",
 			},
 			{
 				name: "ha/six-hosts-waiting", unit: "%",

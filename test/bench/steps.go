@@ -16,7 +16,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
 )
 
-// steps are when steps ran, and when hosts were looked at, as events tell.
+// steps are when steps ran, and when hosts were observed, as events tell.
 type steps []span
 
 // span is one of them. A step's name is "" for a look.

@@ -54,3 +54,15 @@ func TestSteps(t *testing.T) {
 		t.Errorf("longest: %s", got)
 	}
 }
+
+// Each round is a line that benchstat reads.
+func TestAsBenchmarks(t *testing.T) {
+	got := string(asBenchmarks([]measurement{{name: "settings/first", unit: "s"}, {name: "send/delayed", unit: "MB/s"}}, map[string]map[side][]float64{
+		"settings/first": {ours: {2.5, 2.75}, reference: {2.5}}, "send/delayed": {ours: {154}},
+	}))
+	want := "Benchmark/settings/first/of=ours 1 2.5 s\nBenchmark/settings/first/of=ours 1 2.75 s\n" +
+		"Benchmark/settings/first/of=reference 1 2.5 s\nBenchmark/send/delayed/of=ours 1 154 MB/s\n"
+	if got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}

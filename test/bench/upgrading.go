@@ -31,15 +31,20 @@ var upgradedAs = []struct {
 	role spec.Role
 	// programs are what another version of Kubernetes brings, in the order in which their units are restarted.
 	programs []string
+	// before are the components whose programs the newer bundle has in other versions, too: their units, which are restarted first.
+	before []string
 }{
-	{"upgrade/control-plane", spec.RoleControlPlane, []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "kubectl"}},
-	{"upgrade/worker", spec.RoleWorker, []string{"kubelet", "kube-proxy"}},
+	{
+		"upgrade/control-plane", spec.RoleControlPlane,
+		[]string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "kubectl"}, []string{"containerd", "etcd"},
+	},
+	{"upgrade/worker", spec.RoleWorker, []string{"kubelet", "kube-proxy"}, []string{"containerd"}},
 }
 
 // upgrading measures hosts that come to another version of Kubernetes where they are.
 func upgrading() experiment {
 	const about = "the %s of a cluster of two hosts whose components are units comes to the next minor version of Kubernetes where it is: " +
-		"drained of a Pod with a budget, its programs replaced, its units restarted in order, Node Ready with the version and uncordoned; " +
+		"drained of a Pod with a budget, its programs and those of etcd and containerd replaced, its units restarted in order, Node Ready with the version and uncordoned; " +
 		"reference: test/bench/upgrade.sh with the same programs in a cluster of its own, made by the pipeline too. " +
 		"The script verifies no digests, keeps nothing to go back to, and does not look whether units stay up"
 	e := experiment{
@@ -84,7 +89,7 @@ func (l *lab) upgrade(ctx context.Context, hosts []string, of side, take note) e
 	for i, u := range upgradedAs {
 		act := func() (time.Duration, error) { return c.upgradeHost(ctx, hosts[i], u.role, was) }
 		if of == reference {
-			if act, err = c.scriptedUpgrade(ctx, hosts[i], u.programs); err != nil {
+			if act, err = c.scriptedUpgrade(ctx, hosts[i], u.programs, u.before); err != nil {
 				return err
 			}
 		}
@@ -144,7 +149,7 @@ func (c *cluster) upgradeHost(ctx context.Context, name string, role spec.Role, 
 	plans := pipeline.JoinWorker
 	if role == spec.RoleControlPlane {
 		// It is planned as when it began.
-		plans, node.Target.Order, node.Target.Members = pipeline.CreateControlPlane, spec.OrderFirst, nil
+		plans, node.Target.BootstrapMode, node.Target.Members = pipeline.CreateControlPlane, spec.BootstrapInit, nil
 	}
 	p, err := plans(node, c.bundle)
 	if err != nil {
@@ -163,16 +168,21 @@ func (c *cluster) upgradeHost(ctx context.Context, name string, role spec.Role, 
 var upgradeScript string
 
 // scriptedUpgrade is the reference for that. What it sends is laid out before it is returned.
-func (c *cluster) scriptedUpgrade(ctx context.Context, name string, programs []string) (func() (time.Duration, error), error) {
+func (c *cluster) scriptedUpgrade(ctx context.Context, name string, programs, before []string) (func() (time.Duration, error), error) {
 	dir := filepath.Join(c.lab.dir, "upgrade-"+name)
 	if err := c.link(filepath.Join(dir, "bin"), artifact.Kubernetes, programs); err != nil {
 		return nil, err
+	}
+	for _, component := range before {
+		if err := c.link(filepath.Join(dir, "bin"), component, nil); err != nil {
+			return nil, err
+		}
 	}
 	kubectl, err := c.bundle.Binary(artifact.Kubernetes, "", c.arch, "kubectl")
 	if err != nil {
 		return nil, err
 	}
-	args := []string{"-c", upgradeScript, "upgrade.sh", name}
+	args := append([]string{"-c", upgradeScript, "upgrade.sh", name}, before...)
 	for _, p := range programs {
 		if p != "kubectl" {
 			args = append(args, p)

@@ -278,7 +278,7 @@ func Controls() []Control {
 		{
 			ID: "4.2.10", Title: "kubelet: rotateCertificates", Fails: []string{string(spec.KubernetesKubexm)},
 			Reason: "The kubelet's certificates are made and renewed by kubexm, host by host and before they end " +
-				"(`certificates.renewal`), so the kubelet is told not to ask for others.",
+				"(`certificates.renewal`), so the kubelet is set not to ask for others.",
 			audit: setting("rotate-certificates", "rotateCertificates", "true", ""),
 		},
 		{ID: "4.3.1", Title: "kube-proxy: metrics on 127.0.0.1", audit: isNot("kube-proxy", "metrics-bind-address", "0.0.0.0:10249")},

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The components whose arguments are looked at.
+// The components whose arguments are observed.
 var components = []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd", "kubelet", "kube-proxy"}
 
 // lookAtProviders prints what the API server encrypts with, the first for what is written, and nothing of the keys.

@@ -34,7 +34,7 @@ const (
 )
 
 // build makes what catalogue.yaml says, or finds it in the store.
-func (l *lab) build() {
+func (l *environment) build() {
 	catalogue, err := artifact.ParseCatalogue(catalogueYAML)
 	l.Expect(err).NotTo(HaveOccurred())
 	store, err := artifact.OpenStore("")
@@ -46,7 +46,7 @@ func (l *lab) build() {
 }
 
 // program is the path of one that is not ours.
-func (l *lab) program(component, name string) string {
+func (l *environment) program(component, name string) string {
 	l.t.Helper()
 	file, err := l.others.Binary(component, "", runtime.GOARCH, name)
 	l.Expect(err).NotTo(HaveOccurred())
@@ -54,7 +54,7 @@ func (l *lab) program(component, name string) string {
 }
 
 // loadOthers brings the images that are not ours to the management cluster's Nodes.
-func (l *lab) loadOthers() {
+func (l *environment) loadOthers() {
 	images := l.others.Images(runtime.GOARCH)
 	archive, err := l.others.ImageArchive(runtime.GOARCH, slices.Collect(maps.Values(images))...)
 	l.Expect(err).NotTo(HaveOccurred())
@@ -62,14 +62,14 @@ func (l *lab) loadOthers() {
 }
 
 // loadManager brings an archive of our manager's image to the management cluster's Nodes.
-func (l *lab) loadManager(version string) {
+func (l *environment) loadManager(version string) {
 	l.load(func() (io.ReadCloser, error) {
 		return os.Open(filepath.Join(l.release, "images", "manager-"+version+"-"+runtime.GOARCH+".tar"))
 	})
 }
 
 // load imports an archive on the management cluster's Nodes, as "ssh <host> sudo ctr -n k8s.io images import -" does.
-func (l *lab) load(open func() (io.ReadCloser, error)) {
+func (l *environment) load(open func() (io.ReadCloser, error)) {
 	l.t.Helper()
 	var all sync.WaitGroup
 	for _, host := range l.management.Hosts {
@@ -90,8 +90,8 @@ func (l *lab) load(open func() (io.ReadCloser, error)) {
 // bundlesPath is where bundles lie on a host of the management cluster.
 const bundlesPath = "/var/lib/kubexm-bundles"
 
-// loadBundles copies the bundles to the host that templates/management/bundles.yaml is told of, as "scp -r" does.
-func (l *lab) loadBundles() {
+// loadBundles copies the bundles to the host that templates/management/bundles.yaml names, as "scp -r" does.
+func (l *environment) loadBundles() {
 	host := l.bundleHost()
 	for version, bundle := range l.bundles {
 		reader, writer := io.Pipe()
@@ -107,10 +107,10 @@ func (l *lab) loadBundles() {
 }
 
 // bundleHost is the management cluster's worker.
-func (l *lab) bundleHost() *hosts.Host { return l.management.Hosts[len(l.management.Hosts)-1] }
+func (l *environment) bundleHost() *hosts.Host { return l.management.Hosts[len(l.management.Hosts)-1] }
 
 // onHost runs a command on a host, as root.
-func (l *lab) onHost(host *hosts.Host, stdin io.Reader, argv ...string) {
+func (l *environment) onHost(host *hosts.Host, stdin io.Reader, argv ...string) {
 	cmd := host.Command(l.t.Context(), argv...)
 	cmd.Stdin = stdin
 	if out, err := cmd.CombinedOutput(); err != nil {

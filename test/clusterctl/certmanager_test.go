@@ -21,7 +21,7 @@ import (
 const certManagerModule = "github.com/cert-manager/cert-manager"
 
 // certManager is what cert-manager publishes as cert-manager.yaml: its chart with its definitions, rendered.
-func (l *lab) certManager(version string) []byte {
+func (l *environment) certManager(version string) []byte {
 	l.t.Helper()
 	deploy := filepath.Join(l.source(certManagerModule+"@"+version), "deploy")
 	chart := filepath.Join(deploy, "charts", "cert-manager")
@@ -59,7 +59,7 @@ func (l *lab) certManager(version string) []byte {
 	return []byte(strings.Join(documents, "\n---\n"))
 }
 
-func (l *lab) buffered(path, name string) *loader.BufferedFile {
+func (l *environment) buffered(path, name string) *loader.BufferedFile {
 	content, err := os.ReadFile(path)
 	l.Expect(err).NotTo(HaveOccurred())
 	return &loader.BufferedFile{Name: name, Data: content}

@@ -11,7 +11,7 @@
 //	moved       clusterctl move takes the cluster to the plane of the command kubexm, and back again; and the management cluster
 //	            from that plane into itself, and back again; no host is touched by that
 //	upgraded    clusterctl upgrade apply brings the next version of the providers; no host is touched by that
-//	deleted     every host is given back
+//	deleted     every host is reset
 //	topology    a cluster of the class comes to the next version of Kubernetes by its topology, and is deleted
 //	ha          so does one of three control plane hosts, whose Machines are replaced under a write load, and is deleted
 //

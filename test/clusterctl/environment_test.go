@@ -10,7 +10,6 @@ import (
 	"cmp"
 	"context"
 	"maps"
-	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -30,10 +29,11 @@ import (
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
-	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/hosts"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/kubexm"
+	"github.com/mensylisir/cluster-api-provider-kubexm/test/lab"
 )
 
 const (
@@ -43,14 +43,14 @@ const (
 	managing = 2
 	// So many hosts of the inventory are for what their label says. One control plane host is to spare.
 	controlPlanes, loadBalancers, workers = 4, 2, 2
-	// poll is how often one looks at what must become so.
+	// poll is how often one checks what must become so.
 	poll = time.Second
 	// patience is how long one thing may take, with some to spare for machines that have other things to do.
 	patience = 15 * time.Minute
 )
 
-// lab is a management cluster on hosts, with more hosts for what it manages.
-type lab struct {
+// environment is a management cluster on hosts, with more hosts for what it manages.
+type environment struct {
 	*WithT
 	t *testing.T
 	// dir keeps state and logs. It is left behind when the test fails. release is where our own releases are in it.
@@ -60,38 +60,26 @@ type lab struct {
 	// bundles are those of both releases of Kubernetes, by version.
 	bundles map[string]string
 
-	pool       *hosts.Pool
+	pool       *lab.Lab
 	management kubexm.Cluster
-	// before are the snapshots of the inventory's hosts from when nobody had touched them, by name.
-	before map[string]hosts.Snapshot
 	// kubeconfig and api are those of the management cluster that commands are for; api has no cache.
 	kubeconfig string
 	api        client.Client
 }
 
 // start makes everything that must be there before there is a management cluster.
-func start(t *testing.T) *lab {
+func start(t *testing.T) *environment {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "kubexm-clusterctl-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("state and logs are left in %s", dir)
-		} else if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
-	l := (&lab{dir: dir, release: filepath.Join(dir, "release")}).in(t)
+	dir := lab.Dir(t)
+	l := (&environment{dir: dir, release: filepath.Join(dir, "release")}).in(t)
 	l.build()
 	l.writeRelease(first)
 	l.configure()
 	l.startHosts()
 	l.management = kubexm.Cluster{
 		Name: "management", Dir: dir, Hosts: l.pool.Hosts[:managing], KnownHosts: filepath.Join(l.pool.Dir, "known_hosts"),
-		Program: l.absolute(cmp.Or(os.Getenv("KUBEXM"), filepath.Join("..", "..", "bin", "kubexm"))),
-		Bundle:  l.absolute(cmp.Or(os.Getenv("KUBEXM_BUNDLE"), filepath.Join("..", "..", "build", "bundle"))),
+		Program: lab.Program(t),
+		Bundle:  lab.Bundle(t, "KUBEXM_BUNDLE", "bundle"),
 	}
 	previous := cmp.Or(os.Getenv("KUBEXM_BUNDLE_PREVIOUS"), filepath.Join(filepath.Dir(l.management.Bundle), "bundle-"+older))
 	l.bundles = map[string]string{release: l.management.Bundle, older: l.absolute(previous)}
@@ -101,8 +89,8 @@ func start(t *testing.T) *lab {
 	return l
 }
 
-// in is the lab for a part of the test.
-func (l *lab) in(t *testing.T) *lab {
+// in is the environment for a part of the test.
+func (l *environment) in(t *testing.T) *environment {
 	t.Helper()
 	part := *l
 	part.t, part.WithT = t, NewWithT(t)
@@ -111,36 +99,21 @@ func (l *lab) in(t *testing.T) *lab {
 	return &part
 }
 
-func (l *lab) absolute(path string) string {
+func (l *environment) absolute(path string) string {
 	absolute, err := filepath.Abs(path)
 	l.Expect(err).NotTo(HaveOccurred())
 	return absolute
 }
 
-func (l *lab) startHosts() {
-	var subnet netip.Prefix
-	if text := os.Getenv("CLUSTERCTL_SUBNET"); text != "" {
-		var err error
-		subnet, err = netip.ParsePrefix(text)
-		l.Expect(err).NotTo(HaveOccurred(), "CLUSTERCTL_SUBNET")
-	}
-	// What an earlier run that was killed has left.
-	l.Expect(hosts.Remove(l.t.Context(), poolName)).To(Succeed())
-	pool, err := hosts.Start(l.t.Context(), hosts.Options{
-		Name: poolName, Count: managing + controlPlanes + loadBalancers + workers, Subnet: subnet, Dir: filepath.Join(l.dir, "hosts"), Log: l.t.Logf,
+func (l *environment) startHosts() {
+	l.pool = lab.Start(l.t, hosts.Options{
+		Name: poolName, Count: managing + controlPlanes + loadBalancers + workers, Subnet: lab.Subnet(l.t, "CLUSTERCTL_SUBNET"),
+		Dir: filepath.Join(l.dir, "hosts"),
 	})
-	l.Expect(err).NotTo(HaveOccurred())
-	l.pool = pool
-	l.t.Cleanup(func() {
-		if err := pool.Stop(context.Background()); err != nil {
-			l.t.Error(err)
-		}
-	})
-	l.before = l.snapshots()
 }
 
 // inventory are the hosts that the management cluster manages: those for control planes, for load balancers, then for workers.
-func (l *lab) inventory() []*hosts.Host { return l.pool.Hosts[managing:] }
+func (l *environment) inventory() []*hosts.Host { return l.pool.Hosts[managing:] }
 
 // role is the label of a host of the inventory.
 func role(i int) string {
@@ -153,26 +126,14 @@ func role(i int) string {
 	return "worker"
 }
 
-// snapshots are taken of all hosts of the inventory at once, by name.
-func (l *lab) snapshots() map[string]hosts.Snapshot {
+// expectReset compares the inventory's hosts with what they were before anybody touched them.
+func (l *environment) expectReset() {
 	l.t.Helper()
-	taken, err := hosts.Snapshots(l.t.Context(), l.inventory())
-	l.Expect(err).NotTo(HaveOccurred())
-	return taken
-}
-
-// expectGivenBack compares the inventory's hosts with what they were before anybody touched them.
-func (l *lab) expectGivenBack() {
-	l.t.Helper()
-	for name, now := range l.snapshots() {
-		for _, difference := range hosts.Diff(l.before[name], now) {
-			l.t.Errorf("host %s is not as it was: %s", name, difference)
-		}
-	}
+	l.pool.WantReset(l.t, l.inventory()...)
 }
 
 // claimed are the hosts of the inventory that Machines have.
-func (l *lab) claimed() []*hosts.Host {
+func (l *environment) claimed() []*hosts.Host {
 	l.t.Helper()
 	all := &infrav1.KubexmHostList{}
 	l.Expect(l.api.List(l.t.Context(), all, client.InNamespace(namespace))).To(Succeed())
@@ -187,7 +148,7 @@ func (l *lab) claimed() []*hosts.Host {
 }
 
 // marks tell, by host, when anything that we put there was last changed or started.
-func (l *lab) marks(of ...*hosts.Host) map[string]string {
+func (l *environment) marks(of ...*hosts.Host) map[string]string {
 	l.t.Helper()
 	const script = `set -e
 		systemctl show containerd kubelet --property=Id,ActiveEnterTimestamp,NRestarts
@@ -202,7 +163,7 @@ func (l *lab) marks(of ...*hosts.Host) map[string]string {
 }
 
 // connect makes commands be for the management cluster of a kubeconfig.
-func (l *lab) connect(kubeconfig string) {
+func (l *environment) connect(kubeconfig string) {
 	l.t.Helper()
 	l.kubeconfig = kubeconfig
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
@@ -219,20 +180,20 @@ func (l *lab) connect(kubeconfig string) {
 }
 
 // clusterctl runs clusterctl with variables and arguments, and returns what it prints to standard output.
-func (l *lab) clusterctl(variables map[string]string, args ...string) string {
+func (l *environment) clusterctl(variables map[string]string, args ...string) string {
 	l.t.Helper()
 	return l.command(variables, "", l.program("clusterctl", "clusterctl"), append(args, "--config", l.config())...)
 }
 
 // kubectl runs kubectl with arguments and standard input, and returns what it prints to standard output.
-func (l *lab) kubectl(stdin string, args ...string) string {
+func (l *environment) kubectl(stdin string, args ...string) string {
 	l.t.Helper()
 	return l.command(nil, stdin, l.program(artifact.Kubernetes, "kubectl"), args...)
 }
 
 // command runs a program, again for a minute where a webhook was not there: on a busy machine managers lose their leases, and start
 // anew.
-func (l *lab) command(variables map[string]string, stdin, program string, args ...string) string {
+func (l *environment) command(variables map[string]string, stdin, program string, args ...string) string {
 	l.t.Helper()
 	const away = "failed calling webhook"
 	var stdout, stderr string
@@ -246,7 +207,7 @@ func (l *lab) command(variables map[string]string, stdin, program string, args .
 	return stdout
 }
 
-func (l *lab) try(variables map[string]string, stdin, program string, args ...string) (stdout, stderr string, err error) {
+func (l *environment) try(variables map[string]string, stdin, program string, args ...string) (stdout, stderr string, err error) {
 	l.t.Helper()
 	ctx, cancel := context.WithTimeout(l.t.Context(), patience)
 	defer cancel()

@@ -11,7 +11,7 @@ import (
 )
 
 // explain says how far everything is, when a part has failed. Not every command has an answer then.
-func (l *lab) explain() string {
+func (l *environment) explain() string {
 	var text strings.Builder
 	for _, args := range []string{
 		"get nodes,pods,persistentvolumeclaims --all-namespaces --output wide",

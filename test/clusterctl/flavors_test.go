@@ -23,7 +23,7 @@ import (
 
 // hooks changes the version of a MachineDeployment while Cluster API has our extension to ask: its Machine follows, and is none other.
 // Without the extension, as in all other parts, it is replaced.
-func hooks(l *lab) {
+func hooks(l *environment) {
 	c := cluster{namespace: namespace, name: "hooked", controlPlanes: 1, workers: 1, version: older}
 	l.generate(c, nil)
 	l.expectReady(c)
@@ -45,7 +45,7 @@ func hooks(l *lab) {
 }
 
 // machines are the UIDs of a cluster's Machines, by name.
-func (l *lab) machines(c cluster) map[string]types.UID {
+func (l *environment) machines(c cluster) map[string]types.UID {
 	l.t.Helper()
 	list := &clusterv1.MachineList{}
 	l.Expect(l.api.List(l.t.Context(), list, client.InNamespace(c.namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: c.name})).To(Succeed())
@@ -57,7 +57,7 @@ func (l *lab) machines(c cluster) map[string]types.UID {
 }
 
 // topology makes a cluster of the class, and changes its version: that of the topology is that of all its Machines.
-func topology(l *lab) {
+func topology(l *environment) {
 	c := cluster{namespace: namespace, name: "classy", controlPlanes: 1, workers: 1, version: older}
 	l.generate(c, nil, "--flavor", "topology")
 	l.expectReady(c)
@@ -72,7 +72,7 @@ func topology(l *lab) {
 // highlyAvailable makes a cluster with three control plane hosts, and replaces all of its Machines, under a write load and with a
 // workload that has a PodDisruptionBudget: those of the control plane when somebody has agreed, with one more for a while, on the
 // host to spare, and those of the workers with one less.
-func highlyAvailable(l *lab) {
+func highlyAvailable(l *environment) {
 	c := cluster{namespace: namespace, name: "ha", controlPlanes: 3, workers: workers, version: older}
 	l.generate(c, map[string]string{"CONTROL_PLANE_ENDPOINT_HOST": l.management.VIP()}, "--flavor", "ha")
 	l.expectReady(c)
@@ -111,7 +111,7 @@ func highlyAvailable(l *lab) {
 }
 
 // approve agrees to what the control plane shows, with the command that it shows, while there are none but the Machines of before.
-func (l *lab) approve(c cluster) {
+func (l *environment) approve(c cluster) {
 	l.t.Helper()
 	var message string
 	l.Eventually(func(g Gomega) {
@@ -127,14 +127,14 @@ func (l *lab) approve(c cluster) {
 	l.kubectl("", strings.Fields(command)...)
 }
 
-func (l *lab) controlPlane(g Gomega, c cluster) *controlplanev1.KubexmControlPlane {
+func (l *environment) controlPlane(g Gomega, c cluster) *controlplanev1.KubexmControlPlane {
 	cp := &controlplanev1.KubexmControlPlane{}
 	g.Expect(l.api.Get(l.t.Context(), client.ObjectKey{Namespace: c.namespace, Name: c.name}, cp)).To(Succeed())
 	return cp
 }
 
 // patch merges something into an object of the managed clusters.
-func (l *lab) patch(kind, name, patch string) {
+func (l *environment) patch(kind, name, patch string) {
 	l.t.Helper()
 	l.kubectl("", "--namespace", namespace, "patch", kind, name, "--type", "merge", "--patch", patch)
 }

@@ -28,7 +28,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
 )
 
 const (
@@ -54,7 +54,7 @@ func TestLifecycle(t *testing.T) {
 	timings := []string{fmt.Sprintf("%-10s %6.1f s", "built", time.Since(began).Seconds())}
 	for _, part := range []struct {
 		name string
-		pass func(*lab)
+		pass func(*environment)
 	}{
 		{"made", made},
 		{"installed", installed},
@@ -64,7 +64,7 @@ func TestLifecycle(t *testing.T) {
 		{"scaled", scaled},
 		{"moved", moved},
 		{"upgraded", upgraded},
-		{"deleted", func(l *lab) { l.delete(prod) }},
+		{"deleted", func(l *environment) { l.delete(prod) }},
 		{"hooks", hooks},
 		{"topology", topology},
 		{"ha", highlyAvailable},
@@ -85,7 +85,7 @@ func TestLifecycle(t *testing.T) {
 }
 
 // made makes the management cluster, and brings to its hosts what it cannot pull.
-func made(l *lab) {
+func made(l *environment) {
 	l.Expect(l.management.Write("  roleGroups: {master: [$1], worker: [$2]}\n  kubernetes: {version: " + release + "}\n")).To(Succeed())
 	_, err := l.management.Run(l.t.Context(), l.management.CreateArgs()...)
 	l.Expect(err).NotTo(HaveOccurred())
@@ -97,7 +97,7 @@ func made(l *lab) {
 
 // installed has clusterctl install everything. Its waiting is for every Deployment to be available: certificates were
 // signed, Pods are admitted at the level restricted, images are there, probes are answered.
-func installed(l *lab) {
+func installed(l *environment) {
 	l.kubectl(l.clusterctl(map[string]string{"BUNDLES_NODE": l.bundleHost().Name, "BUNDLES_PATH": bundlesPath},
 		"generate", "yaml", "--from", "templates/management/bundles.yaml"), "apply", "-f", "-")
 	l.clusterctl(gates(), "init", "--core", "cluster-api",
@@ -114,7 +114,7 @@ func gates() map[string]string {
 }
 
 // expectProviders wants our providers, and no other version of them, installed and running.
-func (l *lab) expectProviders(version string) {
+func (l *environment) expectProviders(version string) {
 	l.t.Helper()
 	for name, in := range map[string]string{
 		"bootstrap-kubexm": "kubexm-bootstrap", "control-plane-kubexm": "kubexm-control-plane", "infrastructure-kubexm": "kubexm-infrastructure",
@@ -136,7 +136,7 @@ func (l *lab) expectProviders(version string) {
 }
 
 // expectMetricsGuarded wants a manager to refuse its metrics to those who do not say who they are.
-func (l *lab) expectMetricsGuarded() {
+func (l *environment) expectMetricsGuarded() {
 	pods := &corev1.PodList{}
 	l.Expect(l.api.List(l.t.Context(), pods, client.InNamespace("kubexm-bootstrap-system"))).To(Succeed())
 	l.Expect(pods.Items).To(HaveLen(1))
@@ -147,7 +147,7 @@ func (l *lab) expectMetricsGuarded() {
 }
 
 // inventoried brings the inventory.
-func inventoried(l *lab) {
+func inventoried(l *environment) {
 	l.kubectl("", "create", "namespace", namespace)
 	key, err := os.ReadFile(l.inventory()[0].KeyPath)
 	l.Expect(err).NotTo(HaveOccurred())
@@ -161,10 +161,10 @@ func inventoried(l *lab) {
 }
 
 // declared has clusterctl generate a cluster of the default flavor with one worker.
-func declared(l *lab) { l.generate(prod, nil) }
+func declared(l *environment) { l.generate(prod, nil) }
 
 // generate applies what clusterctl generates of a cluster, with its flavor and variables.
-func (l *lab) generate(c cluster, variables map[string]string, args ...string) {
+func (l *environment) generate(c cluster, variables map[string]string, args ...string) {
 	l.t.Helper()
 	l.kubectl(l.clusterctl(variables, append([]string{"generate", "cluster", c.name, "--target-namespace", c.namespace,
 		"--kubernetes-version", c.version, "--control-plane-machine-count", strconv.Itoa(c.controlPlanes),
@@ -172,20 +172,20 @@ func (l *lab) generate(c cluster, variables map[string]string, args ...string) {
 }
 
 // apply applies a template of ours.
-func (l *lab) apply(template string, variables map[string]string) {
+func (l *environment) apply(template string, variables map[string]string) {
 	l.t.Helper()
 	variables["NAMESPACE"] = namespace
 	l.kubectl(l.clusterctl(variables, "generate", "yaml", "--from", template), "apply", "-f", "-")
 }
 
-func ready(l *lab) {
+func ready(l *environment) {
 	l.expectReady(prod)
 	l.expectDescribed()
 }
 
 // expectReady waits until the cluster has its Machines and all of them its version, everything says that it is available, and
 // its Nodes are Ready.
-func (l *lab) expectReady(c cluster) {
+func (l *environment) expectReady(c cluster) {
 	l.t.Helper()
 	ctx := l.t.Context()
 	l.Eventually(func(g Gomega) {
@@ -217,7 +217,7 @@ func (l *lab) expectReady(c cluster) {
 }
 
 // writeKubeconfig keeps the administrator's kubeconfig of a cluster, and returns its path.
-func (l *lab) writeKubeconfig(c cluster) string {
+func (l *environment) writeKubeconfig(c cluster) string {
 	l.t.Helper()
 	path := filepath.Join(l.dir, c.name+".kubeconfig")
 	l.Expect(os.WriteFile(path, []byte(l.clusterctl(nil, "get", "kubeconfig", c.name, "--namespace", c.namespace)), 0o600)).To(Succeed())
@@ -225,7 +225,7 @@ func (l *lab) writeKubeconfig(c cluster) string {
 }
 
 // expectDescribed wants the tree of clusterctl to have every object of ours, and all of them well.
-func (l *lab) expectDescribed() {
+func (l *environment) expectDescribed() {
 	l.t.Helper()
 	var tree string
 	l.Eventually(func(g Gomega) {
@@ -240,7 +240,7 @@ func (l *lab) expectDescribed() {
 	l.t.Log("\n" + tree)
 }
 
-func scaled(l *lab) {
+func scaled(l *environment) {
 	for _, count := range []int{workers, 1} {
 		l.kubectl("", "--namespace", namespace, "scale", "machinedeployment", prod.name+"-workers", "--replicas", strconv.Itoa(count))
 		now := prod
@@ -250,7 +250,7 @@ func scaled(l *lab) {
 }
 
 // upgraded brings the next release of our providers.
-func upgraded(l *lab) {
+func upgraded(l *environment) {
 	used := l.claimed()
 	before := l.marks(used...)
 	l.writeRelease(next)
@@ -262,8 +262,8 @@ func upgraded(l *lab) {
 	l.Expect(l.marks(used...)).To(Equal(before))
 }
 
-// delete deletes a cluster, and wants all hosts to be given back.
-func (l *lab) delete(c cluster) {
+// delete deletes a cluster, and wants all hosts to be reset.
+func (l *environment) delete(c cluster) {
 	l.t.Helper()
 	l.kubectl("", "--namespace", c.namespace, "delete", "cluster", c.name)
 	err := l.api.Get(l.t.Context(), client.ObjectKey{Namespace: c.namespace, Name: c.name}, &clusterv1.Cluster{})
@@ -276,5 +276,5 @@ func (l *lab) delete(c cluster) {
 			g.Expect(conditions.GetReason(&all.Items[i], infrav1.AvailableCondition)).To(Equal(infrav1.FreeReason), all.Items[i].Name)
 		}
 	}).Should(Succeed())
-	l.expectGivenBack()
+	l.expectReset()
 }

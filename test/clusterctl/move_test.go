@@ -25,7 +25,7 @@ import (
 
 // moved takes a cluster from the management cluster to the plane of the command, and back; and the management cluster itself, which
 // the command has made, into itself, and back. Status is left behind by clusterctl each time, and found again on the hosts.
-func moved(l *lab) {
+func moved(l *environment) {
 	home := l.kubeconfig
 	itself := cluster{namespace: "default", name: l.management.Name, controlPlanes: 1, workers: 1, version: release}
 	plane, stop := l.runPlane()
@@ -51,7 +51,7 @@ func moved(l *lab) {
 }
 
 // move moves a cluster, and wants its hosts not to be touched by that.
-func (l *lab) move(c cluster, on []*hosts.Host, to string) {
+func (l *environment) move(c cluster, on []*hosts.Host, to string) {
 	l.t.Helper()
 	before := l.marks(on...)
 	l.clusterctl(nil, "move", "--namespace", c.namespace, "--to-kubeconfig", to)
@@ -61,7 +61,7 @@ func (l *lab) move(c cluster, on []*hosts.Host, to string) {
 }
 
 // runPlane runs the plane from which the management cluster was made, until stop is called, and returns its kubeconfig.
-func (l *lab) runPlane() (kubeconfig string, stop func()) {
+func (l *environment) runPlane() (kubeconfig string, stop func()) {
 	l.t.Helper()
 	said, err := os.Create(filepath.Join(l.dir, "plane.out"))
 	l.Expect(err).NotTo(HaveOccurred())
@@ -98,7 +98,7 @@ func (l *lab) runPlane() (kubeconfig string, stop func()) {
 
 // copyProviders writes to another management cluster that the same providers are installed there, as clusterctl init would:
 // clusterctl moves nothing to where they are not.
-func (l *lab) copyProviders(kubeconfig string) {
+func (l *environment) copyProviders(kubeconfig string) {
 	l.t.Helper()
 	ctx := l.t.Context()
 	definition := &apiextensionsv1.CustomResourceDefinition{}

@@ -28,7 +28,7 @@ const (
 )
 
 // writeRelease has our own command write a version of our providers, with its image.
-func (l *lab) writeRelease(version string) {
+func (l *environment) writeRelease(version string) {
 	l.t.Helper()
 	cmd := exec.CommandContext(l.t.Context(), "go", "run", "./hack/release", "-version", version, "-out", l.release)
 	cmd.Dir = filepath.Join("..", "..")
@@ -43,7 +43,7 @@ type configuration struct {
 }
 
 // configure adds to clusterctl's configuration of our release what is not ours, from directories too.
-func (l *lab) configure() {
+func (l *environment) configure() {
 	l.t.Helper()
 	content, err := os.ReadFile(filepath.Join(l.release, "clusterctl.yaml"))
 	l.Expect(err).NotTo(HaveOccurred())
@@ -65,10 +65,10 @@ func (l *lab) configure() {
 }
 
 // config is clusterctl's configuration file.
-func (l *lab) config() string { return filepath.Join(l.dir, "clusterctl.yaml") }
+func (l *environment) config() string { return filepath.Join(l.dir, "clusterctl.yaml") }
 
 // publish writes a version's files to where clusterctl reads them, and returns the URL of its components.
-func (l *lab) publish(label, version string, files map[string][]byte) string {
+func (l *environment) publish(label, version string, files map[string][]byte) string {
 	dir := filepath.Join(l.dir, "repository", label, version)
 	l.Expect(os.MkdirAll(dir, 0o755)).To(Succeed())
 	components := ""
@@ -82,7 +82,7 @@ func (l *lab) publish(label, version string, files map[string][]byte) string {
 }
 
 // source is the directory of a module.
-func (l *lab) source(module string) string {
+func (l *environment) source(module string) string {
 	l.t.Helper()
 	cmd := exec.CommandContext(l.t.Context(), "go", "mod", "download", "-json", module)
 	cmd.Dir, cmd.Env = l.t.TempDir(), append(os.Environ(), "GOFLAGS=", "GOWORK=off")
@@ -94,14 +94,14 @@ func (l *lab) source(module string) string {
 	return found.Dir
 }
 
-func (l *lab) coreMetadata() []byte {
+func (l *environment) coreMetadata() []byte {
 	content, err := os.ReadFile(filepath.Join(l.source(coreModule+"@"+l.others.Version("cluster-api")), "metadata.yaml"))
 	l.Expect(err).NotTo(HaveOccurred())
 	return content
 }
 
 // coreComponents are what the core's own release makes of its config/, with an image that is not pulled.
-func (l *lab) coreComponents(version string) []byte {
+func (l *environment) coreComponents(version string) []byte {
 	l.t.Helper()
 	dir := filepath.Join(l.source(coreModule+"@"+version), "core", "config", "default")
 	all, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
@@ -115,7 +115,7 @@ func (l *lab) coreComponents(version string) []byte {
 }
 
 // join writes objects as one file, with Deployments changed.
-func (l *lab) join(all resmap.ResMap, change func(*appsv1.Deployment)) []byte {
+func (l *environment) join(all resmap.ResMap, change func(*appsv1.Deployment)) []byte {
 	l.t.Helper()
 	var documents []string
 	for _, resource := range all.Resources() {

@@ -6,8 +6,6 @@
 package command
 
 import (
-	"cmp"
-	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -17,9 +15,9 @@ import (
 	"time"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
-	"github.com/mensylisir/cluster-api-provider-kubexm/test/fleet"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/hosts"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/kubexm"
+	"github.com/mensylisir/cluster-api-provider-kubexm/test/lab"
 )
 
 // environment is some hosts and the program.
@@ -27,48 +25,30 @@ type environment struct {
 	kubexm.Cluster
 	t      *testing.T
 	bundle *artifact.Bundle
-	// before is what each host was, by name.
-	before map[string]hosts.Snapshot
+	lab    *lab.Lab
 }
 
 // start makes hosts.
 func start(t *testing.T, name string, count int) *environment {
 	t.Helper()
-	return startHosts(t, hosts.Options{Name: name, Count: count}, fleet.BundleDir(t, "KUBEXM_BUNDLE", "bundle"))
+	return startHosts(t, hosts.Options{Name: name, Count: count}, lab.Bundle(t, "KUBEXM_BUNDLE", "bundle"))
 }
 
 // startHosts makes hosts of a kind, for clusters of what is in a bundle.
 func startHosts(t *testing.T, o hosts.Options, bundle string) *environment {
 	t.Helper()
 	e := &environment{t: t}
-	e.Name, e.Dir = o.Name, t.TempDir()
+	e.Name, e.Dir, e.Program = o.Name, lab.Dir(t), lab.Program(t)
 	var err error
-	if e.Program, err = filepath.Abs(cmp.Or(os.Getenv("KUBEXM"), filepath.Join("..", "..", "bin", "kubexm"))); err != nil {
-		t.Fatal(err)
-	}
 	e.bundle, err = artifact.Open(t.Context(), bundle, nil)
 	if err != nil {
 		t.Fatalf("%v (make artifacts artifacts-offline builds it)", err)
 	}
 	e.Bundle = e.bundle.Dir()
 	e.KnownHosts = filepath.Join(e.Dir, "hosts", "known_hosts")
-	if err := hosts.Remove(t.Context(), o.Name); err != nil { // what an earlier run that was killed has left
-		t.Fatal(err)
-	}
-	o.Dir, o.Log = filepath.Join(e.Dir, "hosts"), t.Logf
-	pool, err := hosts.Start(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := pool.Stop(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	e.Hosts = pool.Hosts
-	if e.before, err = hosts.Snapshots(t.Context(), e.Hosts); err != nil {
-		t.Fatal(err)
-	}
+	o.Dir = filepath.Join(e.Dir, "hosts")
+	e.lab = lab.Start(t, o)
+	e.Hosts = e.lab.Hosts
 	return e
 }
 
@@ -114,15 +94,7 @@ func (e *environment) ends(code int, args []string, words ...string) string {
 // unchanged wants hosts to be what they were.
 func (e *environment) unchanged(which ...*hosts.Host) {
 	e.t.Helper()
-	now, err := hosts.Snapshots(e.t.Context(), which)
-	if err != nil {
-		e.t.Fatal(err)
-	}
-	for _, h := range which {
-		for _, d := range hosts.Diff(e.before[h.Name], now[h.Name]) {
-			e.t.Errorf("host %s is not as it was: %s", h.Name, d)
-		}
-	}
+	e.lab.WantReset(e.t, which...)
 }
 
 // sh runs a line on a host, past the program.

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mensylisir/cluster-api-provider-kubexm/test/fleet"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/hosts"
+	"github.com/mensylisir/cluster-api-provider-kubexm/test/lab"
 )
 
 // TestOffline makes clusters of hosts that reach each other, and are reached by SSH, and nothing else: neither a mirror of their
@@ -23,7 +23,7 @@ func TestOffline(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			pool := hosts.Options{Name: "offline-" + name, Count: 3, Offline: true}
-			e := startHosts(t, pool, fleet.BundleDir(t, "KUBEXM_BUNDLE_OFFLINE", "bundle-offline"))
+			e := startHosts(t, pool, lab.Bundle(t, "KUBEXM_BUNDLE_OFFLINE", "bundle-offline"))
 			master, worker, balancer := e.Hosts[0], e.Hosts[1], e.Hosts[2]
 			e.reachNothing()
 			e.write("  roleGroups: {master: [$1], worker: [$2], loadbalancer: [$3]}\n" +

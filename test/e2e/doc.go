@@ -10,7 +10,7 @@
 //	scaled         MachineDeployment 1 → 3 → 1; the managers are stopped and started while hosts are worked on
 //	replaced       a worker's Machine is deleted: its Node is drained within a PodDisruptionBudget, its host reset and
 //	               released, and another host takes its place
-//	deleted        every host is given back, although the managers are killed while they reset one
+//	deleted        every host is reset, although the managers are killed while they reset one
 //
 // TestHandover freezes a manager that works on a host for longer than its lease: another one takes over, and no host has two
 // writers.
@@ -18,7 +18,7 @@
 // TestMove moves a cluster with etcd and load balancers on hosts of their own to another management cluster and back, and restores a
 // backup of it in a third one when the first is lost. No file of the hosts changes, and no process is another, by any of that.
 //
-// A host that was given back equals its snapshot from before.
+// A host that was reset equals its snapshot from before.
 //
 // The management cluster is the embedded plane with Cluster API's own reconcilers. Ours run as they do in production: the
 // program cmd/manager, once for each provider, with the rights of the ServiceAccount and the webhooks that config/ has

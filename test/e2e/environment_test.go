@@ -6,15 +6,11 @@
 package e2e
 
 import (
-	"cmp"
 	"context"
-	"net/netip"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -30,6 +26,7 @@ import (
 	infrasetup "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/setup"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/hosts"
+	"github.com/mensylisir/cluster-api-provider-kubexm/test/lab"
 )
 
 const (
@@ -37,7 +34,7 @@ const (
 	namespace = "fleet"
 	// workers is how many of the hosts are for workers; one more is for the control plane.
 	workers = 3
-	// poll is how often one looks at what must become so.
+	// poll is how often one checks what must become so.
 	poll = 250 * time.Millisecond
 	// stopping is how long the end of everything may take.
 	stopping = time.Minute
@@ -51,11 +48,9 @@ type environment struct {
 	dir    string
 	bundle *artifact.Bundle
 
-	pool *hosts.Pool
+	pool *lab.Lab
 	// roles are the hosts' labels, in order.
 	roles []string
-	// before are the hosts' snapshots from when nobody had touched them, by name.
-	before map[string]hosts.Snapshot
 
 	plane *embedded.Plane
 	// api is the management cluster's, without a cache.
@@ -73,16 +68,14 @@ func start(t *testing.T) *environment {
 // startWith does so with a host for each of these roles.
 func startWith(t *testing.T, pool string, roles ...string) *environment {
 	t.Helper()
-	e := &environment{WithT: NewWithT(t), t: t, roles: roles, before: map[string]hosts.Snapshot{}}
+	e := &environment{WithT: NewWithT(t), t: t, roles: roles}
 	e.SetDefaultEventuallyPollingInterval(poll)
 	e.SetDefaultEventuallyTimeout(time.Minute)
-	e.dir = e.directory()
+	e.dir = lab.Dir(t)
 	ctx := t.Context()
 	store, err := artifact.OpenStore("")
 	e.Expect(err).NotTo(HaveOccurred())
-	path, err := filepath.Abs(cmp.Or(os.Getenv("KUBEXM_BUNDLE"), filepath.Join("..", "..", "build", "bundle")))
-	e.Expect(err).NotTo(HaveOccurred())
-	e.bundle, err = artifact.Open(ctx, path, store)
+	e.bundle, err = artifact.Open(ctx, lab.Bundle(t, "KUBEXM_BUNDLE", "bundle"), store)
 	e.Expect(err).NotTo(HaveOccurred(), "make artifacts builds the bundle")
 
 	manager := filepath.Join(e.dir, "manager")
@@ -106,40 +99,11 @@ func (e *environment) manage(manager string) {
 	})
 }
 
-func (e *environment) directory() string {
-	dir, err := os.MkdirTemp("", "kubexm-e2e-")
-	e.Expect(err).NotTo(HaveOccurred())
-	e.t.Cleanup(func() {
-		if e.t.Failed() {
-			e.t.Logf("state and logs are left in %s", dir)
-		} else if err := os.RemoveAll(dir); err != nil {
-			e.t.Error(err)
-		}
-	})
-	return dir
-}
-
 func (e *environment) startHosts(pool string) {
-	ctx := e.t.Context()
-	var subnet netip.Prefix
-	if text := os.Getenv("E2E_SUBNET"); text != "" {
-		var err error
-		subnet, err = netip.ParsePrefix(text)
-		e.Expect(err).NotTo(HaveOccurred(), "E2E_SUBNET")
-	}
-	// What an earlier run that was killed has left.
-	e.Expect(hosts.Remove(ctx, pool)).To(Succeed())
-	made, err := hosts.Start(ctx, hosts.Options{
-		Name: pool, Count: len(e.roles), Subnet: subnet, Dir: filepath.Join(e.dir, "hosts"), Log: e.t.Logf,
+	e.t.Helper()
+	e.pool = lab.Start(e.t, hosts.Options{
+		Name: pool, Count: len(e.roles), Subnet: lab.Subnet(e.t, "E2E_SUBNET"), Dir: filepath.Join(e.dir, "hosts"),
 	})
-	e.Expect(err).NotTo(HaveOccurred())
-	e.pool = made
-	e.t.Cleanup(func() {
-		if err := made.Stop(context.Background()); err != nil {
-			e.t.Error(err)
-		}
-	})
-	e.before = e.snapshots(e.names()...)
 }
 
 // names are those of all hosts; the first is the control plane's.
@@ -151,41 +115,10 @@ func (e *environment) names() []string {
 	return names
 }
 
-// snapshots are taken of all hosts at once.
-func (e *environment) snapshots(names ...string) map[string]hosts.Snapshot {
+// expectReset compares hosts with what they were before anybody touched them.
+func (e *environment) expectReset(names ...string) {
 	e.t.Helper()
-	var mu sync.Mutex
-	var all sync.WaitGroup
-	taken := map[string]hosts.Snapshot{}
-	for _, name := range names {
-		all.Go(func() {
-			host, err := hosts.Find(e.t.Context(), name)
-			if err == nil {
-				var s hosts.Snapshot
-				if s, err = host.Snapshot(e.t.Context()); err == nil {
-					mu.Lock()
-					defer mu.Unlock()
-					taken[name] = s
-				}
-			}
-			if err != nil {
-				e.t.Error(err)
-			}
-		})
-	}
-	all.Wait()
-	e.Expect(taken).To(HaveLen(len(names)))
-	return taken
-}
-
-// expectGivenBack compares hosts with what they were before anybody touched them.
-func (e *environment) expectGivenBack(names ...string) {
-	e.t.Helper()
-	for name, now := range e.snapshots(names...) {
-		for _, difference := range hosts.Diff(e.before[name], now) {
-			e.t.Errorf("host %s is not as it was: %s", name, difference)
-		}
-	}
+	e.pool.WantReset(e.t, e.pool.Named(names...)...)
 }
 
 func (e *environment) startPlane() {

@@ -27,7 +27,7 @@ import (
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
-	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/hosts"
 )
 
@@ -61,13 +61,13 @@ func (e *environment) readyMachines(ctx context.Context, g Gomega, workers int) 
 		expectTrue(g, "KubexmMachine "+m.Name, infra, infrav1.ReadyCondition)
 		expectTrue(g, "Machine "+m.Name, m, clusterv1.MachineReadyCondition)
 		g.Expect(m.Status.Phase).To(Equal(string(clusterv1.MachinePhaseRunning)))
-		g.Expect(*config.Status.Converged.Done).To(Equal(*config.Status.Converged.Total))
-		g.Expect(config.Status.LastRun.Outcome).To(Equal(bootstrapv1.RunSucceeded))
+		g.Expect(*config.Status.Progress.CompletedSteps).To(Equal(*config.Status.Progress.TotalSteps))
+		g.Expect(config.Status.Operation(bootstrapv1.ConvergeOperation).Outcome).To(Equal(bootstrapv1.RunSucceeded))
 
 		at := slices.IndexFunc(all, func(h infrav1.KubexmHost) bool { return h.Name == infra.Status.HostRef.Name })
 		g.Expect(at).NotTo(Equal(-1))
 		host := &all[at]
-		g.Expect(host.Spec.ClaimRef).To(Equal(infrav1.MachineReference{Name: infra.Name, ClusterName: clusterName}))
+		g.Expect(host.Spec.ClaimRef).To(Equal(infrav1.MachineReference{Name: infra.Name, ClusterName: clusterName, UID: string(infra.UID)}))
 		g.Expect(conditions.GetReason(host, infrav1.CleanCondition)).To(Equal(infrav1.InUseReason))
 		expectTrue(g, "KubexmHost "+host.Name, host, infrav1.ReachableCondition)
 		g.Expect(host.Status.Facts.MemoryBytes).NotTo(BeZero())
@@ -78,7 +78,7 @@ func (e *environment) readyMachines(ctx context.Context, g Gomega, workers int) 
 	return claimed
 }
 
-// readyCluster looks at the objects that Machines are for.
+// readyCluster observes the objects that Machines are for.
 func (e *environment) readyCluster(ctx context.Context, g Gomega, workers int) {
 	version := e.bundle.Version("kubernetes")
 	controlPlane, err := get(ctx, e, clusterName, &controlplanev1.KubexmControlPlane{})
@@ -108,7 +108,7 @@ func (e *environment) readyCluster(ctx context.Context, g Gomega, workers int) {
 	}
 }
 
-// readyNodes looks at the cluster itself: there is a Node for each host and no other.
+// readyNodes observes the cluster itself: there is a Node for each host and no other.
 func (e *environment) readyNodes(ctx context.Context, g Gomega, claimed map[string]*infrav1.KubexmHost) {
 	nodes, err := e.workload().CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	g.Expect(err).NotTo(HaveOccurred())

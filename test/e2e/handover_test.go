@@ -63,17 +63,17 @@ func TestHandover(t *testing.T) {
 	const some = 8
 	e.Eventually(func(g Gomega) {
 		before = e.controlPlaneConfig(ctx, g).Status
-		g.Expect(ptr.Deref(before.Converged.Done, 0)).To(BeNumerically(">=", some))
-		g.Expect(before.LastRun.EndTime.IsZero()).To(BeTrue())
+		g.Expect(ptr.Deref(before.Progress.CompletedSteps, 0)).To(BeNumerically(">=", some))
+		g.Expect(before.Operation(bootstrapv1.ConvergeOperation).EndTime.IsZero()).To(BeTrue())
 	}, converging).Should(Succeed())
 	e.Expect(syscall.Kill(-first.process.PID(), syscall.SIGSTOP)).To(Succeed())
 	frozen := time.Now()
 	e.Eventually(func(g Gomega) {
 		now := e.controlPlaneConfig(ctx, g).Status
-		g.Expect(now.LastRun.StartTime.After(before.LastRun.StartTime.Time)).To(BeTrue(), "no new run yet")
-		g.Expect(ptr.Deref(now.Converged.Done, 0)).To(BeNumerically(">", *before.Converged.Done), "the new run has changed nothing yet")
+		g.Expect(now.Operation(bootstrapv1.ConvergeOperation).StartTime.After(before.Operation(bootstrapv1.ConvergeOperation).StartTime.Time)).To(BeTrue(), "no new run yet")
+		g.Expect(ptr.Deref(now.Progress.CompletedSteps, 0)).To(BeNumerically(">", *before.Progress.CompletedSteps), "the new run has changed nothing yet")
 	}, takingOver).Should(Succeed())
-	t.Logf("frozen at %d of %d steps; the other went on after %s", *before.Converged.Done, *before.Converged.Total, time.Since(frozen).Round(time.Second))
+	t.Logf("frozen at %d of %d steps; the other went on after %s", *before.Progress.CompletedSteps, *before.Progress.TotalSteps, time.Since(frozen).Round(time.Second))
 
 	e.Expect(syscall.Kill(-first.process.PID(), syscall.SIGCONT)).To(Succeed())
 	e.Eventually(first.process.Done()).Should(BeClosed(), "who has lost the lease ends")
@@ -85,7 +85,7 @@ func TestHandover(t *testing.T) {
 
 	e.requestDeletion(clusterName)
 	e.expectDeleted(clusterName, converging)
-	e.expectGivenBack(e.names()...)
+	e.expectReset(e.names()...)
 }
 
 // beside is another manager of a provider: it has the same rights and the same certificate.

@@ -22,7 +22,7 @@ import (
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
-	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/cis"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/hosts"
@@ -180,18 +180,18 @@ func created(e *environment) {
 	const some = 8
 	e.Eventually(func(g Gomega) {
 		before = e.controlPlaneConfig(ctx, g).Status
-		g.Expect(ptr.Deref(before.Converged.Done, 0)).To(BeNumerically(">=", some))
-		g.Expect(before.LastRun.EndTime.IsZero()).To(BeTrue())
+		g.Expect(ptr.Deref(before.Progress.CompletedSteps, 0)).To(BeNumerically(">=", some))
+		g.Expect(before.Operation(bootstrapv1.ConvergeOperation).EndTime.IsZero()).To(BeTrue())
 	}, converging).Should(Succeed())
 	e.killManagers()
-	e.t.Logf("killed at %d of %d steps", *before.Converged.Done, *before.Converged.Total)
-	e.Expect(*before.Converged.Done).To(BeNumerically("<", *before.Converged.Total), "the kill came too late")
+	e.t.Logf("killed at %d of %d steps", *before.Progress.CompletedSteps, *before.Progress.TotalSteps)
+	e.Expect(*before.Progress.CompletedSteps).To(BeNumerically("<", *before.Progress.TotalSteps), "the kill came too late")
 
 	e.startManagers()
 	e.Eventually(func(g Gomega) {
 		now := e.controlPlaneConfig(ctx, g).Status
-		g.Expect(now.LastRun.StartTime.After(before.LastRun.StartTime.Time)).To(BeTrue(), "no new run yet")
-		g.Expect(ptr.Deref(now.Converged.Done, 0)).To(BeNumerically(">=", *before.Converged.Done), "the new run began anew")
+		g.Expect(now.Operation(bootstrapv1.ConvergeOperation).StartTime.After(before.Operation(bootstrapv1.ConvergeOperation).StartTime.Time)).To(BeTrue(), "no new run yet")
+		g.Expect(ptr.Deref(now.Progress.CompletedSteps, 0)).To(BeNumerically(">=", *before.Progress.CompletedSteps), "the new run began anew")
 	}).Should(Succeed())
 	e.expectReady(1)
 }
@@ -234,7 +234,7 @@ func scaled(e *environment) {
 	e.scale(3)
 	e.Eventually(func(g Gomega) {
 		g.Expect(e.configs(e.t.Context(), g, func(c *bootstrapv1.KubexmConfig) bool {
-			return ptr.Deref(c.Status.Converged.Done, 0) > 0 && c.Status.LastRun.EndTime.IsZero()
+			return ptr.Deref(c.Status.Progress.CompletedSteps, 0) > 0 && c.Status.Operation(bootstrapv1.ConvergeOperation).EndTime.IsZero()
 		})).To(HaveLen(2), "hosts that are worked on")
 	}, converging).Should(Succeed())
 	e.stopManagers()
@@ -243,7 +243,7 @@ func scaled(e *environment) {
 
 	e.scale(1)
 	e.expectReady(1)
-	e.expectGivenBack(e.expectFree(2)...)
+	e.expectReset(e.expectFree(2)...)
 }
 
 // configs are the names of the cluster's KubexmConfigs that are so.
@@ -281,7 +281,7 @@ func deleted(e *environment) {
 	e.startManagers()
 	e.expectDeleted(clusterName, converging)
 	e.expectFree(1 + workers)
-	e.expectGivenBack(e.names()...)
+	e.expectReset(e.names()...)
 	e.expectNothingLeft("fleet-ssh")
 	e.stopManagers()
 }

@@ -17,7 +17,9 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	clusterctl "sigs.k8s.io/cluster-api/cmd/clusterctl/client"
@@ -25,7 +27,8 @@ import (
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
-	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/kubexm"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/management"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/workload"
@@ -35,8 +38,8 @@ import (
 // and another to spare.
 const controlPlanes, etcdMembers, loadBalancers = 3, 3, 2
 
-// looksOften has the bootstrap manager look at hosts that are as declared often enough for a test to see that it finds nothing to do.
-const looksOften = "--look-every=30s"
+// checksOften has the bootstrap manager check hosts for drift often enough for a test to see that it finds nothing to do.
+const checksOften = "--drift-check-interval=30s"
 
 // TestMove moves a cluster from one management cluster to another and back, by clusterctl, and restores a backup of it in a third one
 // after the first is lost. Statuses are left behind each time. No host is touched by that, under writes through the load balancers.
@@ -61,7 +64,7 @@ func TestMove(t *testing.T) {
 	home.apply(home.availableCluster()...)
 	home.Eventually(func(g Gomega) { home.settled(t.Context(), g, 1) }, 2*converging).Should(Succeed())
 	home.stopManagers()
-	home.startManagers(looksOften)
+	home.startManagers(checksOften)
 	home.expectSettled(1)
 	writes, err := workload.Write(t.Context(), home.workload())
 	home.Expect(err).NotTo(HaveOccurred())
@@ -115,7 +118,7 @@ func TestMove(t *testing.T) {
 	restored.Expect(outcome.Lost).To(BeEmpty())
 	restored.requestDeletion(clusterName)
 	restored.expectDeleted(clusterName, converging)
-	restored.expectGivenBack(restored.names()...)
+	restored.expectReset(restored.names()...)
 	restored.expectNothingLeft("fleet-ssh")
 	did("deleted")
 }
@@ -133,10 +136,15 @@ func (e *environment) availableCluster() []*unstructured.Unstructured {
 		if object.GetKind() != "KubexmControlPlane" {
 			continue
 		}
-		e.Expect(unstructured.SetNestedField(object.Object, "kubexm", "spec", "cluster", "kubernetes", "type")).To(Succeed())
-		e.Expect(unstructured.SetNestedMap(object.Object, map[string]any{
-			"type": "kubexm", "hosts": map[string]any{"selector": map[string]any{"matchLabels": map[string]any{"role": "etcd"}}},
-		}, "spec", "cluster", "etcd")).To(Succeed())
+		controlPlane := &controlplanev1.KubexmControlPlane{}
+		e.Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, controlPlane)).To(Succeed())
+		controlPlane.Spec.Cluster.Kubernetes.Type = spec.KubernetesKubexm
+		controlPlane.Spec.Cluster.Etcd = spec.Etcd{
+			Type: spec.EtcdKubexm, Hosts: spec.Hosts{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"role": "etcd"}}},
+		}
+		var err error
+		object.Object, err = runtime.DefaultUnstructuredConverter.ToUnstructured(controlPlane)
+		e.Expect(err).NotTo(HaveOccurred())
 	}
 	return all
 }
@@ -148,7 +156,7 @@ func (e *environment) elsewhere(name string) *environment {
 	other.dir = filepath.Join(e.dir, name)
 	e.Expect(os.Mkdir(other.dir, 0o700)).To(Succeed())
 	other.manage(e.providers[0].program)
-	other.startManagers(looksOften)
+	other.startManagers(checksOften)
 	return &other
 }
 
@@ -197,7 +205,7 @@ func (e *environment) restore(dir string) {
 	e.Expect(c.Move(e.t.Context(), clusterctl.MoveOptions{Namespace: namespace, ToKubeconfig: to, FromDirectory: dir})).To(Succeed())
 }
 
-// expectSettled waits until every object says that all is well with so many workers, and still says so after as many looks at hosts as
+// expectSettled waits until every object says that all is well with so many workers, and still says so after as many drift checks as
 // there are hosts.
 func (e *environment) expectSettled(workers int) {
 	e.t.Helper()
@@ -205,11 +213,11 @@ func (e *environment) expectSettled(workers int) {
 	e.Eventually(func(g Gomega) { e.settled(ctx, g, workers) }, 2*converging).Should(Succeed())
 	since := e.looks()
 	e.Eventually(func(g Gomega) {
-		g.Expect(e.looks()-since).To(BeNumerically(">=", len(e.settled(ctx, g, workers))), "looks at hosts")
+		g.Expect(e.looks()-since).To(BeNumerically(">=", len(e.settled(ctx, g, workers))), "drift checks of hosts")
 	}, converging).Should(Succeed())
 }
 
-// looks is how often the bootstrap manager has looked at a host that was to be as declared.
+// looks is how often the bootstrap manager has observed a host that was to be up to date.
 func (e *environment) looks() int {
 	e.t.Helper()
 	found := regexp.MustCompile(`(?m)^kubexm_pipeline_total\{pipeline="check",status="success"\} (\d+)$`).FindStringSubmatch(e.metrics())
@@ -228,7 +236,7 @@ func (e *environment) changing() []string {
 	return slices.DeleteFunc(all, func(line string) bool { return strings.Contains(line, `step="gate/`) })
 }
 
-// settled returns the KubexmConfigs of a cluster that is as declared.
+// settled returns the KubexmConfigs of a cluster that is up to date.
 func (e *environment) settled(ctx context.Context, g Gomega, workers int) []bootstrapv1.KubexmConfig {
 	cluster, err := get(ctx, e, clusterName, &clusterv1.Cluster{})
 	g.Expect(err).NotTo(HaveOccurred())
@@ -268,7 +276,7 @@ func (e *environment) settled(ctx context.Context, g Gomega, workers int) []boot
 		config := &configs.Items[i]
 		expectTrue(g, "KubexmConfig "+config.Name, config, bootstrapv1.HostReadyCondition)
 		g.Expect(config.Status.MembersDigest).To(Equal(bootstrapv1.MembersDigest(said.Spec.Members)), config.Name)
-		g.Expect(config.Status.LastRun.Outcome).To(Equal(bootstrapv1.RunSucceeded), config.Name)
+		g.Expect(config.Status.Operation(bootstrapv1.ConvergeOperation).Outcome).To(Equal(bootstrapv1.RunSucceeded), config.Name)
 	}
 	return configs.Items
 }

@@ -21,7 +21,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
 )
 
 // web is what must not go down: two pods, one of which may be missing at a time.
@@ -58,7 +58,7 @@ func replaced(e *environment) {
 	_, now := e.worker()
 	e.Expect(now).NotTo(Equal(host))
 	e.Expect(e.expectFree(workers - 1)).To(ContainElement(host))
-	e.expectGivenBack(host)
+	e.expectReset(host)
 }
 
 // worker is the one worker's Machine, and the name of its host.

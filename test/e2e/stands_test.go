@@ -18,6 +18,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/test/hosts"
 )
 
 // standing is a cluster that runs, seen from its hosts.
@@ -49,9 +51,7 @@ func (e *environment) stands() standing {
 	ctx := e.t.Context()
 	now := standing{marks: map[string][]string{}, secrets: map[string]string{}}
 	for _, h := range e.pool.Hosts {
-		out, err := h.Exec(ctx, "sh", "-c", marksScript)
-		e.Expect(err).NotTo(HaveOccurred())
-		now.marks[h.Name] = slices.Sorted(strings.SplitSeq(out, "\n"))
+		now.marks[h.Name] = e.marksOf(h)
 	}
 	pods, err := e.workload().CoreV1().Pods("").List(ctx, metav1.ListOptions{})
 	e.Expect(err).NotTo(HaveOccurred())
@@ -68,6 +68,23 @@ func (e *environment) stands() standing {
 		now.secrets[secrets.Items[i].Name] = hex.EncodeToString(sum[:])
 	}
 	return now
+}
+
+// marksOf lists until two lists in a row are equal, a few times at most: under load, a file system such as fuse-overlayfs was seen to pass
+// over an entry.
+func (e *environment) marksOf(h *hosts.Host) []string {
+	e.t.Helper()
+	var marks []string
+	for range 5 {
+		out, err := h.Exec(e.t.Context(), "sh", "-c", marksScript)
+		e.Expect(err).NotTo(HaveOccurred())
+		again := slices.Sorted(strings.SplitSeq(out, "\n"))
+		if slices.Equal(again, marks) {
+			break
+		}
+		marks = again
+	}
+	return marks
 }
 
 func started(pod *corev1.Pod) string {

@@ -69,7 +69,7 @@ func obey() error {
 		_, err = engine.New(c.options(reader)).Run(ctx, p)
 		return err
 	case reset:
-		_, err = c.giveBack(ctx, reader, o.Hosts)
+		_, err = c.resetHosts(ctx, reader, o.Hosts)
 		return err
 	}
 	return fmt.Errorf("unknown verb %q", o.Verb)

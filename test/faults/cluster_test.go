@@ -28,6 +28,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/hosts"
+	"github.com/mensylisir/cluster-api-provider-kubexm/test/lab"
 )
 
 // Files in a cluster's directory, besides those of the pool.
@@ -36,7 +37,7 @@ const (
 	planFile        = "plan.json"
 )
 
-// cluster is what the tests create and give back. All that is needed to work on it lies in one directory, so that another
+// cluster is what the tests create and reset. All that is needed to work on it lies in one directory, so that another
 // process can; to plan it, also what it is to consist of.
 type cluster struct {
 	dir         string
@@ -162,32 +163,14 @@ func (c *cluster) dial(ctx context.Context, name string) (host.Host, error) {
 	return h, nil
 }
 
-func (c *cluster) secret(ref step.SecretRef) ([]byte, error) {
-	p, found := c.authorities.Get(ref.Name)
-	switch {
-	case found && ref.Key == "tls.crt":
-		return p.Cert, nil
-	case found && ref.Key == "tls.key":
-		return p.Key.Reveal(), nil
-	}
-	return nil, fmt.Errorf("there is no secret %s", ref)
-}
+func (c *cluster) secret(ref step.SecretRef) ([]byte, error) { return lab.Secret(&c.authorities, ref) }
 
 // api is the cluster's API server, for its administrator.
 func (c *cluster) api() (*kube.Cluster, error) { return c.apiOf(c.hosts[0]) }
 
 // apiOf is the API server on a host.
 func (c *cluster) apiOf(h hosts.InventoryEntry) (*kube.Cluster, error) {
-	ca := c.authorities.Cluster
-	client, err := ca.Sign(pki.LeafRequest{
-		CommonName: "kubernetes-admin", Organizations: []string{"system:masters"}, Usages: []pki.Usage{pki.Client},
-	})
-	if err != nil {
-		return nil, err
-	}
-	kubeconfig, err := pki.Kubeconfig(pki.KubeconfigRequest{
-		Cluster: "faults", User: "admin", Server: "https://" + h.Address + ":6443", CA: ca.Cert, Client: client,
-	})
+	kubeconfig, err := lab.Administrator(&c.authorities, "faults", h.Address)
 	if err != nil {
 		return nil, err
 	}
@@ -250,12 +233,12 @@ func (c *cluster) readPlan() (*plan.Plan, error) {
 	return plan.Read(f)
 }
 
-// reset gives the hosts back.
+// reset resets all hosts.
 func (c *cluster) reset(ctx context.Context, reader event.Reader) (engine.Report, error) {
-	return c.giveBack(ctx, reader, c.names())
+	return c.resetHosts(ctx, reader, c.names())
 }
 
-// giveBack gives some hosts back.
-func (c *cluster) giveBack(ctx context.Context, reader event.Reader, names []string) (engine.Report, error) {
+// resetHosts resets some hosts.
+func (c *cluster) resetHosts(ctx context.Context, reader event.Reader, names []string) (engine.Report, error) {
 	return engine.New(c.options(reader)).Undo(ctx, engine.Undo{Intent: "DeleteCluster", Cluster: "faults", Hosts: names})
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/hosts"
 )
 
-// Of three control plane hosts the second is cut off when etcd expects it and has not seen it. Whoever would join meanwhile is
+// Of three control plane hosts the second is cut off when etcd expects it and has not seen it. Anyone who would join meanwhile is
 // told whom etcd waits for and what to do if they stay away, etcd keeps its quorum, and both join when the line is back.
 func (m *members) secondJoinsWhileFirstIsCutOff() {
 	m.bring(1)

@@ -25,7 +25,7 @@ func TestDiskFull(t *testing.T) {
 		name, path, size string
 		// from is the node before which the disk is there, until the one that it is too small for.
 		from, until string
-		// own says that the disk is in a directory of ours, which is not given back with a disk in it.
+		// own says that the disk is in a directory of ours, which a reset cannot remove with a disk in it.
 		own bool
 	}{
 		{name: "Staging", path: host.StateDir + "/staging", size: "8m", until: programs, own: true},
@@ -59,7 +59,7 @@ func TestDiskFull(t *testing.T) {
 				t.Fatal(err)
 			}
 			unmount()
-			tr.demandGivenBack()
+			tr.demandReset()
 		})
 	}
 }

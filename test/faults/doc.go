@@ -1,7 +1,7 @@
 // Copyright 2026 The cluster-api-provider-kubexm Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package faults breaks what the engine works with while it creates and gives back a cluster on real hosts, and while a
+// Package faults breaks what the engine works with while it creates and deletes a cluster on real hosts, and while a
 // control plane of them grows, renews its certificates and shrinks, and demands that the next run, or the same one, comes to
 // the same end:
 //

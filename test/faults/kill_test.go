@@ -30,7 +30,7 @@ const (
 )
 
 // A process that dies at any boundary of any step, or within it, is followed by one that takes up where the hosts stand. One
-// cluster is created, and given back, by as many processes as there are boundaries: each dies at the first that none
+// cluster is created, and deleted, by as many processes as there are boundaries: each dies at the first that none
 // before it has died at.
 //
 // With a budget, random rounds alone are made, as many as fit into their share of it.
@@ -50,7 +50,7 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// killRound creates a cluster and gives it back, being killed on the way.
+// killRound creates a cluster and resets it, being killed on the way.
 func killRound(t *testing.T, seed uint64, chance float64) {
 	tr := newTrial(t)
 	p := tr.plan(len(subject.hosts))
@@ -66,11 +66,11 @@ func killRound(t *testing.T, seed uint64, chance float64) {
 	}
 	tr.demandConverged(p)
 	tr.dieAndGoOn(order{Verb: reset, Hosts: subject.names(), Seed: seed, Chance: chance}, nil)
-	tr.demandGivenBack()
+	tr.demandReset()
 }
 
 // dieAndGoOn has children do what is ordered until one comes to its end, and returns where the others died. What holds at every
-// boundary, between looks at, if it is not nil.
+// boundary, between checks, if it is not nil.
 func (tr *trial) dieAndGoOn(o order, between func()) (visited []string) {
 	tr.Helper()
 	o.Dir, o.Bundle = tr.cluster.dir, tr.cluster.bundle.Dir()

@@ -85,7 +85,7 @@ func TestNothingLeaks(t *testing.T) {
 	if found := s.find(told.Bytes()); found != "" {
 		t.Errorf("events, logs, plan or report tell the %s", found)
 	}
-	tr.demandGivenBack()
+	tr.demandReset()
 }
 
 // secrets are looked for by a word of each, one that is nowhere else.

@@ -80,7 +80,7 @@ func TestLine(t *testing.T) {
 			t.Fatalf("the reset did not come through: %v\n%s", err, strings.Join(s.told, "\n"))
 		}
 	})
-	tr.demandGivenBack()
+	tr.demandReset()
 }
 
 // reboot restarts all hosts and takes their snapshots anew: what a boot changes is none of ours.

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
-	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/kube"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pipeline"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
@@ -189,7 +188,7 @@ func (m *members) killScaleDown() {
 }
 
 // leave takes the last host out of the cluster, in the order in which reconcilers do it: its Node is drained, a host that stays
-// removes its member, it is given back, and its Node goes.
+// removes its member, it is reset, and its Node goes.
 func (m *members) leave(how func(order) order) {
 	m.Helper()
 	m.count--
@@ -198,7 +197,7 @@ func (m *members) leave(how func(order) order) {
 	if err != nil {
 		m.Fatal(err)
 	}
-	if err := api.Drain(m.Context(), goes.Name, kube.DrainOptions{Timeout: 2 * time.Minute}); err != nil {
+	if err := api.DrainNode(m.Context(), goes.Name); err != nil {
 		m.Fatal(err)
 	}
 	stays := m.nodes(m.count)[0]

@@ -13,7 +13,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
-// Where flannel cannot start, the Node is Ready all the same: no run succeeds with it, and who reads its error is told which Pod
+// Where flannel cannot start, the Node is Ready all the same: no run succeeds with it, and who reads its error learns which Pod
 // is in the way and why. The next run goes on once flannel can.
 func TestNetworkDown(t *testing.T) {
 	limited := spec.Cluster{Limits: []spec.Limit{{Step: "gate/network", TimeoutSeconds: 45, Attempts: 1}}}

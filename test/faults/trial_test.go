@@ -30,7 +30,7 @@ type trial struct {
 	before  []hosts.Snapshot
 }
 
-// newTrial begins a test, and sees to it that the next one finds hosts that were given back, and that whoever sees it
+// newTrial begins a test, and sees to it that the next one finds hosts that were reset, and that anyone who sees it
 // fail can repeat it.
 func newTrial(t *testing.T) *trial {
 	t.Helper()
@@ -144,8 +144,8 @@ func (tr *trial) demandCluster(names []string) {
 	}
 }
 
-// demandGivenBack fails the test unless every host equals its snapshot from before.
-func (tr *trial) demandGivenBack() {
+// demandReset fails the test unless every host equals its snapshot from before.
+func (tr *trial) demandReset() {
 	tr.Helper()
 	for i := range tr.hosts {
 		tr.demandAsBefore(i)
@@ -173,7 +173,7 @@ func (tr *trial) reset(reader event.Reader) {
 	if _, err := tr.cluster.reset(tr.Context(), reader); err != nil {
 		tr.Fatalf("reset: %v", err)
 	}
-	tr.demandGivenBack()
+	tr.demandReset()
 }
 
 // eventually waits for an error to go away.

@@ -67,7 +67,7 @@ func TestHostKeyWrong(t *testing.T) {
 	if n := impostor.tried.Load(); n > 0 {
 		t.Errorf("%d credentials were shown to the impostor", n)
 	}
-	tr.demandGivenBack()
+	tr.demandReset()
 }
 
 // impostor is an SSH server with a key of its own that takes every credential.
@@ -120,7 +120,7 @@ func newImpostor(t *testing.T) *impostor {
 	return i
 }
 
-// Whoever may not become root is told so, with the remedy, before anything is changed or a secret is asked for.
+// Anyone who may not become root learns so, with the remedy, before anything is changed or a secret is asked for.
 func TestSudoRefused(t *testing.T) {
 	for _, c := range []struct{ name, user, password string }{
 		{"NoSudo", hosts.NoSudo, ""},
@@ -143,7 +143,7 @@ func TestSudoRefused(t *testing.T) {
 			if c.password != "" && strings.Contains(f.Error(), c.password) {
 				t.Error("the password is in the error")
 			}
-			tr.demandGivenBack()
+			tr.demandReset()
 		})
 	}
 }

@@ -16,8 +16,9 @@ import (
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/infra"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
-	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
 // ControlPlane and Worker are the roles of hosts, by the label role, and the names of what is declared for each. Machines of workers
@@ -68,8 +69,9 @@ func (f *Fleet) inventory() []client.Object {
 	objects := []client.Object{&corev1.Secret{ObjectMeta: Of("ssh"), Type: corev1.SecretTypeSSHAuth, Data: map[string][]byte{infra.KeyPrivateKey: key}}}
 	for i, h := range f.Pool.Hosts {
 		object := &infrav1.KubexmHost{ObjectMeta: Of(h.Name), Spec: infrav1.KubexmHostSpec{
-			Address: h.Address, SSH: infrav1.SSH{
-				User: h.User, CredentialsRef: infrav1.CredentialsReference{Name: "ssh"}, HostKey: cryptossh.FingerprintSHA256(h.HostKey),
+			Address: h.Address, Access: spec.Access{
+				User: h.User, Credentials: spec.Credentials{SecretRef: spec.SecretReference{Name: "ssh"}},
+				HostKeys: spec.HostKeys{Pinned: []string{cryptossh.FingerprintSHA256(h.HostKey)}},
 			},
 		}}
 		object.Labels = map[string]string{"role": ControlPlane}

@@ -6,7 +6,6 @@
 package fleet
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -28,6 +27,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/exp/embedded"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/hosts"
+	"github.com/mensylisir/cluster-api-provider-kubexm/test/lab"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/management"
 )
 
@@ -38,22 +38,22 @@ const (
 	Making = 10 * time.Minute
 	// stopping is how long the end of everything may take.
 	stopping = 2 * time.Minute
-	// poll is how often one looks at what must become so.
+	// poll is how often one checks what must become so.
 	poll = 500 * time.Millisecond
 )
 
-// Options are what a fleet is. All but Workers, Spare and LookEvery are required.
+// Options are what a fleet is. All but Workers, Spare and DriftCheckInterval are required.
 type Options struct {
 	// Pool is what the hosts are named after; those of another pool of that name are removed.
 	Pool string
-	// Subnet is the hosts' network; one that is free, if empty.
-	Subnet string
+	// Subnet is the hosts' network; one that is free, if it is none.
+	Subnet netip.Prefix
 	// Bundles are directories of bundles, of which the first is what the cluster is made of and the management cluster runs.
 	Bundles []string
 	// ControlPlanes and Workers are the hosts of the cluster, and Spare are more, for workers if it has any.
 	ControlPlanes, Workers, Spare int
-	// LookEvery is how often converged hosts are looked at; what the manager's default is, if 0.
-	LookEvery time.Duration
+	// DriftCheckInterval is how often converged hosts are observed; what the manager's default is, if 0.
+	DriftCheckInterval time.Duration
 	// ControlPlane is the KubexmControlPlane but for replicas, version and infrastructure.
 	ControlPlane controlplanev1.KubexmControlPlaneSpec
 }
@@ -68,6 +68,8 @@ type Fleet struct {
 	Bundle *artifact.Bundle
 	// Pool has the hosts, those of the control plane first, then those of workers.
 	Pool *hosts.Pool
+	// Lab knows what the hosts were before.
+	Lab *lab.Lab
 	// API is the management cluster's, without a cache.
 	API client.Client
 
@@ -78,15 +80,7 @@ type Fleet struct {
 // Start makes hosts and a management cluster, declares the cluster, and waits for it to be healthy. All is stopped at the test's end.
 func Start(t *testing.T, o Options) *Fleet {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "kubexm-fleet-")
-	must(t, err)
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("state and logs are left in %s", dir)
-		} else if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
+	dir := lab.Dir(t)
 	f := &Fleet{T: t, Options: o, Logs: filepath.Join(dir, "host-logs"), dir: dir}
 	store, err := artifact.OpenStore("")
 	must(t, err)
@@ -103,15 +97,6 @@ func Start(t *testing.T, o Options) *Fleet {
 	return f
 }
 
-// BundleDir is the directory of a bundle: what the environment variable says, or the one of this name that make builds for a test that
-// is two directories below the root.
-func BundleDir(t *testing.T, variable, name string) string {
-	t.Helper()
-	path, err := filepath.Abs(cmp.Or(os.Getenv(variable), filepath.Join("..", "..", "build", name)))
-	must(t, err)
-	return path
-}
-
 // In is the fleet for a part of the test.
 func (f *Fleet) In(t *testing.T) *Fleet {
 	part := *f
@@ -120,27 +105,12 @@ func (f *Fleet) In(t *testing.T) *Fleet {
 }
 
 func (f *Fleet) startHosts() {
-	var subnet netip.Prefix
-	if f.Options.Subnet != "" {
-		var err error
-		subnet, err = netip.ParsePrefix(f.Options.Subnet)
-		must(f.T, err)
-	}
-	// What an earlier run that was killed has left.
-	must(f.T, hosts.Remove(f.T.Context(), f.Options.Pool))
-	var err error
-	f.Pool, err = hosts.Start(f.T.Context(), hosts.Options{
-		Name: f.Options.Pool, Count: f.Options.ControlPlanes + f.Options.Workers + f.Options.Spare, Subnet: subnet,
-		Dir: filepath.Join(f.dir, "hosts"), Log: f.T.Logf,
+	f.T.Helper()
+	f.Lab = lab.Start(f.T, hosts.Options{
+		Name: f.Options.Pool, Count: f.Options.ControlPlanes + f.Options.Workers + f.Options.Spare, Subnet: f.Options.Subnet,
+		Dir: filepath.Join(f.dir, "hosts"),
 	})
-	must(f.T, err)
-	f.T.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), stopping)
-		defer cancel()
-		if err := f.Pool.Stop(ctx); err != nil {
-			f.T.Error(err)
-		}
-	})
+	f.Pool = f.Lab.Pool
 }
 
 func (f *Fleet) startPlane(store *artifact.Store) {
@@ -152,7 +122,7 @@ func (f *Fleet) startPlane(store *artifact.Store) {
 	}
 	var err error
 	f.plane, err = management.Start(f.T.Context(), filepath.Join(f.dir, "plane"), Namespace, f.Bundle, store, func(o *bootstrapsetup.Options) {
-		o.Artifacts, o.LookEvery, o.Logs = bootstrapsetup.Bundles(bundles, store, nil), f.Options.LookEvery, f.Logs
+		o.Artifacts, o.DriftCheckInterval, o.Logs = bootstrapsetup.Bundles(bundles, store, nil), f.Options.DriftCheckInterval, f.Logs
 	})
 	must(f.T, err)
 	f.API = f.plane.Client()

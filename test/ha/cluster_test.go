@@ -7,15 +7,11 @@ package ha
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
-	"net/netip"
-	"os"
 	"path/filepath"
+	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -25,6 +21,7 @@ import (
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/hosts"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/kubexm"
+	"github.com/mensylisir/cluster-api-provider-kubexm/test/lab"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/smoke/proof"
 )
 
@@ -39,9 +36,10 @@ const (
 // cluster is one that kubexm makes of a pool of hosts, and what the hosts were before.
 type cluster struct {
 	kubexm.Cluster
-	t      *testing.T
-	pool   *hosts.Pool
-	before map[string]hosts.Snapshot
+	t   *testing.T
+	lab *lab.Lab
+	// given are the hosts that the cluster has, and that its deletion resets.
+	given []*hosts.Host
 	// domain is that of services and pods, cluster.local if empty.
 	domain string
 }
@@ -50,58 +48,25 @@ type cluster struct {
 // is started; $DIR is where what trusts it lies. Where it has $LB, the address of a load balancer of others, the last host is one.
 func start(t *testing.T, pool string, count int, spec string, change ...func(*hosts.Options)) *cluster {
 	t.Helper()
-	// Not t.TempDir, which has the test's name in it: paths are given in flags and files where commas mean something.
-	dir, err := os.MkdirTemp("", "kubexm-ha-")
-	if err != nil {
-		t.Fatal(err)
+	dir := lab.Dir(t)
+	c := &cluster{t: t}
+	c.Cluster = kubexm.Cluster{
+		Name: clusterName, Dir: dir, KnownHosts: filepath.Join(dir, "hosts", "known_hosts"),
+		Program: lab.Program(t), Bundle: lab.Bundle(t, "KUBEXM_BUNDLE", "bundle"),
 	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("state and logs are left in %s", dir)
-		} else if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
-	c := &cluster{t: t, before: map[string]hosts.Snapshot{}}
-	c.Name, c.Dir, c.KnownHosts = clusterName, dir, filepath.Join(dir, "hosts", "known_hosts")
-	if c.Program, err = filepath.Abs(cmp.Or(os.Getenv("KUBEXM"), filepath.Join("..", "..", "bin", "kubexm"))); err != nil {
-		t.Fatal(err)
-	}
-	if c.Bundle, err = filepath.Abs(cmp.Or(os.Getenv("KUBEXM_BUNDLE"), filepath.Join("..", "..", "build", "bundle"))); err != nil {
-		t.Fatal(err)
-	}
-	var subnet netip.Prefix
-	if text := os.Getenv("HA_SUBNET"); text != "" {
-		if subnet, err = netip.ParsePrefix(text); err != nil {
-			t.Fatalf("HA_SUBNET: %v", err)
-		}
-	}
-	// What an earlier run that was killed has left.
-	if err := hosts.Remove(t.Context(), pool); err != nil {
-		t.Fatal(err)
-	}
-	options := hosts.Options{Name: pool, Count: count, Subnet: subnet, Dir: filepath.Join(c.Dir, "hosts"), Log: t.Logf}
+	options := hosts.Options{Name: pool, Count: count, Subnet: lab.Subnet(t, "HA_SUBNET"), Dir: filepath.Join(c.Dir, "hosts")}
 	for _, f := range change {
 		f(&options)
 	}
-	if c.pool, err = hosts.Start(t.Context(), options); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), stopping)
-		defer cancel()
-		if err := c.pool.Stop(ctx); err != nil {
-			t.Error(err)
-		}
-	})
-	c.Hosts = c.pool.Hosts
-	c.before = c.snapshots()
+	c.lab = lab.Start(t, options)
+	c.Hosts = c.lab.Hosts
+	c.given = c.Hosts
 	if strings.Contains(spec, "$ETCD") {
 		spec = strings.NewReplacer("$ETCD", c.externalEtcd(t), "$DIR", c.Dir).Replace(spec)
 	}
 	if strings.Contains(spec, "$LB") {
 		of := c.externalLoadBalancer(t)
-		delete(c.before, of.Name) // it is not the cluster's to give back
+		c.given = slices.DeleteFunc(slices.Clone(c.Hosts), func(h *hosts.Host) bool { return h == of })
 		spec = strings.ReplaceAll(spec, "$LB", of.Address)
 	}
 	c.write(spec)
@@ -199,32 +164,11 @@ func (c *cluster) certificates() map[string]time.Time {
 	return ends
 }
 
-// givesBack deletes the cluster, and compares its hosts with what they were before.
-func (c *cluster) givesBack() {
+// isReset deletes the cluster, and compares its hosts with what they were before.
+func (c *cluster) isReset() {
 	c.t.Helper()
 	c.kubexm("delete", "cluster", clusterName, "--yes")
-	differences := c.differences()
-	if len(differences) > 0 {
-		// A look at a host under load was seen to miss a line; what is really there is there the next time too.
-		c.t.Logf("looking once more, because of\n%s", strings.Join(differences, "\n"))
-		differences = c.differences()
-	}
-	for _, d := range differences {
-		c.t.Error(d)
-	}
-}
-
-// differences are how hosts are not as they were.
-func (c *cluster) differences() []string {
-	c.t.Helper()
-	var all []string
-	now := c.snapshots()
-	for name, before := range c.before {
-		for _, d := range hosts.Diff(before, now[name]) {
-			all = append(all, fmt.Sprintf("host %s is not as it was: %s", name, d))
-		}
-	}
-	return all
+	c.lab.WantReset(c.t, c.given...)
 }
 
 // api is the cluster's, for a client that gives up after so long.
@@ -266,29 +210,4 @@ func (c *cluster) proves(prove func(*proof.Cluster, context.Context) error) {
 		c.t.Fatalf("%v\n%s", err, said.String())
 	}
 	c.t.Log("\n" + said.String())
-}
-
-// snapshots are taken of all hosts at once.
-func (c *cluster) snapshots() map[string]hosts.Snapshot {
-	c.t.Helper()
-	var mu sync.Mutex
-	var all sync.WaitGroup
-	taken := map[string]hosts.Snapshot{}
-	for _, h := range c.pool.Hosts {
-		all.Go(func() {
-			s, err := h.Snapshot(c.t.Context())
-			if err != nil {
-				c.t.Error(err)
-				return
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			taken[h.Name] = s
-		})
-	}
-	all.Wait()
-	if len(taken) != len(c.pool.Hosts) {
-		c.t.FailNow()
-	}
-	return taken
 }

@@ -7,9 +7,6 @@ package ha
 
 import (
 	"context"
-	"fmt"
-	"os"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -45,30 +42,13 @@ func TestDualStack(t *testing.T) {
 	} {
 		t.Run(kind.name, func(t *testing.T) {
 			c := start(t, "had", kind.hosts, kind.spec, func(o *hosts.Options) { o.DualStack = true })
-			if kind.first == corev1.IPv6Protocol {
-				c.declareIPv6()
-			}
+			c.IPv6First = kind.first == corev1.IPv6Protocol
+			c.write(kind.spec)
 			c.create()
 			c.works()
 			c.proves(func(p *proof.Cluster, ctx context.Context) error { return p.ProveDualStack(ctx, kind.first) })
 			c.staysAsItIs()
-			c.givesBack()
+			c.isReset()
 		})
-	}
-}
-
-// declareIPv6 gives each host of the config file its IPv6 address as the Node's first.
-func (c *cluster) declareIPv6() {
-	c.t.Helper()
-	file, err := os.ReadFile(c.Config())
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	text := string(file)
-	for _, h := range c.pool.Hosts {
-		text = strings.Replace(text, "address: "+h.Address+",", fmt.Sprintf("address: %s, internalAddresses: [%q, %s],", h.Address, h.Address6, h.Address), 1)
-	}
-	if err := os.WriteFile(c.Config(), []byte(text), 0o600); err != nil {
-		c.t.Fatal(err)
 	}
 }

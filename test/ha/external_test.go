@@ -22,7 +22,7 @@ import (
 // network. Its authority's certificate, and a client's, are ca.crt, client.crt and client.key in the cluster's directory.
 func (c *cluster) externalEtcd(t *testing.T) (url string) {
 	t.Helper()
-	network, err := netip.ParseAddr(c.pool.Hosts[0].Address)
+	network, err := netip.ParseAddr(c.lab.Hosts[0].Address)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -48,7 +48,7 @@ func TestFailover(t *testing.T) {
 		}
 	})
 	t.Run("a control plane host is killed and comes back", func(t *testing.T) {
-		h := c.pool.Hosts[0]
+		h := c.lab.Hosts[0]
 		if err := h.Kill(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -62,13 +62,13 @@ func TestFailover(t *testing.T) {
 	})
 	c.stopped(writes)
 	c.works()
-	c.givesBack()
+	c.isReset()
 }
 
 // withAddress is the host that has the virtual address now.
 func (c *cluster) withAddress(t *testing.T) *hosts.Host {
 	t.Helper()
-	for _, h := range c.pool.Hosts[4:] {
+	for _, h := range c.lab.Hosts[4:] {
 		out, err := h.Exec(t.Context(), "ip", "-brief", "address")
 		if err != nil {
 			t.Fatal(err)

@@ -51,7 +51,7 @@ func TestKinds(t *testing.T) {
 				{"renewed", (*cluster).renews},
 				{"renewed by itself", func(c *cluster) { c.renewsByItself(); c.works() }},
 				{"as it is", (*cluster).staysAsItIs},
-				{"given back", (*cluster).givesBack},
+				{"reset", (*cluster).isReset},
 			} {
 				if !t.Run(part.name, func(t *testing.T) { part.do(c.in(t)) }) {
 					t.FailNow() // what comes next would not tell anything

@@ -17,8 +17,8 @@ import (
 // would: an haproxy of the distribution in front of all other hosts, of which those are used whose API server is ready.
 func (c *cluster) externalLoadBalancer(t *testing.T) *hosts.Host {
 	t.Helper()
-	last := len(c.pool.Hosts) - 1
-	h := c.pool.Hosts[last]
+	last := len(c.lab.Hosts) - 1
+	h := c.lab.Hosts[last]
 	var config strings.Builder
 	config.WriteString(`defaults
   mode tcp
@@ -33,7 +33,7 @@ backend api
   option httpchk GET /readyz
   default-server check check-ssl verify none inter 2s fall 3 rise 1 on-marked-down shutdown-sessions
 `)
-	for _, other := range c.pool.Hosts[:last] {
+	for _, other := range c.lab.Hosts[:last] {
 		fmt.Fprintf(&config, "  server %s %s:6443\n", other.Name, other.Address)
 	}
 	install := h.Command(t.Context(), "sh", "-ec", `apt-get -q update

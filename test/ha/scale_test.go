@@ -40,7 +40,7 @@ func TestScale(t *testing.T) {
 				c.works()
 				c.staysAsItIs()
 			}
-			c.givesBack()
+			c.isReset()
 		})
 	}
 }

@@ -50,7 +50,7 @@ func TestSettings(t *testing.T) {
 			c.endpointIs("https://api.settings.example:7443")
 			c.routesByHosts()
 			c.staysAsItIs()
-			c.givesBack()
+			c.isReset()
 		})
 	}
 }
@@ -62,13 +62,13 @@ const upstream = "192.0.2.53"
 // comes first.
 func (c *cluster) resolveLocally() {
 	c.t.Helper()
-	for _, h := range c.pool.Hosts {
+	for _, h := range c.lab.Hosts {
 		line := "grep -q '^nameserver 127' /etc/resolv.conf && echo nameserver " + upstream + " >>/etc/resolv.conf"
 		if out, err := h.Exec(c.t.Context(), "sh", "-euc", line); err != nil {
 			c.t.Fatalf("%v: %s", err, out)
 		}
 	}
-	c.before = c.snapshots()
+	c.lab.Baseline(c.t)
 }
 
 // endpointIs wants workers to reach the API at this URL, and control plane hosts, which ask their own API server, and people, who may not
@@ -85,7 +85,7 @@ func (c *cluster) endpointIs(want string) {
 			c.t.Errorf("people reach the API at %s, want port 7443", of.Server)
 		}
 	}
-	for i, h := range c.pool.Hosts {
+	for i, h := range c.lab.Hosts {
 		kubelet, err := h.Exec(c.t.Context(), "grep", "-o", "https://.*", "/etc/kubernetes/kubelet.conf")
 		if err != nil || !strings.HasSuffix(kubelet, ":7443") || i > 0 && kubelet != want {
 			c.t.Errorf("the kubelet of %s asks %s, want %s: %v", h.Name, kubelet, want, err)
@@ -103,7 +103,7 @@ func (c *cluster) routesByHosts() {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	for _, h := range c.pool.Hosts {
+	for _, h := range c.lab.Hosts {
 		out, err := h.Exec(c.t.Context(), "ip", "-4", "route")
 		if err != nil {
 			c.t.Fatal(err)
@@ -113,8 +113,8 @@ func (c *cluster) routesByHosts() {
 			if n.Name == h.Name {
 				continue
 			}
-			at := slices.IndexFunc(c.pool.Hosts, func(o *hosts.Host) bool { return o.Name == n.Name })
-			want := fmt.Sprintf("%s via %s dev eth0", n.Spec.PodCIDR, c.pool.Hosts[at].Address)
+			at := slices.IndexFunc(c.lab.Hosts, func(o *hosts.Host) bool { return o.Name == n.Name })
+			want := fmt.Sprintf("%s via %s dev eth0", n.Spec.PodCIDR, c.lab.Hosts[at].Address)
 			if !strings.HasSuffix(n.Spec.PodCIDR, "/26") || !slices.ContainsFunc(routes, func(r string) bool { return strings.HasPrefix(r, want) }) {
 				c.t.Errorf("%s has no route %q:\n%s", h.Name, want, out)
 			}
@@ -130,7 +130,7 @@ func (c *cluster) routesByHosts() {
 func (c *cluster) podsHaveMTU(want int) {
 	c.t.Helper()
 	pods := 0
-	for _, h := range c.pool.Hosts {
+	for _, h := range c.lab.Hosts {
 		out, err := h.Exec(c.t.Context(), "ip", "-o", "link", "show", "master", "cni0")
 		if err != nil {
 			continue // no pod was on it

@@ -96,7 +96,7 @@ func TestUpgrade(t *testing.T) {
 			}
 			c.works()
 			c.staysAsItIs()
-			c.givesBack()
+			c.isReset()
 		})
 	}
 }

@@ -23,6 +23,8 @@
 // The image is built once by mmdebstrap, kept in Docker under a tag that is a
 // digest of its recipe (the directory image), and as an archive in the cache
 // directory ($KUBEXM_CACHE, else $XDG_CACHE_HOME/kubexm, else ~/.cache/kubexm).
+// Options.System chooses another: SimulatedRPM is made by the directory image-rpm on
+// top of image, of Debian's programs, and stands in for the Red Hat family.
 //
 // Host.Snapshot and Diff compare a host before and after: files, units, sysctls,
 // mounts, firewall, network, accounts, processes and cgroups. Rules lists what the

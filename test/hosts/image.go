@@ -28,8 +28,35 @@ const (
 	imageEntrypoint = "/usr/local/sbin/testhost-init"
 )
 
-//go:embed image
+//go:embed image image-rpm
 var recipeFiles embed.FS
+
+// System is what a test host's operating system is.
+type System string
+
+const (
+	// Debian is what test hosts are: Debian 12.
+	Debian System = ""
+	// SimulatedRPM is a host of the Red Hat family as far as programs of Debian go: they say that they are Rocky Linux 9, and rpm, dnf,
+	// firewalld and NetworkManager look after them. There is no dpkg and no apt.
+	SimulatedRPM System = "rpm"
+)
+
+// recipes are the directories that a system's image is made by, one after the other.
+func (s System) recipes() []string {
+	if s == Debian {
+		return []string{"image"}
+	}
+	return []string{"image", "image-" + string(s)}
+}
+
+// repository is where Docker has the images of the system.
+func (s System) repository() string {
+	if s == Debian {
+		return imageRepository
+	}
+	return imageRepository + "-" + string(s)
+}
 
 // imageOptions are the options of mmdebstrap that shape the image. Manuals would
 // double the number of files, which costs at every Snapshot.
@@ -43,31 +70,36 @@ func imageOptions() []string {
 	}
 }
 
-// Image returns the name of the test hosts' Docker image,
+// Image returns the name of the Docker image of hosts with this system,
 // "kubexm-testhost:<digest of the recipe>".
-func Image() (string, error) {
+func (s System) Image() (string, error) {
 	digest := sha256.New()
 	fmt.Fprintf(digest, "%s %s %s %q\n", imageSuite, runtime.GOARCH, imageEntrypoint, imageOptions())
-	err := fs.WalkDir(recipeFiles, ".", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
+	for _, dir := range s.recipes() {
+		err := fs.WalkDir(recipeFiles, dir, func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() {
+				return err
+			}
+			content, err := recipeFiles.ReadFile(path)
+			fmt.Fprintf(digest, "%s %d\n%s", path, len(content), content)
 			return err
+		})
+		if err != nil {
+			return "", fmt.Errorf("read the image recipe: %w", err)
 		}
-		content, err := recipeFiles.ReadFile(path)
-		fmt.Fprintf(digest, "%s %d\n%s", path, len(content), content)
-		return err
-	})
-	if err != nil {
-		return "", fmt.Errorf("read the image recipe: %w", err)
 	}
-	return imageRepository + ":" + hex.EncodeToString(digest.Sum(nil))[:12], nil
+	return s.repository() + ":" + hex.EncodeToString(digest.Sum(nil))[:12], nil
 }
+
+// Image returns the name of the Docker image of hosts that are Debian's.
+func Image() (string, error) { return Debian.Image() }
 
 // EnsureImage makes the image of the current recipe known to Docker and returns
 // its name. It takes, in this order, what Docker has, the archive in the cache
 // directory, and a new build by mmdebstrap, which it then keeps as that archive.
 // Processes that need it at once build it once.
-func EnsureImage(ctx context.Context, log func(format string, args ...any)) (string, error) {
-	image, err := Image()
+func EnsureImage(ctx context.Context, system System, log func(format string, args ...any)) (string, error) {
+	image, err := system.Image()
 	if err != nil {
 		return "", err
 	}
@@ -78,7 +110,7 @@ func EnsureImage(ctx context.Context, log func(format string, args ...any)) (str
 	if err != nil {
 		return "", err
 	}
-	unlock, err := lock(filepath.Join(cache, imageRepository+".lock"))
+	unlock, err := lock(filepath.Join(cache, system.repository()+".lock"))
 	if err != nil {
 		return "", err
 	}
@@ -89,7 +121,7 @@ func EnsureImage(ctx context.Context, log func(format string, args ...any)) (str
 	archive := filepath.Join(cache, strings.ReplaceAll(image, ":", "-")+".tar.zst")
 	if _, err := os.Stat(archive); errors.Is(err, fs.ErrNotExist) {
 		log("building %s with mmdebstrap", image)
-		if err := buildArchive(ctx, archive); err != nil {
+		if err := system.buildArchive(ctx, archive); err != nil {
 			return "", fmt.Errorf("build %s: %w", image, err)
 		}
 	} else if err != nil {
@@ -109,15 +141,19 @@ func imageExists(ctx context.Context, image string) (bool, error) {
 
 // buildArchive writes the root file system as a zstd-compressed tar to path, which
 // is there afterwards whole or not at all.
-func buildArchive(ctx context.Context, path string) error {
+func (s System) buildArchive(ctx context.Context, path string) error {
 	recipe, err := os.MkdirTemp("", imageRepository)
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(recipe)
-	packages, err := unpackRecipe(recipe)
-	if err != nil {
-		return err
+	args := append(imageOptions(), "--quiet")
+	for _, dir := range s.recipes() {
+		packages, err := unpackRecipe(dir, recipe)
+		if err != nil {
+			return err
+		}
+		args = append(args, "--include="+strings.Join(packages, ","), "--customize-hook="+filepath.Join(recipe, dir, "customize.sh"))
 	}
 	partial, err := os.CreateTemp(filepath.Dir(path), ".partial-")
 	if err != nil {
@@ -133,11 +169,7 @@ func buildArchive(ctx context.Context, path string) error {
 	var stderr bytes.Buffer
 	// Without a mirror in the arguments mmdebstrap takes the suite's own, with
 	// security updates.
-	args := append(imageOptions(), "--quiet",
-		"--include="+strings.Join(packages, ","),
-		"--customize-hook="+filepath.Join(recipe, "customize.sh"),
-		imageSuite, "-")
-	cmd := exec.CommandContext(ctx, "mmdebstrap", args...)
+	cmd := exec.CommandContext(ctx, "mmdebstrap", append(args, imageSuite, "-")...)
 	cmd.Stdout, cmd.Stderr = compressed, &stderr
 	if err := cmd.Run(); err != nil {
 		if errors.Is(err, exec.ErrNotFound) {
@@ -154,19 +186,20 @@ func buildArchive(ctx context.Context, path string) error {
 	return os.Rename(partial.Name(), path)
 }
 
-// unpackRecipe writes the recipe's files to dir and returns the packages it names.
-func unpackRecipe(dir string) ([]string, error) {
+// unpackRecipe writes the files of one of a recipe's directories to one of its name in to, and returns the packages it names.
+func unpackRecipe(from, to string) ([]string, error) {
+	dir := filepath.Join(to, from)
 	// mmdebstrap's hooks may run as another user than ours.
-	if err := os.Chmod(dir, 0o755); err != nil {
+	if err := errors.Join(os.Chmod(to, 0o755), os.Mkdir(dir, 0o755)); err != nil {
 		return nil, err
 	}
-	entries, err := recipeFiles.ReadDir("image")
+	entries, err := recipeFiles.ReadDir(from)
 	if err != nil {
 		return nil, err
 	}
 	var packages []string
 	for _, entry := range entries {
-		content, err := recipeFiles.ReadFile("image/" + entry.Name())
+		content, err := recipeFiles.ReadFile(from + "/" + entry.Name())
 		if err != nil {
 			return nil, err
 		}

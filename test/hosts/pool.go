@@ -39,6 +39,8 @@ type Options struct {
 	Name string
 	// Count of hosts, from 1 to 200.
 	Count int
+	// System is the operating system of the hosts, where Image is not given; Debian by default.
+	System System
 	// Image is a Docker image to take instead of the one that EnsureImage makes.
 	Image string
 	// Subnet of the pool's network, IPv4, /24 or larger; host i has the address .10+i in
@@ -108,7 +110,7 @@ func Start(ctx context.Context, options Options) (*Pool, error) {
 	}
 	image := options.Image
 	if image == "" {
-		if image, err = EnsureImage(ctx, log); err != nil {
+		if image, err = EnsureImage(ctx, options.System, log); err != nil {
 			return nil, fmt.Errorf("test hosts: %w", err)
 		}
 	}

@@ -71,15 +71,20 @@ func TestSubnets(t *testing.T) {
 }
 
 func TestRecipe(t *testing.T) {
-	image, err := Image()
-	if err != nil {
-		t.Fatal(err)
+	for system, want := range map[System]string{Debian: "kubexm-testhost", SimulatedRPM: "kubexm-testhost-rpm"} {
+		image, err := system.Image()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !regexp.MustCompile("^" + want + ":[0-9a-f]{12}$").MatchString(image) {
+			t.Errorf("image %q", image)
+		}
 	}
-	if !regexp.MustCompile(`^kubexm-testhost:[0-9a-f]{12}$`).MatchString(image) {
-		t.Errorf("image %q", image)
+	if image, err := System("plan9").Image(); err == nil {
+		t.Errorf("hosts of a system without a recipe have the image %s", image)
 	}
 	dir := t.TempDir()
-	packages, err := unpackRecipe(dir)
+	packages, err := unpackRecipe("image", dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +92,7 @@ func TestRecipe(t *testing.T) {
 		t.Errorf("packages %q", packages)
 	}
 	for _, script := range []string{"customize.sh", "testhost-init"} {
-		info, err := os.Stat(filepath.Join(dir, script))
+		info, err := os.Stat(filepath.Join(dir, "image", script))
 		if err != nil || info.Mode().Perm() != 0o755 {
 			t.Errorf("%s: mode %v, error %v", script, info.Mode(), err)
 		}

@@ -130,7 +130,11 @@ func TestDiff(t *testing.T) {
 		"unit": {"ssh.service": "loaded active running"},
 	}
 	b := Snapshot{
-		"file":   {"/etc/b": "file 600", "/etc/c": "file 644", "/etc/d": "", "/var/log/x": "file 644", "/var/logger": "file 644"},
+		"file": {
+			"/etc/b": "file 600", "/etc/c": "file 644", "/etc/d": "", "/var/log/x": "file 644", "/var/logger": "file 644",
+			// Logins come and go; a Pod's scope stays until somebody removes it.
+			"/run/systemd/transient/session-2335.scope": "file 644", "/run/systemd/transient/crio-2335.scope": "file 644",
+		},
 		"unit":   {"ssh.service": "loaded active running", "systemd-hostnamed.service": "loaded active running"},
 		"cgroup": {"memory/system.slice": "there", "memory/kubepods": "there", "kubepods.slice": "there", "system.slice/ssh.service": "there"},
 	}
@@ -140,6 +144,7 @@ func TestDiff(t *testing.T) {
 		"file /etc/a: removed: file 644",
 		"file /etc/b: changed from file 644 to file 600",
 		"file /etc/d: added: ",
+		"file /run/systemd/transient/crio-2335.scope: added: file 644",
 		"file /var/logger: added: file 644",
 	}
 	if diff := cmp.Diff(want, Diff(a, b)); diff != "" {

@@ -24,6 +24,8 @@ type Cluster struct {
 	// Hosts are at most nine. KnownHosts is the file with their keys.
 	Hosts      []*hosts.Host
 	KnownHosts string
+	// IPv6First has the hosts' Nodes have their IPv6 addresses first.
+	IPv6First bool
 	// Program and Bundle are what clusters are made by and of.
 	Program, Bundle string
 }
@@ -49,7 +51,11 @@ func (c *Cluster) Write(spec string) error {
 	for i, h := range c.Hosts {
 		name := fmt.Sprintf("$%d", i+1)
 		if strings.Contains(spec, name) {
-			fmt.Fprintf(&file, "  - {name: %s, address: %s, user: %s, privateKeyPath: %q}\n", h.Name, h.Address, h.User, h.KeyPath)
+			internal := ""
+			if c.IPv6First {
+				internal = fmt.Sprintf(", internalAddresses: [%q, %s]", h.Address6, h.Address)
+			}
+			fmt.Fprintf(&file, "  - {name: %s, address: %s%s, user: %s, privateKeyPath: %q}\n", h.Name, h.Address, internal, h.User, h.KeyPath)
 			replace = append(replace, name, h.Name)
 		}
 	}

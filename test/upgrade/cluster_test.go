@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"testing"
 
-	gossh "golang.org/x/crypto/ssh"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -24,11 +23,10 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pipeline"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
-	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
-	"github.com/mensylisir/cluster-api-provider-kubexm/test/fleet"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/hosts"
+	"github.com/mensylisir/cluster-api-provider-kubexm/test/lab"
 )
 
 const clusterName = "upgrade"
@@ -36,18 +34,17 @@ const clusterName = "upgrade"
 // cluster is one of a control plane host and a worker, or more, each of which may be of another version.
 type cluster struct {
 	t           *testing.T
-	pool        *hosts.Pool
+	pool        *lab.Lab
 	shared      spec.Cluster
 	authorities pki.Authorities
 	api         *kube.Cluster
 	client      *kubernetes.Clientset
-	before      map[string]hosts.Snapshot
 }
 
 // openBundle opens the bundle of a variable, or the one that make builds.
 func openBundle(t *testing.T, variable, name, target string) *artifact.Bundle {
 	t.Helper()
-	b, err := artifact.Open(t.Context(), fleet.BundleDir(t, variable, name), nil)
+	b, err := artifact.Open(t.Context(), lab.Bundle(t, variable, name), nil)
 	if err != nil {
 		t.Fatalf("%v (make %s builds it)", err, target)
 	}
@@ -57,25 +54,10 @@ func openBundle(t *testing.T, variable, name, target string) *artifact.Bundle {
 // start makes so many hosts, on which there is no cluster yet.
 func start(t *testing.T, name string, count int, shared spec.Cluster) *cluster {
 	t.Helper()
-	c := &cluster{t: t, shared: shared, before: map[string]hosts.Snapshot{}}
-	if err := hosts.Remove(t.Context(), name); err != nil { // what an earlier run that was killed has left
-		t.Fatal(err)
-	}
-	var err error
-	if c.pool, err = hosts.Start(t.Context(), hosts.Options{Name: name, Count: count, Log: t.Logf}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.pool.Stop(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	for _, h := range c.pool.Hosts {
-		if c.before[h.Name], err = h.Snapshot(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
+	c := &cluster{t: t, shared: shared}
+	c.pool = lab.Start(t, hosts.Options{Name: name, Count: count})
 	c.shared.ControlPlaneEndpoint.Address = c.controlPlane().Address
+	var err error
 	if c.authorities, err = pki.NewAuthorities(pki.CARequest{}); err != nil {
 		t.Fatal(err)
 	}
@@ -88,14 +70,7 @@ func (c *cluster) worker() *hosts.Host       { return c.pool.Hosts[1] }
 
 func (c *cluster) connect() {
 	c.t.Helper()
-	ca := c.authorities.Cluster
-	admin, err := ca.Sign(pki.LeafRequest{CommonName: "kubernetes-admin", Organizations: []string{"system:masters"}, Usages: []pki.Usage{pki.Client}})
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	kubeconfig, err := pki.Kubeconfig(pki.KubeconfigRequest{
-		Cluster: clusterName, User: "admin", Server: "https://" + c.controlPlane().Address + ":6443", CA: ca.Cert, Client: admin,
-	})
+	kubeconfig, err := lab.Administrator(&c.authorities, clusterName, c.controlPlane().Address)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -124,16 +99,7 @@ func (c *cluster) engine(b *artifact.Bundle, reads ...event.Reader) *engine.Engi
 	o := engine.Options{
 		Dial: c.dial, Holder: clusterName, Reader: event.Readers(append(reads, log)...),
 		Cluster: func(context.Context) (step.Cluster, error) { return c.api, nil },
-		Secrets: func(ref step.SecretRef) ([]byte, error) {
-			pair, found := c.authorities.Get(ref.Name)
-			switch {
-			case found && ref.Key == "tls.crt":
-				return pair.Cert, nil
-			case found && ref.Key == "tls.key":
-				return pair.Key.Reveal(), nil
-			}
-			return nil, fmt.Errorf("there is no secret %s", ref)
-		},
+		Secrets: func(ref step.SecretRef) ([]byte, error) { return lab.Secret(&c.authorities, ref) },
 	}
 	if b != nil {
 		o.Artifacts = step.FromBundle(b)
@@ -144,10 +110,7 @@ func (c *cluster) engine(b *artifact.Bundle, reads ...event.Reader) *engine.Engi
 func (c *cluster) dial(ctx context.Context, name string) (host.Host, error) {
 	for _, h := range c.pool.Hosts {
 		if h.Name == name {
-			dialled, err := ssh.Dial(ctx, ssh.Config{
-				Name: h.Name, Address: h.Address, Port: int32(h.Port), User: hosts.Ops, SudoPassword: secret.Value{},
-				Auth: ssh.Auth{Signers: []gossh.Signer{h.Signer}}, HostKey: ssh.HostKey{Pinned: []string{gossh.FingerprintSHA256(h.HostKey)}},
-			})
+			dialled, err := ssh.Dial(ctx, lab.SSH(h))
 			if err != nil {
 				return nil, err // not a nil *ssh.Host in an interface
 			}
@@ -230,8 +193,8 @@ func (c *cluster) stopped(p *plan.Plan, b *artifact.Bundle, at string) {
 	}
 }
 
-// giveBack resets the hosts and wants them to be as they were before the cluster.
-func (c *cluster) giveBack() {
+// reset resets the hosts and wants them to be as they were before the cluster.
+func (c *cluster) reset() {
 	c.t.Helper()
 	var names []string
 	for _, h := range c.pool.Hosts {
@@ -240,13 +203,5 @@ func (c *cluster) giveBack() {
 	if _, err := c.engine(nil).Undo(c.t.Context(), engine.Undo{Intent: "DeleteCluster", Cluster: clusterName, Hosts: names}); err != nil {
 		c.t.Fatal(err)
 	}
-	for _, h := range c.pool.Hosts {
-		after, err := h.Snapshot(c.t.Context())
-		if err != nil {
-			c.t.Fatal(err)
-		}
-		for _, difference := range hosts.Diff(c.before[h.Name], after) {
-			c.t.Errorf("%s is not as it was before: %s", h.Name, difference)
-		}
-	}
+	c.pool.WantReset(c.t)
 }

@@ -7,7 +7,6 @@ package upgrade
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,6 +26,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/hosts"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/kubexm"
+	"github.com/mensylisir/cluster-api-provider-kubexm/test/lab"
 )
 
 // command is a cluster that the program makes, and upgrades.
@@ -36,7 +36,7 @@ type command struct {
 }
 
 // TestCommand upgrades a cluster by the program alone: it is killed while the first host is changed, and goes on when it is run
-// again. Of the workers, the last goes first. The Nodes stay who they are, and the hosts are given back as they were.
+// again. Of the workers, the last goes first. The Nodes stay who they are, and the hosts are what they were after the reset.
 func TestCommand(t *testing.T) {
 	for _, kind := range []string{"kubeadm", "kubexm"} {
 		t.Run(kind, func(t *testing.T) {
@@ -79,15 +79,7 @@ func TestCommand(t *testing.T) {
 			}
 
 			c.must("delete", "cluster", c.Name, "--yes")
-			for _, h := range c.Hosts {
-				now, err := h.Snapshot(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
-				for _, d := range hosts.Diff(before[h.Name], now) {
-					t.Errorf("host %s is not as it was: %s", h.Name, d)
-				}
-			}
+			before.WantReset(t)
 		})
 	}
 }
@@ -110,47 +102,18 @@ func (c *command) make(kind string) (old, updated string) {
 	return old, updated
 }
 
-// start makes three hosts, and returns what they are.
-func (c *command) start(pool string) map[string]hosts.Snapshot {
+// start makes three hosts.
+func (c *command) start(pool string) *lab.Lab {
 	c.t.Helper()
-	dir, err := os.MkdirTemp("", "kubexm-upgrade-")
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	c.t.Cleanup(func() {
-		if c.t.Failed() {
-			c.t.Logf("state and logs are left in %s", dir)
-		} else if err := os.RemoveAll(dir); err != nil {
-			c.t.Error(err)
-		}
-	})
+	dir := lab.Dir(c.t)
 	c.Name, c.Dir, c.Bundle, c.KnownHosts = pool, dir, filepath.Join(dir, "bundles"), filepath.Join(dir, "hosts", "known_hosts")
 	if err := os.Mkdir(c.Bundle, 0o755); err != nil {
 		c.t.Fatal(err)
 	}
-	if c.Program, err = filepath.Abs(cmp.Or(os.Getenv("KUBEXM"), filepath.Join("..", "..", "bin", "kubexm"))); err != nil {
-		c.t.Fatal(err)
-	}
-	if err := hosts.Remove(c.t.Context(), pool); err != nil { // what an earlier run that was killed has left
-		c.t.Fatal(err)
-	}
-	made, err := hosts.Start(c.t.Context(), hosts.Options{Name: pool, Count: 3, Dir: filepath.Join(dir, "hosts"), Log: c.t.Logf})
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	c.t.Cleanup(func() {
-		if err := made.Stop(context.Background()); err != nil {
-			c.t.Error(err)
-		}
-	})
+	c.Program = lab.Program(c.t)
+	made := lab.Start(c.t, hosts.Options{Name: pool, Count: 3, Dir: filepath.Join(dir, "hosts")})
 	c.Hosts = made.Hosts
-	before := map[string]hosts.Snapshot{}
-	for _, h := range c.Hosts {
-		if before[h.Name], err = h.Snapshot(c.t.Context()); err != nil {
-			c.t.Fatal(err)
-		}
-	}
-	return before
+	return made
 }
 
 func (c *command) upgradeArgs(more ...string) []string {

@@ -24,6 +24,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/fleet"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/hosts"
+	"github.com/mensylisir/cluster-api-provider-kubexm/test/lab"
 )
 
 // still is for how long nothing must happen that has not been agreed to.
@@ -35,11 +36,11 @@ func TestDisruption(t *testing.T) {
 	newer := openBundle(t, "KUBEXM_BUNDLE", "bundle", "artifacts")
 	o := fleet.Options{
 		Pool: "upgradecareful", ControlPlanes: 3, Workers: 2,
-		Bundles: []string{fleet.BundleDir(t, "KUBEXM_BUNDLE_PREVIOUS", "bundle-v1.35.4"), fleet.BundleDir(t, "KUBEXM_BUNDLE", "bundle")},
+		Bundles: []string{lab.Bundle(t, "KUBEXM_BUNDLE_PREVIOUS", "bundle-v1.35.4"), lab.Bundle(t, "KUBEXM_BUNDLE", "bundle")},
 	}
 	o.ControlPlane.Cluster = spec.Cluster{
 		Kubernetes: spec.Kubernetes{Type: spec.KubernetesKubexm}, Etcd: spec.Etcd{Type: spec.EtcdKubexm},
-		ControlPlaneEndpoint: spec.ControlPlaneEndpoint{Internal: spec.LoadBalancerHAProxy},
+		LoadBalancer: spec.LoadBalancer{Type: spec.LoadBalancerNodeLocal},
 	}
 	o.ControlPlane.Rollout.Strategy = controlplanev1.RolloutStrategy{
 		Type: controlplanev1.InPlaceStrategy, InPlace: controlplanev1.InPlace{Canary: controlplanev1.Canary{Approval: spec.ApprovalRequired}},
@@ -81,7 +82,7 @@ func (c *careful) awaitsWindow() {
 	}
 	c.untouched(before, c.Pool.Hosts)
 	if now := time.Now(); now.After(opens) {
-		c.T.Fatalf("the hosts were looked at %s after the window had opened", now.Sub(opens))
+		c.T.Fatalf("the hosts were observed %s after the window had opened", now.Sub(opens))
 	}
 	c.Await(5*time.Minute, func(context.Context) error {
 		return c.have(1)
@@ -132,7 +133,7 @@ func (c *careful) workersAreApproved() {
 	workers := slices.Clone(c.Pool.Hosts[c.Options.ControlPlanes:])
 	slices.Reverse(workers)
 	c.Patch(&clusterv1.MachineDeployment{ObjectMeta: fleet.Of(fleet.Worker)},
-		`{"metadata":{"annotations":{"kubexm.mensylisir.io/in-place-version":%q,"kubexm.mensylisir.io/in-place-canary":%q}}}`, c.version, workers[0].Name)
+		`{"metadata":{"annotations":{"controlplane.cluster.x-k8s.io/in-place-version":%q,"controlplane.cluster.x-k8s.io/in-place-canary":%q}}}`, c.version, workers[0].Name)
 	for i, h := range workers {
 		config := &bootstrapv1.KubexmConfig{}
 		c.Await(3*time.Minute, func(context.Context) error {

@@ -7,7 +7,7 @@
 // By the library, hosts follow another version in place (TestInPlace): a control plane host and a worker, under a write load and
 // with Pods that a disruption budget guards. What is tried on the way is a version that cannot run, which is undone, and a run
 // that is stopped half way, which the next goes on with. Hosts of both versions live in one cluster (TestMixed), as they do in a
-// rollout by replacement. At the end the hosts are given back as they were.
+// rollout by replacement. At the end the hosts are what they were after the reset.
 //
 // By objects, a cluster follows when a maintenance window opens and somebody agrees, behind a canary (TestDisruption). Workers that are in
 // use are changed by hand, by settings that restart their kubelets and by one that fails, and a version that does not serve what is in use

@@ -25,9 +25,9 @@ func TestMixed(t *testing.T) {
 	from, to := older.Version(artifact.Kubernetes), newer.Version(artifact.Kubernetes)
 	c := start(t, fmt.Sprint("upgrade-mixed-", os.Getpid()), 3, spec.Cluster{Etcd: spec.Etcd{Type: spec.EtcdKubeadm}})
 	first, second, worker := c.pool.Hosts[0], c.pool.Hosts[1], c.pool.Hosts[2]
-	members := func(order spec.Order) func(*spec.Target) {
+	members := func(order spec.BootstrapMode) func(*spec.Target) {
 		return func(target *spec.Target) {
-			target.Order = order
+			target.BootstrapMode = order
 			target.Members = []spec.Member{
 				{Name: first.Name, Role: spec.RoleControlPlane, Address: first.Address},
 				{Name: second.Name, Role: spec.RoleControlPlane, Address: second.Address},
@@ -42,11 +42,11 @@ func TestMixed(t *testing.T) {
 		return p
 	}
 	c.converge(c.controlPlanePlan(older), older)
-	c.converge(made(pipeline.JoinControlPlane(c.node(second, spec.RoleControlPlane, newer, members(spec.OrderLater)), newer)), newer)
+	c.converge(made(pipeline.JoinControlPlane(c.node(second, spec.RoleControlPlane, newer, members(spec.BootstrapJoin)), newer)), newer)
 	c.converge(made(pipeline.JoinWorker(c.node(worker, spec.RoleWorker, older), older)), older)
 	c.versions(from, to, from)
-	c.converge(c.controlPlanePlan(newer, members(spec.OrderFirst)), newer)
+	c.converge(c.controlPlanePlan(newer, members(spec.BootstrapInit)), newer)
 	c.versions(to, to, from)
-	c.converged(made(pipeline.JoinControlPlane(c.node(second, spec.RoleControlPlane, newer, members(spec.OrderLater)), newer)), newer)
-	c.giveBack()
+	c.converged(made(pipeline.JoinControlPlane(c.node(second, spec.RoleControlPlane, newer, members(spec.BootstrapJoin)), newer)), newer)
+	c.reset()
 }

@@ -22,10 +22,12 @@ import (
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/reconcilers"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/hosthealth"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/fleet"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/hosts"
+	"github.com/mensylisir/cluster-api-provider-kubexm/test/lab"
 )
 
 // TestPool has a pool of three workers changed while it is in use: by hand, which is reported or repaired as the policy says; by a
@@ -33,8 +35,8 @@ import (
 // not serve what is in use, which reaches no host.
 func TestPool(t *testing.T) {
 	o := fleet.Options{
-		Pool: "upgradepool", ControlPlanes: 1, Workers: 3, LookEvery: 15 * time.Second,
-		Bundles: []string{fleet.BundleDir(t, "KUBEXM_BUNDLE", "bundle")},
+		Pool: "upgradepool", ControlPlanes: 1, Workers: 3, DriftCheckInterval: 15 * time.Second,
+		Bundles: []string{lab.Bundle(t, "KUBEXM_BUNDLE", "bundle")},
 	}
 	o.ControlPlane.Rollout.Strategy.Type = controlplanev1.InPlaceStrategy
 	o.ControlPlane.Cluster = spec.Cluster{
@@ -259,7 +261,7 @@ func (c *careful) keepsAPIs() {
 		if has := c.machineVersion(); has != next {
 			return fmt.Errorf("the control plane's Machine has %s", has)
 		}
-		if said := config.Problem(bootstrapv1.PreflightPassedCondition, bootstrapv1.HostConvergedCondition); !strings.Contains(said, next) {
+		if said := hosthealth.Problem(config, bootstrapv1.PreflightPassedCondition, bootstrapv1.HostConvergedCondition); !strings.Contains(said.String(), next) {
 			return fmt.Errorf("%s does not say that %s is missing: %q", config.Name, next, said)
 		}
 		return nil

@@ -17,12 +17,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component/etcd"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/kube"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pipeline"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
-	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/etcd"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/hosts"
 )
 
@@ -32,19 +32,20 @@ func TestInPlace(t *testing.T) {
 	newer := openBundle(t, "KUBEXM_BUNDLE", "bundle", "artifacts")
 	from, to := older.Version(artifact.Kubernetes), newer.Version(artifact.Kubernetes)
 	for _, way := range []struct {
+		name string
 		kind spec.KubernetesType
 		etcd spec.EtcdType
 		// undone is a step in the middle of the upgrade at which a control plane that cannot run is found out, and cut one
 		// at which a run is stopped.
 		undone, cut string
 	}{
-		{spec.KubernetesKubexm, spec.EtcdKubexm, "kubernetes/apiserver", "kubernetes/programs"},
-		{spec.KubernetesKubeadm, spec.EtcdKubeadm, "kubeadm/static-pods", "kubelet/programs"},
+		{"kubexm", spec.KubernetesKubexm, spec.EtcdKubexm, "kubernetes/apiserver", "kubernetes/programs"},
+		{"kubeadm", spec.KubernetesKubeadm, spec.EtcdKubeadm, "kubeadm/apiserver-ready", "kubelet/programs"},
 	} {
-		t.Run(string(way.kind), func(t *testing.T) {
+		t.Run(way.name, func(t *testing.T) {
 			shared := spec.Cluster{}
 			shared.Kubernetes.Type, shared.Etcd.Type = way.kind, way.etcd
-			c := start(t, fmt.Sprintf("upgrade-%s-%d", way.kind, os.Getpid()), 2, shared)
+			c := start(t, fmt.Sprintf("upgrade-%s-%d", way.name, os.Getpid()), 2, shared)
 			c.create(older)
 			c.carries(older)
 			load := c.use()
@@ -53,7 +54,7 @@ func TestInPlace(t *testing.T) {
 			broken := func(target *spec.Target) {
 				target.Cluster.Kubernetes.APIServer.ExtraArgs = []spec.Arg{{Name: "no-such-flag", Value: "x"}}
 			}
-			c.undone(c.controlPlanePlan(newer, broken), newer, way.undone)
+			c.undone(c.controlPlanePlan(newer, broken), newer, "the replacement of its programs", way.undone)
 			c.versions(from, from)
 			c.converged(c.controlPlanePlan(older), older)
 
@@ -81,7 +82,7 @@ func TestInPlace(t *testing.T) {
 			}
 
 			load.end(c)
-			c.giveBack()
+			c.reset()
 		})
 	}
 }
@@ -129,8 +130,8 @@ func (c *cluster) create(b *artifact.Bundle) {
 	c.converged(c.workerPlan(b), b)
 }
 
-// undone wants the plan to fail at a step, and the host to be put back.
-func (c *cluster) undone(p *plan.Plan, b *artifact.Bundle, at string) {
+// undone wants the plan to fail at a step, and the host to be rolled back.
+func (c *cluster) undone(p *plan.Plan, b *artifact.Bundle, to string, at ...string) {
 	c.t.Helper()
 	_, err := c.engine(b).Run(c.t.Context(), p)
 	var failed *engine.Error
@@ -138,8 +139,8 @@ func (c *cluster) undone(p *plan.Plan, b *artifact.Bundle, at string) {
 		c.t.Fatalf("want one failure, of %s, got %v", at, err)
 	}
 	f := failed.Failures[0]
-	if f.Step != at || !strings.Contains(f.Left, "was put back to what it was before its programs were replaced") {
-		c.t.Fatalf("want a failure of %s, and the host put back: %v", at, err)
+	if !slices.Contains(at, f.Step) || !strings.Contains(f.Left, "was rolled back to what it was before "+to) {
+		c.t.Fatalf("want a failure of %s, and the host rolled back: %v", at, err)
 	}
 	c.t.Logf("as a person reads it:\n%v", err)
 	await(c.t, 2*time.Minute, func() error { return c.api.Healthy(c.t.Context()) })
@@ -217,10 +218,24 @@ func (c *cluster) proxyImage(h *hosts.Host) string {
 	return ""
 }
 
-// followsSettings changes what kubeadm has made once: flags of static pods, etcd's among them, and the kubelet's configuration.
+// followsSettings changes what kubeadm has made once: flags of static pods, etcd's among them, the names in the API server's certificate,
+// and the kubelet's configuration. What does not work is rolled back.
 func (c *cluster) followsSettings(b *artifact.Bundle) {
 	c.t.Helper()
+	const name = "api.other.example"
+	unknown := []spec.Arg{{Name: "no-such-flag", Value: "x"}}
+	c.undone(c.controlPlanePlan(b, func(target *spec.Target) {
+		target.Cluster.Kubernetes.APIServer.CertSANs = []string{name}
+		target.Cluster.Kubernetes.Scheduler.ExtraArgs = unknown
+	}), b, "the change of its control plane", "kubeadm/scheduler-ready")
+	if c.serves(name) {
+		c.t.Errorf("the API server's certificate has %s still", name)
+	}
+	c.undone(c.controlPlanePlan(b, func(target *spec.Target) { target.Cluster.Kubernetes.Kubelet.ExtraArgs = unknown }), b,
+		"the change of its kubelet", "kubelet/service", "kubelet/healthy")
+	c.converged(c.controlPlanePlan(b), b)
 	change := func(target *spec.Target) {
+		target.Cluster.Kubernetes.APIServer.CertSANs = []string{name}
 		target.Cluster.Kubernetes.APIServer.ExtraArgs = []spec.Arg{{Name: "event-ttl", Value: "2h0m0s"}}
 		target.Cluster.Kubernetes.Kubelet.MaxPods = 99
 		target.Cluster.Etcd.MaxWALs = 6
@@ -236,6 +251,9 @@ func (c *cluster) followsSettings(b *artifact.Bundle) {
 			c.t.Errorf("%s does not follow: %q", component, command)
 		}
 	}
+	if !c.serves(name) {
+		c.t.Errorf("the API server's certificate does not have %s", name)
+	}
 	await(c.t, time.Minute, func() error {
 		node, err := c.client.CoreV1().Nodes().Get(c.t.Context(), c.controlPlane().Name, metav1.GetOptions{})
 		if err == nil && node.Status.Capacity.Pods().Value() != 99 {
@@ -243,4 +261,16 @@ func (c *cluster) followsSettings(b *artifact.Bundle) {
 		}
 		return err
 	})
+}
+
+// serves reports whether the certificate that the API server serves has that name.
+func (c *cluster) serves(name string) bool {
+	c.t.Helper()
+	h := c.controlPlane()
+	out, err := h.Exec(c.t.Context(), "sh", "-ec",
+		`openssl s_client -connect "$1:6443" </dev/null 2>/dev/null | openssl x509 -noout -ext subjectAltName`, "sh", h.Address)
+	if err != nil {
+		c.t.Fatalf("the API server's certificate: %v\n%s", err, out)
+	}
+	return strings.Contains(out, "DNS:"+name)
 }

@@ -8,7 +8,7 @@
 //	ClusterDeletion               a Cluster goes in order: workers, control plane, infrastructure
 //	MachineDeploymentRemediation  a MachineHealthCheck sees a Node unwell; another Machine takes the place of the Node's
 //
-// Each spec has a namespace, with the whole inventory in it, and makes a cluster of its own. A host that was given back
+// Each spec has a namespace, with the whole inventory in it, and makes a cluster of its own. A host that was reset
 // equals its snapshot from before.
 //
 // The management cluster is the embedded plane. Templates come from a repository as hack/release writes it, by clusterctl's

@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/cluster-api/test/framework/clusterctl"
 
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
-	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/hosts"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/management"

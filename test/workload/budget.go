@@ -70,8 +70,8 @@ func (b *Budget) Deploy(ctx context.Context) error {
 	return nil
 }
 
-// Watch looks at the Pods until the function that it returns is called, which says how few were available at one time, and how
-// often that was looked at. It is an error if they were fewer than Least. While the API does not answer, nothing is seen.
+// Watch observes the Pods until the function that it returns is called, which says how few were available at one time, and how
+// often that was observed. It is an error if they were fewer than Least. While the API does not answer, nothing is seen.
 func (b *Budget) Watch(ctx context.Context) (end func() (seen string, err error)) {
 	ctx, cancel := context.WithCancel(ctx)
 	var done sync.WaitGroup
@@ -95,7 +95,7 @@ func (b *Budget) Watch(ctx context.Context) (end func() (seen string, err error)
 		done.Wait()
 		switch {
 		case looks == 0:
-			return "", fmt.Errorf("the Deployment %s could not be looked at", budgetName)
+			return "", fmt.Errorf("the Deployment %s could not be observed", budgetName)
 		case fewest < b.Least:
 			return "", fmt.Errorf("%d Pods of the Deployment %s were available at one time, whose budget says %d", fewest, budgetName, b.Least)
 		}

@@ -13,11 +13,11 @@ const (
 	// the KubexmConfig would be too late: Cluster API deletes the infrastructure first.
 	HostResetHook = clusterv1.PreTerminateDeleteHookAnnotationPrefix + "/kubexm-host-reset"
 
-	// RemediationFinalizer keeps a KubexmRemediation until its Machine no longer says that it is being mended.
+	// RemediationFinalizer keeps a KubexmRemediation until its Machine no longer says that it is being remediated.
 	RemediationFinalizer = "kubexmremediation.bootstrap.cluster.x-k8s.io"
 )
 
-// SkipHostResetAnnotation on a Machine (or a KubexmConfig without one) that is being deleted gives its host up without a reset,
+// SkipHostResetAnnotation on a Machine (or a KubexmConfig without one) that is being deleted skips the reset of its host,
 // for a host that is broken or gone. A KubexmHost goes into quarantine then. Its value does not matter.
 const SkipHostResetAnnotation = "bootstrap.cluster.x-k8s.io/skip-host-reset"
 
@@ -43,8 +43,8 @@ const RecoverCertificatesAnnotation = "bootstrap.cluster.x-k8s.io/recover-certif
 // done, and nothing else. It is taken off when that is done.
 const ApprovedDisruptionAnnotation = "bootstrap.cluster.x-k8s.io/approved-disruption"
 
-// ForHostsLabel on a Secret says that hosts get to see it, and how: it is set by whoever may change the Secret. Without it, a Secret
-// is not read for a host, whoever names it, save one of type kubernetes.io/ssh-auth without a password, to log in with.
+// ForHostsLabel on a Secret says that hosts get to see it, and how: it is set by those who may change the Secret. Without it, a Secret
+// is not read for a host, no matter who names it, save one of type kubernetes.io/ssh-auth without a password, to log in with.
 const ForHostsLabel = "bootstrap.cluster.x-k8s.io/for-hosts"
 
 // Values of ForHostsLabel.
@@ -94,7 +94,7 @@ const (
 	// task, the step, the cause and the remedy; so it does while it is Unknown because a look has failed.
 	HostConvergedCondition = "HostConverged"
 
-	// NodeJoinedCondition is whether the host's Node is registered and ready.
+	// NodeJoinedCondition is whether the host's Node is registered and ready, or, where users install the network, registered.
 	NodeJoinedCondition = "NodeJoined"
 
 	// DisruptionAllowedCondition is only there, and False, while something waits that would disrupt a host in use. The message lists
@@ -124,6 +124,13 @@ const (
 	HostReachableReason = "Reachable"
 	// WaitingForHostReason means that the infrastructure has not said yet which host it is and where.
 	WaitingForHostReason = "WaitingForHost"
+	// WaitingForBootstrapDataReason means that the infrastructure says where the host may be, and that no host which has run the bootstrap
+	// data answers there yet.
+	WaitingForBootstrapDataReason = "WaitingForBootstrapData"
+	// EnrollmentFailedReason means that the host was reached, and that no key of its own could be made on it.
+	EnrollmentFailedReason = "EnrollmentFailed"
+	// HostInMaintenanceReason means that the infrastructure says that nobody is to touch the host now; the message says why.
+	HostInMaintenanceReason = "HostInMaintenance"
 	// UnreachableReason means that nothing answers at the host's address.
 	UnreachableReason = "Unreachable"
 	// NotAnsweringReason means that the host was reached and does not answer to an observation in time: something hangs there.
@@ -158,7 +165,7 @@ const (
 	ConvergingReason = "Converging"
 	// StepFailedReason means that a step failed.
 	StepFailedReason = "StepFailed"
-	// RetriesExhaustedReason means that a host in use was put back so often from the same change that it is not tried again. The
+	// RetriesExhaustedReason means that a host in use was rolled back so often from the same change that it is not tried again. The
 	// message says what failed, and what to do.
 	RetriesExhaustedReason = "RetriesExhausted"
 	// PlanFailedReason means that no plan could be made; the message says what is missing.
@@ -167,10 +174,10 @@ const (
 	InvalidReason = "Invalid"
 	// DriftedReason means that a converged host was found changed; the message says what differs.
 	DriftedReason = "Drifted"
-	// LookFailedReason means that the host was looked at, and that of some steps it cannot be told whether they are so: a check did
-	// not end in time, or says that it cannot tell. Nothing is changed for that, and the host is looked at again. As a reason of
+	// ObservationFailedReason means that the host was observed, and that it is not known of some steps whether they are so: a check did
+	// not end in time, or says that it cannot know. Nothing is changed for that, and the host is observed again. As a reason of
 	// DisruptionAllowed it means that it is not known for that what a change would disrupt.
-	LookFailedReason = "LookFailed"
+	ObservationFailedReason = "ObservationFailed"
 	// WaitingForClusterReason means that something of the cluster that the host needs is not there yet.
 	WaitingForClusterReason = "WaitingForCluster"
 )
@@ -206,6 +213,9 @@ const (
 const (
 	// NodeJoinedReason means that the Node is registered and ready.
 	NodeJoinedReason = "Joined"
+	// NodeRegisteredReason means that the Node is registered, and that it is Ready once users have installed a network, as the Cluster's
+	// network.plugin is None.
+	NodeRegisteredReason = "Registered"
 	// WaitingForNodeReason means that the kubelet has not registered the Node yet.
 	WaitingForNodeReason = "WaitingForNode"
 	// NodeNotReadyReason means that the Node is registered and not ready; the message is the Node's own.
@@ -220,8 +230,8 @@ const (
 	ResettingReason = "Resetting"
 	// ResetFailedReason means that the host could not be reset; the message says which step failed and what to do.
 	ResetFailedReason = "ResetFailed"
-	// HostGivenUpReason means that the host was let go as it is; the message says why, and what is left on it.
-	HostGivenUpReason = "HostGivenUp"
+	// HostResetSkippedReason means that the host was released without a reset; the message says why, and what is left on it.
+	HostResetSkippedReason = "HostResetSkipped"
 )
 
 // RemediatingCondition of a KubexmRemediation is whether something is done with its Machine; the message says what, and what is waited
@@ -230,10 +240,10 @@ const RemediatingCondition = clusterv1.RemediatingCondition
 
 // Reasons of Remediating while it is True, in the order in which they follow each other.
 const (
-	// HostConvergesReason means that the host is brought to what it must be, and the Machine has time to become healthy.
-	HostConvergesReason = "HostConverges"
-	// HostRebootsReason means that the host reboots, and the Machine has time to become healthy.
-	HostRebootsReason = "HostReboots"
+	// ReconvergingHostReason means that the host is brought to what it must be, and the Machine has time to become healthy.
+	ReconvergingHostReason = "ReconvergingHost"
+	// RebootingHostReason means that the host reboots, and the Machine has time to become healthy.
+	RebootingHostReason = "RebootingHost"
 	// WaitingForReplacementReason means that the Machine is left to its MachineSet; the message says why, and what that says.
 	WaitingForReplacementReason = "WaitingForReplacement"
 	// MachineDeletingReason means that the Machine is being deleted.
@@ -244,14 +254,14 @@ const (
 const (
 	// MachineNotFoundReason means that there is no Machine.
 	MachineNotFoundReason = "MachineNotFound"
-	// ControlPlaneMachineReason means that the Machine is a control plane's, which mends it itself.
+	// ControlPlaneMachineReason means that the Machine is a control plane's, which remediates it itself.
 	ControlPlaneMachineReason = "ControlPlaneMachine"
 	// RemediationSkippedReason means that the Machine is to be left alone: it has an annotation that says so.
 	RemediationSkippedReason = "Skipped"
 	// WaitingForHealthCheckReason means that the Machine's condition HealthCheckSucceeded is not False.
 	WaitingForHealthCheckReason = "WaitingForHealthCheck"
-	// NobodyReplacesReason means that all was tried, and no MachineSet owns the Machine.
-	NobodyReplacesReason = "NobodyReplaces"
+	// NoOwnerToReplaceReason means that all was tried, and no MachineSet owns the Machine.
+	NoOwnerToReplaceReason = "NoOwnerToReplace"
 )
 
 // Reasons that more than one condition has.

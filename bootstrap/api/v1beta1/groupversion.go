@@ -18,6 +18,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 		&KubexmClusterConfig{}, &KubexmClusterConfigList{},
 		&KubexmConfig{}, &KubexmConfigList{},
 		&KubexmConfigTemplate{}, &KubexmConfigTemplateList{},
+		&KubexmOperation{}, &KubexmOperationList{},
 		&KubexmRemediation{}, &KubexmRemediationList{},
 		&KubexmRemediationTemplate{}, &KubexmRemediationTemplateList{},
 	)

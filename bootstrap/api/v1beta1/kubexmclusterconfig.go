@@ -128,7 +128,7 @@ const (
 
 // ClusterMember is one host of the control plane, of etcd or of the load balancers.
 //
-// +kubebuilder:validation:XValidation:rule="self.role != 'worker'",message="workers are no members: name hosts of the control plane, of etcd and of load balancers"
+// +kubebuilder:validation:XValidation:rule="self.role != 'Worker'",message="workers are no members: name hosts of the control plane, of etcd and of load balancers"
 type ClusterMember struct {
 	// name is the host's name.
 	// +required
@@ -136,7 +136,7 @@ type ClusterMember struct {
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name,omitempty"`
 
-	// role is what the host is for: control-plane, etcd or loadbalancer.
+	// role is what the host is for: ControlPlane, Etcd or LoadBalancer.
 	// +required
 	Role spec.Role `json:"role,omitempty"`
 
@@ -161,7 +161,7 @@ type ClusterMember struct {
 //
 // +kubebuilder:validation:MinProperties=1
 type KubexmClusterConfigStatus struct {
-	// turns are the hosts that are disrupted now, or were and have not settled yet. It is one list for the whole cluster, so that whoever
+	// turns are the hosts that are disrupted now, or were and have not settled yet. It is one list for the whole cluster, so that anyone who
 	// lets another host begin has seen all that have begun.
 	// +optional
 	// +listType=map
@@ -178,7 +178,7 @@ type Turn struct {
 	// +kubebuilder:validation:MaxLength=253
 	ConfigName string `json:"configName,omitempty"`
 
-	// pool is which hosts take turns with it: control-plane, etcd, loadbalancer, or the workers of one MachineDeployment, such as
+	// pool is which hosts take turns with it: ControlPlane, Etcd, LoadBalancer, or the workers of one MachineDeployment, such as
 	// MachineDeployment/prod-workers.
 	// +required
 	// +kubebuilder:validation:MinLength=1

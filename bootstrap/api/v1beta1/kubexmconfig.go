@@ -15,18 +15,18 @@ type KubexmConfigSpec struct {
 	// The host's own kubelet, labels, taints, system, files and commands.
 	spec.Node `json:",inline"`
 
-	// ssh is how the host is reached. It is for infrastructure that does not say so itself; with KubexmMachines it has no
-	// use, because their KubexmHosts say it.
+	// access is how the host is reached, by what the infrastructure leaves open: what is unset, the bootstrap data brings to the host. With
+	// KubexmMachines it has no use, because their KubexmHosts say it.
 	// +optional
-	SSH SSH `json:"ssh,omitempty,omitzero"`
+	Access spec.Access `json:"access,omitempty,omitzero"`
 
-	// order says whether the host begins the control plane (or etcd on hosts of its own), or joins it. It is set by the
-	// KubexmControlPlane, and never changes; nobody else should set it.
+	// bootstrapMode is Init where the host begins the control plane (or etcd on hosts of its own), and Join where it joins it. It is
+	// set by the KubexmControlPlane, and never changes; templates have none.
 	// +optional
-	Order spec.Order `json:"order,omitempty"`
+	BootstrapMode spec.BootstrapMode `json:"bootstrapMode,omitempty"`
 
 	// hostRef is the host of the inventory that this is for, where it does not become a Node: instead of a Machine's. It is
-	// set by the KubexmControlPlane.
+	// set by the KubexmControlPlane, and never changes; templates have none.
 	// +optional
 	HostRef HostReference `json:"hostRef,omitempty,omitzero"`
 }
@@ -39,49 +39,9 @@ type HostReference struct {
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name,omitempty"`
 
-	// role is what the host is for: etcd or loadbalancer.
+	// role is what the host is for: Etcd or LoadBalancer.
 	// +required
 	Role spec.Role `json:"role,omitempty"`
-}
-
-// SSH is how hosts are reached, the same for all that are made from one template.
-type SSH struct {
-	// user is who logs in: root, or a user with sudo.
-	// +required
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=64
-	User string `json:"user,omitempty"`
-
-	// port is where sshd listens. If unset, 22.
-	// +optional
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=65535
-	Port int32 `json:"port,omitempty"`
-
-	// credentialsRef is a Secret in this namespace with how the user is known.
-	// +required
-	CredentialsRef CredentialsReference `json:"credentialsRef,omitempty,omitzero"`
-
-	// hostKeys are the public keys of the hosts, one of which a host must show before anything is sent to it: fingerprints
-	// as ssh-keygen -l prints them (SHA256:…), or whole keys (ssh-ed25519 AAAA…).
-	// +required
-	// +listType=set
-	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=256
-	// +kubebuilder:validation:items:MinLength=50
-	// +kubebuilder:validation:items:MaxLength=8192
-	HostKeys []string `json:"hostKeys,omitempty"`
-}
-
-// CredentialsReference names a Secret in the namespace of the object that names it. Its keys are those of type
-// kubernetes.io/ssh-auth and more: ssh-privatekey, passphrase (of the private key), password (of the user, where there
-// is no key) and sudo-password (where sudo asks for one).
-type CredentialsReference struct {
-	// name is the Secret's name.
-	// +required
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
-	Name string `json:"name,omitempty"`
 }
 
 // KubexmConfigStatus is how far the host is.
@@ -116,9 +76,9 @@ type KubexmConfigStatus struct {
 	// +optional
 	Host HostStatus `json:"host,omitempty,omitzero"`
 
-	// converged is how many of the plan's steps are so.
+	// progress is how many of the plan's steps are so.
 	// +optional
-	Converged ConvergedStatus `json:"converged,omitempty,omitzero"`
+	Progress ProgressStatus `json:"progress,omitempty,omitzero"`
 
 	// planDigest is the digest of the plan that the host was last brought to, as sha256:… A plan with another digest is run.
 	// +optional
@@ -152,8 +112,8 @@ type KubexmConfigStatus struct {
 	// +kubebuilder:validation:MaxLength=71
 	MembersDigest string `json:"membersDigest,omitempty"`
 
-	// certificates are all on the host, whoever made them, by their files, each with its end, as they were when the host was last
-	// looked at. Of more than fit here, these are the first to end.
+	// certificates are all on the host, no matter who made them, by their files, each with its end, as they were when the host was last
+	// observed. Of more than fit here, these are the first to end.
 	// +optional
 	// +listType=map
 	// +listMapKey=path
@@ -174,65 +134,15 @@ type KubexmConfigStatus struct {
 	// +kubebuilder:validation:MaxItems=16
 	Drift []DriftStatus `json:"drift,omitempty"`
 
-	// lastRun is the run that is going on, or the last one.
+	// operations are the last of each type that was done with the host, or is being done. CheckDrift and AskEtcd are there where
+	// somebody asked for them; AssessDisruption is not. The key pairs that RecoverCertificates reads are in Secrets alone, and the
+	// snapshots that a host saves by itself before it is brought to another version are not shown.
 	// +optional
-	LastRun RunStatus `json:"lastRun,omitempty,omitzero"`
-
-	// lastReboot is the last reboot of the host that was asked for, once it has ended.
-	// +optional
-	LastReboot RebootStatus `json:"lastReboot,omitempty,omitzero"`
-
-	// lastEtcdSnapshot is the last snapshot of etcd that somebody has asked for on the host, once it was tried. Those are not shown
-	// that a host saves by itself before it is brought to another version.
-	// +optional
-	LastEtcdSnapshot EtcdSnapshotStatus `json:"lastEtcdSnapshot,omitempty,omitzero"`
-
-	// lastCertificateRecovery is the last time that key pairs of the cluster were read back from the host, once it was tried.
-	// +optional
-	LastCertificateRecovery CertificateRecoveryStatus `json:"lastCertificateRecovery,omitempty,omitzero"`
-}
-
-// CertificateRecoveryStatus is a recovery of key pairs that somebody has asked for. The pairs themselves are in Secrets alone.
-type CertificateRecoveryStatus struct {
-	// requestTime is the time in the annotation that asked for it.
-	// +required
-	RequestTime metav1.Time `json:"requestTime,omitempty,omitzero"`
-
-	// endTime is when the Secrets were written, or it was given up.
-	// +required
-	EndTime metav1.Time `json:"endTime,omitempty,omitzero"`
-
-	// outcome is Succeeded if all Secrets are there that were asked for, and Failed if none was written.
-	// +required
-	Outcome RunOutcome `json:"outcome,omitempty"`
-
-	// message is why none was written.
-	// +optional
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=1024
-	Message string `json:"message,omitempty"`
-}
-
-// EtcdSnapshotStatus is a snapshot of etcd that somebody has asked for.
-type EtcdSnapshotStatus struct {
-	// requestTime is the value of the annotation that asked for it.
-	// +required
-	RequestTime metav1.Time `json:"requestTime,omitempty,omitzero"`
-
-	// endTime is when it was saved, or given up.
-	// +required
-	EndTime metav1.Time `json:"endTime,omitempty,omitzero"`
-
-	// outcome is Succeeded if it was saved, and Failed if not. An etcd that others run and that does not give its data away is none
-	// to save.
-	// +required
-	Outcome RunOutcome `json:"outcome,omitempty"`
-
-	// message is why it was not saved.
-	// +optional
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=1024
-	Message string `json:"message,omitempty"`
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	Operations []OperationStatus `json:"operations,omitempty"`
 }
 
 // KubexmConfigInitializationStatus is part of the contract with Cluster API.
@@ -263,6 +173,21 @@ type HostStatus struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	InternalAddress string `json:"internalAddress,omitempty"`
+
+	// observedAddresses are those of the host's own interfaces, as it was enrolled with them. Only they can be its Node's.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=45
+	ObservedAddresses []string `json:"observedAddresses,omitempty"`
+
+	// hostKey is the host's public key that was pinned when it was enrolled, as in authorized_keys. KubexmHosts have theirs.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	HostKey string `json:"hostKey,omitempty"`
 }
 
 // CertificateType is whose a certificate is.
@@ -436,70 +361,32 @@ type DriftStatus struct {
 	Diff string `json:"diff,omitempty"`
 }
 
-// ConvergedStatus counts steps.
-type ConvergedStatus struct {
-	// done is how many steps are as planned.
+// ProgressStatus counts steps.
+type ProgressStatus struct {
+	// completedSteps is how many steps are as planned.
 	// +required
 	// +kubebuilder:validation:Minimum=0
-	Done *int32 `json:"done,omitempty"`
+	CompletedSteps *int32 `json:"completedSteps,omitempty"`
 
-	// total is how many steps the plan has.
+	// totalSteps is how many steps the plan has.
 	// +required
 	// +kubebuilder:validation:Minimum=0
-	Total *int32 `json:"total,omitempty"`
+	TotalSteps *int32 `json:"totalSteps,omitempty"`
 }
 
-// RunOutcome is how a run ended.
+// RunOutcome is how something that was done with a host ended.
 //
 // +kubebuilder:validation:Enum=Succeeded;Failed;Interrupted
 type RunOutcome string
 
 const (
-	// RunSucceeded means that the host is as planned.
+	// RunSucceeded means that it was done: of Converge, that the host is as planned.
 	RunSucceeded RunOutcome = "Succeeded"
-	// RunFailed means that a step failed for good; the condition HostConverged says which, why and what to do.
+	// RunFailed means that a step failed for good; of Converge, the condition HostConverged says which, why and what to do.
 	RunFailed RunOutcome = "Failed"
 	// RunInterrupted means that the run was stopped, by a change of the plan, a deletion or the end of the manager.
 	RunInterrupted RunOutcome = "Interrupted"
 )
-
-// RunStatus is one run of a plan on the host.
-type RunStatus struct {
-	// startTime is when the run began.
-	// +required
-	StartTime metav1.Time `json:"startTime,omitempty,omitzero"`
-
-	// endTime is when the run ended. It is not set while the run goes on.
-	// +optional
-	EndTime metav1.Time `json:"endTime,omitempty,omitzero"`
-
-	// outcome is how the run ended. It is not set while the run goes on.
-	// +optional
-	Outcome RunOutcome `json:"outcome,omitempty"`
-
-	// changed is how many steps changed something on the host.
-	// +optional
-	// +kubebuilder:validation:Minimum=0
-	Changed *int32 `json:"changed,omitempty"`
-
-	// failures is how many runs in a row have failed, this one included; the wait before the next grows with it.
-	// +optional
-	// +kubebuilder:validation:Minimum=0
-	Failures *int32 `json:"failures,omitempty"`
-
-	// restored is how many of these have put the host back to what it was before its programs were replaced. After the third, no other
-	// follows until the host is to become something else, or is asked for.
-	// +optional
-	// +kubebuilder:validation:Minimum=0
-	Restored *int32 `json:"restored,omitempty"`
-
-	// inputDigest is the digest of all that the run was to make of the host, as sha256:… What has failed for it is not held against
-	// another.
-	// +optional
-	// +kubebuilder:validation:MinLength=71
-	// +kubebuilder:validation:MaxLength=71
-	InputDigest string `json:"inputDigest,omitempty"`
-}
 
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=kubexmconfigs,scope=Namespaced,categories=cluster-api
@@ -510,11 +397,13 @@ type RunStatus struct {
 // +kubebuilder:printcolumn:name="Host",type="string",JSONPath=".status.host.name",description="The host that is made a Node"
 // +kubebuilder:printcolumn:name="Ready",type="string",JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether the bootstrap data exists"
 // +kubebuilder:printcolumn:name="HostReady",type="string",JSONPath=`.status.conditions[?(@.type=="HostReady")].status`,description="Whether the host is what it must be"
-// +kubebuilder:printcolumn:name="Done",type="integer",JSONPath=".status.converged.done",description="Steps that are as planned"
-// +kubebuilder:printcolumn:name="Total",type="integer",JSONPath=".status.converged.total",description="Steps of the plan"
+// +kubebuilder:printcolumn:name="Done",type="integer",JSONPath=".status.progress.completedSteps",description="Steps that are as planned"
+// +kubebuilder:printcolumn:name="Total",type="integer",JSONPath=".status.progress.totalSteps",description="Steps of the plan"
 // +kubebuilder:printcolumn:name="Reason",type="string",JSONPath=`.status.conditions[?(@.type=="HostReady")].reason`,description="Why the host is not ready",priority=10
 // +kubebuilder:printcolumn:name="Paused",type="string",JSONPath=`.status.conditions[?(@.type=="Paused")].status`,description="Whether nothing is done for now",priority=10
 // +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp",description="Time since creation"
+// +kubebuilder:validation:XValidation:rule="oldSelf.?spec.?bootstrapMode.orValue('') in ['', self.?spec.?bootstrapMode.orValue('')]",message="spec.bootstrapMode: what a host has begun or joined stays so"
+// +kubebuilder:validation:XValidation:rule="oldSelf.?spec.?hostRef.?name.orValue('') in ['', self.?spec.?hostRef.?name.orValue('')]",message="spec.hostRef: a KubexmConfig stays with its host"
 
 // KubexmConfig says what one host must be.
 type KubexmConfig struct {

@@ -21,8 +21,9 @@ type KubexmConfigTemplateResource struct {
 	// +optional
 	ObjectMeta clusterv1.ObjectMeta `json:"metadata,omitempty,omitzero"`
 
-	// spec is the KubexmConfigs' spec.
+	// spec is the KubexmConfigs' spec, without what is one host's: bootstrapMode and hostRef.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="!has(self.bootstrapMode) && !has(self.hostRef)",message="bootstrapMode and hostRef are one host's, and a template is for many: remove them"
 	Spec KubexmConfigSpec `json:"spec,omitempty,omitzero"`
 }
 

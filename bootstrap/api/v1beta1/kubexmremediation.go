@@ -92,7 +92,7 @@ type KubexmRemediationStatus struct {
 // +kubebuilder:printcolumn:name="Paused",type="string",JSONPath=`.status.conditions[?(@.type=="Paused")].status`,description="Whether nothing is done for now",priority=10
 // +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp",description="Time since creation"
 
-// KubexmRemediation mends the host of one unhealthy Machine, and has the Machine replaced if that does not help. A MachineHealthCheck
+// KubexmRemediation repairs the host of one unhealthy Machine, and has the Machine replaced if that does not help. A MachineHealthCheck
 // makes it from a KubexmRemediationTemplate, under the Machine's name, and deletes it when the Machine is healthy.
 type KubexmRemediation struct {
 	metav1.TypeMeta `json:",inline"`

@@ -37,7 +37,7 @@ type KubexmRemediationTemplateResource struct {
 // +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp",description="Time since creation"
 
 // KubexmRemediationTemplate is what a MachineHealthCheck makes KubexmRemediations from, for the workers that it finds unhealthy: its
-// spec.remediation.templateRef names it. It is not for control plane Machines, which their KubexmControlPlane mends itself.
+// spec.remediation.templateRef names it. It is not for control plane Machines, which their KubexmControlPlane remediates itself.
 type KubexmRemediationTemplate struct {
 	metav1.TypeMeta `json:",inline"`
 

@@ -8,7 +8,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"net/netip"
 	"slices"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -59,12 +58,7 @@ func (s *KubexmClusterConfigSpec) Shared(cluster *clusterv1.Cluster) spec.Cluste
 		endpoint.Host = cluster.Spec.ControlPlaneEndpoint.Host
 	}
 	endpoint.Port = cmp.Or(endpoint.Port, cluster.Spec.ControlPlaneEndpoint.Port)
-	shared.ControlPlaneEndpoint.Port = cmp.Or(endpoint.Port, shared.ControlPlaneEndpoint.Port)
-	if _, err := netip.ParseAddr(endpoint.Host); err == nil {
-		shared.ControlPlaneEndpoint.Address = endpoint.Host
-	} else if endpoint.Host != "" {
-		shared.ControlPlaneEndpoint.Domain = endpoint.Host
-	}
+	shared.ControlPlaneEndpoint.Lay(endpoint.Host, endpoint.Port)
 	return shared
 }
 

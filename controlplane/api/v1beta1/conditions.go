@@ -8,8 +8,8 @@ import clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 // ControlPlaneFinalizer keeps a KubexmControlPlane until its Machines are gone.
 const ControlPlaneFinalizer = "kubexmcontrolplane.controlplane.cluster.x-k8s.io"
 
-// LeaveHook is the annotation on a control plane Machine that keeps its host until its etcd member is gone.
-const LeaveHook = clusterv1.PreTerminateDeleteHookAnnotationPrefix + "/kubexm-leave"
+// EtcdMemberRemovalHook is the annotation on a control plane Machine that keeps its host until its etcd member is gone.
+const EtcdMemberRemovalHook = clusterv1.PreTerminateDeleteHookAnnotationPrefix + "/kubexm-etcd-member"
 
 // Annotations that keep a record of the replacement of an unhealthy Machine: its name, when that began, and how many before it
 // were replaced, as JSON. They are those of Cluster API's own control plane.
@@ -28,12 +28,17 @@ const ApprovedDisruptionAnnotation = "controlplane.cluster.x-k8s.io/approved-dis
 // for it. Who sets it by hand replaces them without one. It is taken off when all Machines have the version.
 const EtcdSavedAnnotation = "controlplane.cluster.x-k8s.io/etcd-saved"
 
+// PropagatedMetadataAnnotation on a Machine, a KubexmConfig and an infrastructure machine lists the labels and annotations that it has from
+// the KubexmControlPlane's machineTemplate, so that they go from it when they go from there.
+const PropagatedMetadataAnnotation = "controlplane.cluster.x-k8s.io/propagated-metadata"
+
 // AcceptedRemovedAPIsAnnotation on a KubexmControlPlane is a version that may be rolled out though APIs are in use that it does not serve.
+// It is removed when all Machines have the declared version.
 const AcceptedRemovedAPIsAnnotation = "controlplane.cluster.x-k8s.io/accepted-removed-apis"
 
 // AuthoritiesAnnotation on a KubexmControlPlane has the fingerprints of the cluster's key pairs, as package pki writes them
 // (ca=sha256:…,etcd=…,proxy=…,sa=…), and of its encryption key (encryption=…). It is written before they are used. From then on no pair is made, and no host is touched while
-// a Secret is missing or holds another pair. Whoever removes it says that the pairs that are there now are the right ones.
+// a Secret is missing or holds another pair. Anyone who removes it says that the pairs that are there now are the right ones.
 const AuthoritiesAnnotation = "controlplane.cluster.x-k8s.io/kubexm-authorities"
 
 // RecoverCertificatesAnnotation on a KubexmControlPlane has the Secrets of key pairs that are missing written again, from what a control
@@ -67,7 +72,7 @@ const (
 	// MachinesReadyCondition is whether all control plane Machines are Ready.
 	MachinesReadyCondition = clusterv1.MachinesReadyCondition
 
-	// MachinesUpToDateCondition is whether all control plane Machines are as declared.
+	// MachinesUpToDateCondition is whether all control plane Machines are up to date.
 	MachinesUpToDateCondition = clusterv1.MachinesUpToDateCondition
 
 	// RollingOutCondition is whether a change is on its way to the Machines. The message says which, and what is waited for.
@@ -80,7 +85,7 @@ const (
 	// ScalingDownCondition is whether there are more Machines than replicas.
 	ScalingDownCondition = clusterv1.ScalingDownCondition
 
-	// RemediatingCondition is whether there are unhealthy Machines, to be mended or replaced. The message says what becomes of them.
+	// RemediatingCondition is whether there are unhealthy Machines, to be repaired or replaced. The message says what becomes of them.
 	RemediatingCondition = clusterv1.RemediatingCondition
 
 	// DisruptionAllowedCondition is only there, and False, while the replacement of Machines waits, or that other hosts follow the first.
@@ -125,9 +130,6 @@ const (
 	WaitingForInfrastructureReason = "WaitingForInfrastructure"
 	// WaitingForEndpointReason means that nobody has said yet where the API server will be reached.
 	WaitingForEndpointReason = "WaitingForControlPlaneEndpoint"
-	// InvalidReason means that the object cannot work as it is; the message has each field's path and a remedy. It is
-	// what users see where no webhook refuses such objects.
-	InvalidReason = "Invalid"
 )
 
 // Reasons of ControlPlaneComponentsHealthy and EtcdClusterHealthy.
@@ -146,7 +148,7 @@ const (
 const (
 	// RemediationDeferredReason means that the Machine is not replaced yet; the message says what is waited for.
 	RemediationDeferredReason = "RemediationDeferred"
-	// CannotBeRemediatedReason means that the Machine is not replaced unless something else is mended; the message says what.
+	// CannotBeRemediatedReason means that the Machine is not replaced unless something else is repaired; the message says what.
 	CannotBeRemediatedReason = "CannotBeRemediated"
 	// RemediationMachineDeletingReason means that the Machine is being deleted; another will be made.
 	RemediationMachineDeletingReason = "MachineDeleting"

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
@@ -14,14 +15,18 @@ import (
 //
 // The rules on replicas are here and not in the webhook alone, because the scale subresource passes that by.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.replicas) || self.replicas % 2 == 1 || has(self.cluster) && has(self.cluster.etcd) && (has(self.cluster.etcd.hosts) || has(self.cluster.etcd.type) && self.cluster.etcd.type == 'external')",fieldPath=".replicas",message="etcd runs on these Machines, and an even number of members survives no more failures than one less: use an odd number"
-// +kubebuilder:validation:XValidation:rule="!has(self.replicas) || self.replicas == 1 || has(self.cluster) && has(self.cluster.controlPlaneEndpoint) && (has(self.cluster.controlPlaneEndpoint.external) || has(self.cluster.controlPlaneEndpoint.internal))",fieldPath=".replicas",message="several control plane Machines need a load balancer: set cluster.controlPlaneEndpoint.external or internal"
+// +kubebuilder:validation:XValidation:rule="!has(self.replicas) || self.replicas % 2 == 1 || has(self.cluster) && has(self.cluster.etcd) && (has(self.cluster.etcd.hosts) || has(self.cluster.etcd.type) && self.cluster.etcd.type == 'External')",fieldPath=".replicas",message="etcd runs on these Machines, and an even number of members survives no more failures than one less: use an odd number"
+// +kubebuilder:validation:XValidation:rule="!has(self.replicas) || self.replicas <= 9 || has(self.cluster) && has(self.cluster.etcd) && (has(self.cluster.etcd.hosts) || has(self.cluster.etcd.type) && self.cluster.etcd.type == 'External')",fieldPath=".replicas",message="etcd runs on these Machines, and is slow with more than 9 members: use at most 9, or etcd elsewhere"
+// +kubebuilder:validation:XValidation:rule="!has(self.replicas) || self.replicas == 1 || has(self.cluster) && has(self.cluster.loadBalancer) && has(self.cluster.loadBalancer.type) && self.cluster.loadBalancer.type != 'None'",fieldPath=".replicas",message="several control plane Machines need a load balancer: set cluster.loadBalancer.type"
+// +kubebuilder:validation:XValidation:rule="!has(self.controlPlaneEndpoint) || has(self.controlPlaneEndpoint.host) && has(self.controlPlaneEndpoint.port)",fieldPath=".controlPlaneEndpoint",message="give host and port, or neither"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.controlPlaneEndpoint) || has(self.controlPlaneEndpoint) && self.controlPlaneEndpoint == oldSelf.controlPlaneEndpoint",fieldPath=".controlPlaneEndpoint",message="the endpoint is in certificates and on all hosts, and stays: set it back"
+// +kubebuilder:validation:XValidation:rule="!has(self.cluster) || !has(self.cluster.controlPlaneEndpoint) || !has(self.cluster.controlPlaneEndpoint.port)",fieldPath=".cluster.controlPlaneEndpoint.port",message="the port is written in spec.controlPlaneEndpoint alone: remove it"
 type KubexmControlPlaneSpec struct {
-	// replicas is how many control plane Machines there are. If unset, 1. It is odd where etcd runs on them; more than one need a
-	// load balancer (cluster.controlPlaneEndpoint).
+	// replicas is how many control plane Machines there are. If unset, 1. It is odd and at most 9 where etcd runs on them; more than one need a
+	// load balancer (cluster.loadBalancer).
 	// +optional
 	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=9
+	// +kubebuilder:validation:Maximum=15
 	Replicas *int32 `json:"replicas,omitempty"`
 
 	// version is the version of Kubernetes, such as v1.36.3. A higher one upgrades the control plane, by no more than one minor
@@ -31,6 +36,12 @@ type KubexmControlPlaneSpec struct {
 	// +kubebuilder:validation:MaxLength=256
 	Version string `json:"version,omitempty"`
 
+	// controlPlaneEndpoint is where the API server is reached: host is a name or an address, and port is 6443 unless another is set. Cluster API
+	// copies it to the Cluster. If unset, the Cluster's counts, which the infrastructure cluster says. With a load balancer of the
+	// type Keepalived or KubeVIP, it is the virtual address, or a name for cluster.controlPlaneEndpoint.address. Once set, it stays.
+	// +optional
+	ControlPlaneEndpoint clusterv1.APIEndpoint `json:"controlPlaneEndpoint,omitempty,omitzero"`
+
 	// machineTemplate is what the control plane's Machines are made from.
 	// +required
 	MachineTemplate MachineTemplate `json:"machineTemplate,omitempty,omitzero"`
@@ -38,14 +49,15 @@ type KubexmControlPlaneSpec struct {
 	// cluster is what all hosts of this cluster share, its workers included.
 	//
 	// Where the Cluster object says the same, it counts: spec.clusterNetwork comes before cluster.network.podCIDRs,
-	// cluster.network.serviceCIDRs and cluster.dns.clusterDomain, and spec.controlPlaneEndpoint before
-	// cluster.controlPlaneEndpoint. What neither says has the default that its field documents; defaults are not written here.
+	// cluster.network.serviceCIDRs and cluster.dns.clusterDomain. What neither says has the default that its field documents; defaults are not written here.
 	// +optional
 	Cluster spec.Cluster `json:"cluster,omitempty,omitzero"`
 
-	// node is what each of the control plane's own hosts is, beside what all hosts share.
+	// node is what each of the control plane's own hosts is, beside what all hosts share: the spec of their KubexmConfigs, without what
+	// is one host's.
 	// +optional
-	Node spec.Node `json:"node,omitempty,omitzero"`
+	// +kubebuilder:validation:XValidation:rule="!has(self.bootstrapMode) && !has(self.hostRef)",message="bootstrapMode and hostRef are one host's, and these are for many: remove them"
+	Node bootstrapv1.KubexmConfigSpec `json:"node,omitempty,omitzero"`
 
 	// rollout says when Machines are replaced, and how changes reach them.
 	// +optional

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
@@ -35,6 +36,12 @@ type KubexmControlPlaneTemplateResource struct {
 //
 // +kubebuilder:validation:MinProperties=1
 type KubexmControlPlaneTemplateResourceSpec struct {
+	// controlPlaneEndpoint is where the API server is reached: host is a name or an address, and port is 6443 unless another is set. Cluster API
+	// copies it to the Cluster. If unset, the Cluster's counts, which the infrastructure cluster says. With a load balancer of the
+	// type Keepalived or KubeVIP, it is the virtual address, or a name for cluster.controlPlaneEndpoint.address. Once set, it stays.
+	// +optional
+	ControlPlaneEndpoint clusterv1.APIEndpoint `json:"controlPlaneEndpoint,omitempty,omitzero"`
+
 	// machineTemplate is what the control plane's Machines are made from.
 	// +optional
 	MachineTemplate TemplateMachineTemplate `json:"machineTemplate,omitempty,omitzero"`
@@ -43,9 +50,11 @@ type KubexmControlPlaneTemplateResourceSpec struct {
 	// +optional
 	Cluster spec.Cluster `json:"cluster,omitempty,omitzero"`
 
-	// node is what each of the control plane's own hosts is, beside what all hosts share.
+	// node is what each of the control plane's own hosts is, beside what all hosts share: the spec of their KubexmConfigs, without what
+	// is one host's.
 	// +optional
-	Node spec.Node `json:"node,omitempty,omitzero"`
+	// +kubebuilder:validation:XValidation:rule="!has(self.bootstrapMode) && !has(self.hostRef)",message="bootstrapMode and hostRef are one host's, and these are for many: remove them"
+	Node bootstrapv1.KubexmConfigSpec `json:"node,omitempty,omitzero"`
 
 	// rollout says when Machines are replaced, and how changes reach them.
 	// +optional

@@ -56,6 +56,7 @@ const (
 // RolloutStrategy is how changes reach the Machines.
 //
 // +kubebuilder:validation:MinProperties=1
+// +kubebuilder:validation:XValidation:rule="!has(self.inPlace) || has(self.type) && self.type == 'InPlace'",fieldPath=".inPlace",message="it is for hosts that follow where they are: set type to InPlace, or remove it"
 type RolloutStrategy struct {
 	// type is RollingUpdate, which replaces Machines, or InPlace, by which their hosts follow another version where they are.
 	// If unset, RollingUpdate.

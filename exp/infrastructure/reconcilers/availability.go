@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/annotations"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
-	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
 )
 
 // unreachableFor is how long a host that did not answer is not handed out. Nobody dials a host that no Machine has, so
@@ -30,10 +30,18 @@ type state struct {
 	until time.Duration
 }
 
-// availability looks at one host.
+// availability observes one host.
 func availability(host *infrav1.KubexmHost, now time.Time) state {
 	reachable := conditions.Get(host, infrav1.ReachableCondition)
 	switch {
+	case host.IsInMaintenance():
+		return state{
+			reason: infrav1.MaintenanceReason,
+			message: fmt.Sprintf("the host is in maintenance: %s\nRemedy: end it when that is done: "+
+				"kubectl patch kubexmhost -n %s %s --type=json -p='[{\"op\":\"remove\",\"path\":\"/spec/maintenance\"}]'",
+				host.Spec.Maintenance.Message, host.Namespace, host.Name),
+			refusal: "in maintenance",
+		}
 	case host.Spec.ClaimRef != (infrav1.MachineReference{}):
 		return state{
 			reason:  infrav1.ClaimedReason,

@@ -15,7 +15,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
-	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
 )
 
 // claimant is a Machine in need of a host, and all that the choice depends on.
@@ -45,8 +45,8 @@ type choice struct {
 // choose finds the machine's host. A machine that ever had a host gets that one or none: its Node's identity is there.
 func (c *claimant) choose(now time.Time) choice {
 	for i := range c.hosts {
-		if isMachines(&c.hosts[i], c.machine) {
-			return choice{host: &c.hosts[i], claimed: true}
+		if c.hosts[i].IsOf(c.machine) {
+			return choice{host: &c.hosts[i], claimed: c.hosts[i].Spec.ClaimRef.UID == string(c.machine.UID)}
 		}
 	}
 	if had := c.machine.Spec.ProviderID; had != "" {
@@ -78,6 +78,16 @@ func (c *claimant) choose(now time.Time) choice {
 		return choice{reason: infrav1.NoHostReason, message: c.explain(refused), retry: refused.retry}
 	}
 	return choice{host: slices.MinFunc(free, c.compare)}
+}
+
+// orphan is a host that a machine of the same name has claimed, which is not this one, nil if there is none.
+func (c *claimant) orphan() *infrav1.KubexmHost {
+	for i := range c.hosts {
+		if h := &c.hosts[i]; h.IsNamedBy(c.machine) && !h.IsOf(c.machine) && h.Spec.ClaimRef.UID != "" {
+			return h
+		}
+	}
+	return nil
 }
 
 // reclaim finds the host that the machine had, where the claim on it was lost.
@@ -120,7 +130,7 @@ func (c *claimant) compare(a, b *infrav1.KubexmHost) int {
 	)
 }
 
-// freeSince is when a host was given back, zero if it was never claimed.
+// freeSince is when a host was reset, zero if it was never claimed.
 func freeSince(host *infrav1.KubexmHost) time.Time {
 	if clean := conditions.Get(host, infrav1.CleanCondition); clean != nil {
 		return clean.LastTransitionTime.Time
@@ -222,10 +232,4 @@ func addressesOf(host *infrav1.KubexmHost) clusterv1.MachineAddresses {
 		addresses = append(addresses, clusterv1.MachineAddress{Type: clusterv1.MachineInternalIP, Address: address})
 	}
 	return append(addresses, clusterv1.MachineAddress{Type: clusterv1.MachineExternalIP, Address: host.Spec.Address})
-}
-
-// isMachines reports whether a host is claimed by a machine.
-func isMachines(host *infrav1.KubexmHost, machine *infrav1.KubexmMachine) bool {
-	claim := host.Spec.ClaimRef
-	return claim.KindOrDefault() == infrav1.ClaimedByMachine && claim.Name == machine.Name
 }

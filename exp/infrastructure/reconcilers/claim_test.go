@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
 )
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -55,6 +55,8 @@ func is(condition string, status metav1.ConditionStatus, reason string, ago time
 }
 
 func TestChoose(t *testing.T) {
+	before := func(h *infrav1.KubexmHost) { h.Spec.ClaimRef.UID = "before" }
+	maintained := func(h *infrav1.KubexmHost) { h.Spec.Maintenance = infrav1.Maintenance{Message: "a new disk"} }
 	dirty := func(h *infrav1.KubexmHost) { h.Spec.Quarantine = infrav1.Quarantine{Reason: infrav1.NotResetReason} }
 	let := is(infrav1.CleanCondition, metav1.ConditionFalse, infrav1.InUseReason, time.Hour)
 	reset := is(infrav1.CleanCondition, metav1.ConditionTrue, infrav1.ResetReason, time.Hour)
@@ -81,7 +83,7 @@ func TestChoose(t *testing.T) {
 		"one that somebody has cleaned": {
 			hosts: []infrav1.KubexmHost{aHost("a", is(infrav1.CleanCondition, metav1.ConditionFalse, infrav1.NotResetReason, time.Hour))}, want: "a",
 		},
-		"one that nobody has had, before one that was given back": {
+		"one that nobody has had, before one that was reset": {
 			hosts: []infrav1.KubexmHost{aHost("a", reset), aHost("b")}, want: "b",
 		},
 		"the one that is free the longest": {
@@ -89,6 +91,16 @@ func TestChoose(t *testing.T) {
 		},
 		"its own, whatever else is free": {
 			hosts: []infrav1.KubexmHost{aHost("a"), aHost("b", takenBy("m"), inUse)}, want: "b", claimed: true,
+		},
+		"its own after a move, whose claim has the UID of the object before it": {
+			spec:  infrav1.KubexmMachineSpec{ProviderID: "kubexm://fleet/b"},
+			hosts: []infrav1.KubexmHost{aHost("a"), aHost("b", takenBy("m"), before, inUse)}, want: "b", claimed: false,
+		},
+		"not the one of a Machine of its name before it": {
+			hosts: []infrav1.KubexmHost{aHost("a"), aHost("b", takenBy("m"), before, inUse)}, want: "a",
+		},
+		"none in maintenance": {
+			hosts: []infrav1.KubexmHost{aHost("a", maintained), aHost("b")}, want: "b",
 		},
 		"the failure domain with the fewest peers": {
 			hosts: []infrav1.KubexmHost{aHost("a", in("r1")), aHost("b", in("r2")), aHost("c", in("r3"))},

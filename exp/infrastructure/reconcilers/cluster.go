@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util"
+	"sigs.k8s.io/cluster-api/util/annotations"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/cluster-api/util/finalizers"
 	"sigs.k8s.io/cluster-api/util/paused"
@@ -22,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/internal/live"
 )
 
@@ -38,6 +39,8 @@ type clusterScope struct {
 	cluster  *clusterv1.Cluster
 	owners   []clusterv1.Machine
 	machines []infrav1.KubexmMachine
+	// controlPlane is the endpoint that the control plane says.
+	controlPlane clusterv1.APIEndpoint
 }
 
 // Reconcile brings one KubexmCluster closer to what it must be.
@@ -54,6 +57,9 @@ func (r *Cluster) Reconcile(ctx context.Context, request ctrl.Request) (result c
 	if err != nil && !apierrors.IsNotFound(err) {
 		return ctrl.Result{}, fmt.Errorf("get the Cluster of the KubexmCluster %s: %w", klog.KObj(infra), err)
 	}
+	if annotations.IsExternallyManaged(infra) {
+		return ctrl.Result{}, r.leave(ctx, infra)
+	}
 	if isPaused, requeue, err := paused.EnsurePausedCondition(ctx, live.Client(r.Client, r.Reader), cluster, infra); err != nil || isPaused || requeue {
 		return ctrl.Result{}, err
 	}
@@ -63,6 +69,9 @@ func (r *Cluster) Reconcile(ctx context.Context, request ctrl.Request) (result c
 	s := &clusterScope{infra: infra, cluster: cluster}
 	if cluster != nil {
 		if s.owners, s.machines, err = r.members(ctx, cluster); err != nil {
+			return ctrl.Result{}, err
+		}
+		if s.controlPlane, err = r.controlPlaneEndpoint(ctx, cluster); err != nil {
 			return ctrl.Result{}, err
 		}
 	}
@@ -79,6 +88,18 @@ func (r *Cluster) Reconcile(ctx context.Context, request ctrl.Request) (result c
 	return ctrl.Result{}, nil
 }
 
+// leave is for a KubexmCluster that somebody else manages, who writes its endpoint and status: nothing of ours holds it.
+func (r *Cluster) leave(ctx context.Context, infra *infrav1.KubexmCluster) error {
+	before := infra.DeepCopy()
+	if !controllerutil.RemoveFinalizer(infra, infrav1.ClusterFinalizer) {
+		return nil
+	}
+	if err := r.Client.Patch(ctx, infra, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("remove the finalizer of the KubexmCluster %s: %w", klog.KObj(infra), err)
+	}
+	return nil
+}
+
 // publish says what the Cluster is to know. Hosts exist before the cluster does, so there is nothing to wait for.
 func (s *clusterScope) publish() {
 	conditions.Set(s.infra, metav1.Condition{Type: infrav1.DeletingCondition, Status: metav1.ConditionFalse, Reason: infrav1.NotDeletingReason})
@@ -90,7 +111,8 @@ func (s *clusterScope) publish() {
 	}
 	s.infra.Status.FailureDomains = s.infra.Spec.FailureDomains
 	s.infra.Status.Initialization.Provisioned = ptr.To(true)
-	s.infra.Spec.ControlPlaneEndpoint = endpoint(s.infra.Spec.ControlPlaneEndpoint, s.cluster.Spec.ControlPlaneEndpoint, s.owners, s.machines)
+	s.infra.Spec.ControlPlaneEndpoint = endpoint(
+		s.infra.Spec.ControlPlaneEndpoint, s.cluster.Spec.ControlPlaneEndpoint, s.controlPlane, s.owners, s.machines)
 	conditions.Set(s.infra, endpointCondition(s.infra.Spec.ControlPlaneEndpoint, s.cluster.Spec.ControlPlaneEndpoint))
 	conditions.Set(s.infra, ready)
 }

@@ -5,22 +5,30 @@ package reconcilers
 
 import (
 	"cmp"
+	"context"
+	"errors"
+	"fmt"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
 )
 
 // defaultPort is the API server's port where nobody says another.
 const defaultPort = 6443
 
-// endpoint is where the API server is reached: as declared, by the KubexmCluster before the Cluster, and for the rest
-// at the first control plane Machine's host. It has no host while there is none.
-func endpoint(declared, cluster clusterv1.APIEndpoint, owners []clusterv1.Machine, machines []infrav1.KubexmMachine) clusterv1.APIEndpoint {
+// endpoint is where the API server is reached: as declared, by the KubexmCluster before the Cluster and the control plane, and for the
+// rest at the first control plane Machine's host. It has no host while there is none.
+func endpoint(declared, cluster, controlPlane clusterv1.APIEndpoint, owners []clusterv1.Machine, machines []infrav1.KubexmMachine) clusterv1.APIEndpoint {
 	found := clusterv1.APIEndpoint{
-		Host: cmp.Or(declared.Host, cluster.Host, firstControlPlaneAddress(owners, machines)),
-		Port: cmp.Or(declared.Port, cluster.Port),
+		Host: cmp.Or(declared.Host, cluster.Host, controlPlane.Host, firstControlPlaneAddress(owners, machines)),
+		Port: cmp.Or(declared.Port, cluster.Port, controlPlane.Port),
 	}
 	if found.Host != "" {
 		found.Port = cmp.Or(found.Port, defaultPort)
@@ -51,4 +59,28 @@ func firstControlPlaneAddress(owners []clusterv1.Machine, machines []infrav1.Kub
 		}
 	}
 	return ""
+}
+
+// controlPlaneEndpoint is the endpoint that the Cluster's control plane says, at the path of the contract; none where it says none, or is no
+// KubexmControlPlane: another provider's takes the infrastructure's.
+func (r *Cluster) controlPlaneEndpoint(ctx context.Context, cluster *clusterv1.Cluster) (clusterv1.APIEndpoint, error) {
+	var none clusterv1.APIEndpoint
+	ref := cluster.Spec.ControlPlaneRef
+	if ref.Kind != "KubexmControlPlane" || cluster.Spec.ControlPlaneEndpoint.IsValid() {
+		return none, nil
+	}
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(schema.GroupVersionKind{Group: ref.APIGroup, Version: "v1beta1", Kind: ref.Kind})
+	switch err := r.Reader.Get(ctx, client.ObjectKey{Namespace: cluster.Namespace, Name: ref.Name}, object); {
+	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
+		return none, nil // it comes before its Machines
+	case err != nil:
+		return none, fmt.Errorf("get the %s %s: %w", ref.Kind, ref.Name, err)
+	}
+	host, _, noHost := unstructured.NestedString(object.Object, "spec", "controlPlaneEndpoint", "host")
+	port, _, noPort := unstructured.NestedInt64(object.Object, "spec", "controlPlaneEndpoint", "port")
+	if err := errors.Join(noHost, noPort); err != nil {
+		return none, fmt.Errorf("read the endpoint of the %s %s: %w", ref.Kind, ref.Name, err)
+	}
+	return clusterv1.APIEndpoint{Host: host, Port: int32(port)}, nil
 }

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
 )
 
 func TestEndpoint(t *testing.T) {
@@ -47,14 +47,15 @@ func TestEndpoint(t *testing.T) {
 
 	type e = clusterv1.APIEndpoint
 	for name, test := range map[string]struct {
-		declared, cluster e
-		empty             bool
-		want              e
+		declared, cluster, controlPlane e
+		empty                           bool
+		want                            e
 	}{
 		"declared here":                        {declared: e{Host: "api.prod.example", Port: 7443}, want: e{Host: "api.prod.example", Port: 7443}},
 		"declared here, without a port":        {declared: e{Host: "api.prod.example"}, want: e{Host: "api.prod.example", Port: 6443}},
 		"declared by the Cluster":              {cluster: e{Host: "10.0.0.9", Port: 8443}, want: e{Host: "10.0.0.9", Port: 8443}},
 		"both":                                 {declared: e{Port: 7443}, cluster: e{Host: "10.0.0.9", Port: 8443}, want: e{Host: "10.0.0.9", Port: 7443}},
+		"declared by the control plane":        {controlPlane: e{Host: "10.0.0.8", Port: 8443}, want: e{Host: "10.0.0.8", Port: 8443}},
 		"the oldest host":                      {want: e{Host: "10.0.0.3", Port: 6443}},
 		"the oldest host at a declared port":   {declared: e{Port: 7443}, want: e{Host: "10.0.0.3", Port: 7443}},
 		"no host":                              {empty: true},
@@ -65,7 +66,7 @@ func TestEndpoint(t *testing.T) {
 			if test.empty {
 				o, m = o[:2], m[:2]
 			}
-			if got := endpoint(test.declared, test.cluster, o, m); got != test.want {
+			if got := endpoint(test.declared, test.cluster, test.controlPlane, o, m); got != test.want {
 				t.Errorf("the endpoint is %v, not %v", got, test.want)
 			}
 		})

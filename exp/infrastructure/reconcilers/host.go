@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/internal/live"
 )
 
@@ -26,7 +26,7 @@ type Host struct {
 	Events events.EventRecorder
 }
 
-// Reconcile looks at one KubexmHost. Its claim and finalizer are written together, by Machine; here a finalizer goes
+// Reconcile observes one KubexmHost. Its claim and finalizer are written together, by Machine; here a finalizer goes
 // where somebody has removed a claim by hand.
 func (r *Host) Reconcile(ctx context.Context, request ctrl.Request) (result ctrl.Result, reterr error) {
 	host := &infrav1.KubexmHost{}

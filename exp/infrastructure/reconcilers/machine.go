@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/internal/live"
 )
 
@@ -119,6 +119,9 @@ func (r *Machine) provide(ctx context.Context, s *machineScope) (ctrl.Result, er
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	if orphaned := candidate.orphan(); orphaned != nil {
+		return ctrl.Result{RequeueAfter: lookAgain()}, r.disown(ctx, orphaned)
+	}
 	chosen := candidate.choose(r.now())
 	if chosen.host == nil {
 		setClaimed(s.machine, chosen.reason, chosen.message)
@@ -145,7 +148,7 @@ func (r *Machine) provide(ctx context.Context, s *machineScope) (ctrl.Result, er
 // lookAgain is when to look at hosts again that have changed just now: soon, and not all machines at once.
 func lookAgain() time.Duration { return wait.Jitter(100*time.Millisecond, 1) }
 
-// snapshot reads the hosts that the choice is among. A machine that has its host looks at that one alone.
+// snapshot reads the hosts that the choice is among. A machine that has its host observes that one alone.
 func (r *Machine) snapshot(ctx context.Context, s *machineScope) (*claimant, error) {
 	c := &claimant{machine: s.machine, owner: s.owner}
 	if name := s.machine.Status.HostRef.Name; name != "" {
@@ -172,10 +175,23 @@ func (r *Machine) snapshot(ctx context.Context, s *machineScope) (*claimant, err
 	return c, nil
 }
 
-// claim writes the machine's name on the host, unless the host has changed since it was read.
+// disown ends the claim of a machine of the same name that is gone, and that nobody has released: its finalizer was removed by hand. The
+// host goes into quarantine unless it was reset.
+func (r *Machine) disown(ctx context.Context, host *infrav1.KubexmHost) error {
+	before := host.DeepCopy()
+	host.Release(metav1.NewTime(r.now()))
+	controllerutil.RemoveFinalizer(host, infrav1.HostFinalizer)
+	if err := r.Client.Patch(ctx, host, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil && !apierrors.IsConflict(err) {
+		return fmt.Errorf("release the KubexmHost %s: %w", klog.KObj(host), err)
+	}
+	return nil
+}
+
+// claim writes the machine's name and UID on the host, unless the host has changed since it was read. A claim that is the machine's already
+// gets its UID: clusterctl has moved both, and a moved object is another one.
 func (r *Machine) claim(ctx context.Context, host *infrav1.KubexmHost, s *machineScope) error {
 	before := host.DeepCopy()
-	host.Spec.ClaimRef = infrav1.MachineReference{Name: s.machine.Name, ClusterName: s.cluster.Name}
+	host.Spec.ClaimRef = infrav1.MachineReference{Name: s.machine.Name, ClusterName: s.cluster.Name, UID: string(s.machine.UID)}
 	controllerutil.AddFinalizer(host, infrav1.HostFinalizer)
 	if err := r.Client.Patch(ctx, host, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return err
@@ -197,7 +213,7 @@ func (r *Machine) markInUse(ctx context.Context, host *infrav1.KubexmHost, s *ma
 	return r.Client.Status().Patch(ctx, host, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 
-// describe writes what the machine is told of its host.
+// describe writes what the machine says of its host.
 func describe(s *machineScope, host *infrav1.KubexmHost) {
 	m := s.machine
 	m.Spec.ProviderID = infrav1.ProviderID(host)
@@ -213,7 +229,7 @@ func describe(s *machineScope, host *infrav1.KubexmHost) {
 	}
 }
 
-// release gives the host back, when the Machine does not need it any more. A host that was not reset goes into quarantine.
+// release ends the claim on the host, when the Machine does not need it any more. A host that was not reset goes into quarantine.
 func (r *Machine) release(ctx context.Context, s *machineScope) error {
 	machine := s.machine
 	hosts := &infrav1.KubexmHostList{}
@@ -222,7 +238,7 @@ func (r *Machine) release(ctx context.Context, s *machineScope) error {
 	}
 	for i := range hosts.Items {
 		host := &hosts.Items[i]
-		if !isMachines(host, machine) {
+		if !host.IsOf(machine) {
 			continue
 		}
 		if !conditions.IsTrue(host, infrav1.CleanCondition) { // or it is not known, and may be in use

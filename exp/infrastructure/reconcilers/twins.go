@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
 )
 
 // identities are what KubexmHosts have that no two machines share, and the host keys that clones do.
@@ -35,8 +35,9 @@ func identitiesOf(hosts []infrav1.KubexmHost) *identities {
 		for _, id := range machineOf(h) {
 			ids.machines[id] = append(ids.machines[id], h)
 		}
-		key := keyOf(h)
-		ids.keys[key] = append(ids.keys[key], h)
+		for _, key := range keysOf(h) {
+			ids.keys[key] = append(ids.keys[key], h)
+		}
 	}
 	return ids
 }
@@ -50,18 +51,33 @@ func (o *Options) readIdentities(ctx context.Context) (*identities, error) {
 	return identitiesOf(all.Items), nil
 }
 
-// machineOf is what tells the host's machine from others, in words: where it is dialled, and its machine-id once it was seen.
+// machineOf is what tells the host's machine from others, in words: where it is dialled, and its machine-id once it was seen. An address
+// behind one jump host is not that behind another.
 func machineOf(h *infrav1.KubexmHost) []string {
-	ids := []string{"the address " + net.JoinHostPort(h.Spec.Address, strconv.Itoa(int(cmp.Or(h.Spec.SSH.Port, 22))))}
+	address := "the address " + net.JoinHostPort(h.Spec.Address, strconv.Itoa(int(cmp.Or(h.Spec.Access.Port, 22))))
+	if jump := h.Spec.Access.ProxyJump; !jump.IsZero() {
+		address += " behind the jump host " + jump.Endpoint()
+	}
+	ids := []string{address}
 	if id := h.Status.Facts.MachineID; id != "" {
 		ids = append(ids, "the machine-id "+id)
 	}
 	return ids
 }
 
-// keyOf is the fingerprint of the host's key, as ssh-keygen -l prints it, however the key is pinned.
-func keyOf(h *infrav1.KubexmHost) string {
-	pin := strings.Fields(h.Spec.SSH.HostKey)
+// keysOf are the fingerprints of the host's keys, as ssh-keygen -l prints them, however the keys are pinned.
+func keysOf(h *infrav1.KubexmHost) []string {
+	var keys []string
+	for _, key := range h.Spec.Access.HostKeys.Pinned {
+		if pin := fingerprintOf(key); !slices.Contains(keys, pin) {
+			keys = append(keys, pin)
+		}
+	}
+	return keys
+}
+
+func fingerprintOf(key string) string {
+	pin := strings.Fields(key)
 	if len(pin) < 2 { // a fingerprint
 		return strings.TrimRight(strings.Join(pin, " "), "=")
 	}
@@ -71,6 +87,19 @@ func keyOf(h *infrav1.KubexmHost) string {
 	}
 	sum := sha256.Sum256(blob)
 	return "SHA256:" + base64.RawStdEncoding.EncodeToString(sum[:])
+}
+
+// sharers are the other hosts that have a key of the host.
+func (i *identities) sharers(h *infrav1.KubexmHost) []*infrav1.KubexmHost {
+	var found []*infrav1.KubexmHost
+	for _, key := range keysOf(h) {
+		for _, other := range i.keys[key] {
+			if nameOf(other) != nameOf(h) && !slices.Contains(found, other) {
+				found = append(found, other)
+			}
+		}
+	}
+	return found
 }
 
 func nameOf(h *infrav1.KubexmHost) string { return h.Namespace + "/" + h.Name }
@@ -135,10 +164,8 @@ func (i *identities) unique(h *infrav1.KubexmHost) metav1.Condition {
 		return c
 	}
 	var names []string
-	for _, other := range i.keys[keyOf(h)] {
-		if nameOf(other) != nameOf(h) {
-			names = append(names, nameOf(other))
-		}
+	for _, other := range i.sharers(h) {
+		names = append(names, nameOf(other))
 	}
 	if len(names) > 0 {
 		slices.Sort(names)
@@ -161,8 +188,8 @@ func SharedBy(h *infrav1.KubexmHost, all []infrav1.KubexmHost) []client.ObjectKe
 	for _, t := range ids.twinsOf(h) {
 		keys = append(keys, client.ObjectKeyFromObject(t))
 	}
-	for _, other := range ids.keys[keyOf(h)] {
-		if key := client.ObjectKeyFromObject(other); nameOf(other) != nameOf(h) && !slices.Contains(keys, key) {
+	for _, other := range ids.sharers(h) {
+		if key := client.ObjectKeyFromObject(other); !slices.Contains(keys, key) {
 			keys = append(keys, key)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
-	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
 )
 
 // edKey and edFingerprint are one key.
@@ -29,7 +29,7 @@ func machineID(id string) hostOption {
 }
 
 func showing(key string) hostOption {
-	return func(h *infrav1.KubexmHost) { h.Spec.SSH.HostKey = key }
+	return func(h *infrav1.KubexmHost) { h.Spec.Access.HostKeys.Pinned = []string{key} }
 }
 
 func ofTenant(namespace string) hostOption {
@@ -73,7 +73,7 @@ func TestTwins(t *testing.T) {
 			unique: map[string]string{"a": infrav1.SameMachineReason},
 		},
 		"other ports of one address": {
-			hosts: []infrav1.KubexmHost{aHost("a", showing("k1")), aHost("b", showing("k2"), func(h *infrav1.KubexmHost) { h.Spec.SSH.Port = 2222 })},
+			hosts: []infrav1.KubexmHost{aHost("a", showing("k1")), aHost("b", showing("k2"), func(h *infrav1.KubexmHost) { h.Spec.Access.Port = 2222 })},
 			free:  "a b", unique: map[string]string{"a": infrav1.UniqueReason},
 		},
 		"one host key": {

@@ -27,9 +27,10 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/setup"
 	"github.com/mensylisir/cluster-api-provider-kubexm/internal/testapi"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
 const (
@@ -86,7 +87,10 @@ func (p *pool) addHost(name, domain, address string) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: name, Labels: map[string]string{"role": "worker"}},
 		Spec: infrav1.KubexmHostSpec{
 			Address: address, FailureDomain: domain,
-			SSH: infrav1.SSH{User: "ops", CredentialsRef: infrav1.CredentialsReference{Name: "ssh"}, HostKey: fingerprint},
+			Access: spec.Access{
+				User: "ops", HostKeys: spec.HostKeys{Pinned: []string{fingerprint}},
+				Credentials: spec.Credentials{SecretRef: spec.SecretReference{Name: "ssh"}},
+			},
 		},
 	}
 	// The webhook server may be on its way still.
@@ -419,16 +423,92 @@ func TestClaimedHostKeepsItsAccess(t *testing.T) {
 	}
 	for field, body := range map[string]string{
 		"spec.address":            `{"spec": {"address": "10.9.9.9", "internalAddresses": ["` + p.subnet + `1"]}}`,
-		"spec.ssh.user":           `{"spec": {"ssh": {"user": "mallory"}}}`,
-		"spec.ssh.port":           `{"spec": {"ssh": {"port": 2222}}}`,
-		"spec.ssh.hostKey":        `{"spec": {"ssh": {"hostKey": "SHA256:AAAAztksCsDhcc0u9e8BrWfPrQmMlQWbZ+Yb9Jgkl3c"}}}`,
-		"spec.ssh.credentialsRef": `{"spec": {"ssh": {"credentialsRef": {"name": "others"}}}}`,
+		"spec.access.user":        `{"spec": {"access": {"user": "mallory"}}}`,
+		"spec.access.port":        `{"spec": {"access": {"port": 2222}}}`,
+		"spec.access.hostKeys":    `{"spec": {"access": {"hostKeys": {"pinned": ["SHA256:AAAAztksCsDhcc0u9e8BrWfPrQmMlQWbZ+Yb9Jgkl3c"]}}}}`,
+		"spec.access.credentials": `{"spec": {"access": {"credentials": {"secretRef": {"name": "others"}}}}}`,
 	} {
 		err := patch(body)
 		p.Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%s: %v", field, err)
 		p.Expect(err).To(MatchError(ContainSubstring(field)))
 	}
-	p.Expect(patch(`{"metadata": {"annotations": {"cluster.x-k8s.io/paused": ""}}, "spec": {"ssh": {"port": 2222}}}`)).To(Succeed())
+	p.Expect(patch(`{"metadata": {"annotations": {"cluster.x-k8s.io/paused": ""}}, "spec": {"access": {"port": 2222}}}`)).To(Succeed())
 	p.Expect(patch(`{"metadata": {"annotations": {"cluster.x-k8s.io/paused": null}}}`)).To(Succeed())
-	p.Expect(patch(`{"spec": {"ssh": {"port": 22}}}`)).NotTo(Succeed())
+	p.Expect(patch(`{"spec": {"access": {"port": 22}}}`)).NotTo(Succeed())
+}
+
+// TestClaimsSurviveAMove: an object that was moved is another one of its name. One that says itself that it has the host keeps it, and one
+// that does not gets another.
+func TestClaimsSurviveAMove(t *testing.T) {
+	p := newPool(t, 3)
+	p.addMachine("m", nil, nil)
+	p.Eventually(func(g Gomega) { g.Expect(p.machine("m").Spec.ProviderID).NotTo(BeEmpty()) }, patience).Should(Succeed())
+	first := p.machine("m")
+	had := first.Status.HostRef.Name
+	p.Expect(p.host(had).Spec.ClaimRef.UID).To(Equal(string(first.UID)))
+
+	p.makeAnew("m", func(m *infrav1.KubexmMachine) { m.Spec.ProviderID = first.Spec.ProviderID })
+	p.Eventually(func(g Gomega) {
+		moved := p.machine("m")
+		g.Expect(moved.UID).NotTo(Equal(first.UID))
+		g.Expect(moved.Status.HostRef.Name).To(Equal(had))
+		g.Expect(p.host(had).Spec.ClaimRef.UID).To(Equal(string(moved.UID)))
+		g.Expect(p.host(had).IsQuarantined()).To(BeFalse())
+	}, patience).Should(Succeed())
+
+	p.makeAnew("m", func(*infrav1.KubexmMachine) {})
+	p.Eventually(func(g Gomega) {
+		g.Expect(p.machine("m").Status.HostRef.Name).NotTo(BeElementOf("", had))
+		g.Expect(p.host(had).Spec.ClaimRef.Name).To(BeEmpty())
+		g.Expect(p.host(had).Spec.Quarantine.Reason).To(Equal(infrav1.NotResetReason))
+	}, patience).Should(Succeed())
+}
+
+// makeAnew replaces a KubexmMachine by one of its name, and nobody releases its host: as clusterctl does, and who removes finalizers.
+func (p *pool) makeAnew(name string, change func(*infrav1.KubexmMachine)) {
+	was := p.machine(name)
+	p.Expect(api.Patch(p.t.Context(), was, client.RawPatch(types.MergePatchType,
+		[]byte(`{"metadata":{"annotations":{"cluster.x-k8s.io/paused":""}}}`)))).To(Succeed())
+	p.Eventually(func(g Gomega) {
+		g.Expect(conditions.IsTrue(p.machine(name), clusterv1.PausedCondition)).To(BeTrue())
+	}, patience).Should(Succeed())
+	p.Expect(api.Delete(p.t.Context(), was)).To(Succeed())
+	p.Expect(api.Patch(p.t.Context(), was, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))).To(Succeed())
+	p.Eventually(func() bool {
+		return apierrors.IsNotFound(api.Get(p.t.Context(), client.ObjectKeyFromObject(was), &infrav1.KubexmMachine{}))
+	}, patience).Should(BeTrue())
+	anew := &infrav1.KubexmMachine{ObjectMeta: metav1.ObjectMeta{
+		Namespace: p.namespace, Name: name, Labels: was.Labels, OwnerReferences: was.OwnerReferences,
+	}}
+	change(anew)
+	p.Expect(api.Create(p.t.Context(), anew)).To(Succeed())
+}
+
+// TestMaintenance: a host that somebody works on is handed out when that has ended.
+func TestMaintenance(t *testing.T) {
+	p := newPool(t, 1)
+	p.Expect(api.Patch(p.t.Context(), p.host("host01"), client.RawPatch(types.MergePatchType,
+		[]byte(`{"spec":{"maintenance":{"message":"a new disk"}}}`)))).To(Succeed())
+	p.addMachine("m", nil, nil)
+	p.Eventually(func(g Gomega) {
+		g.Expect(conditions.GetReason(p.host("host01"), infrav1.AvailableCondition)).To(Equal(infrav1.MaintenanceReason))
+		g.Expect(conditions.GetMessage(p.machine("m"), infrav1.HostClaimedCondition)).To(ContainSubstring("1 in maintenance (host01)"))
+	}, patience).Should(Succeed())
+	p.Expect(api.Patch(p.t.Context(), p.host("host01"), client.RawPatch(types.JSONPatchType,
+		[]byte(`[{"op":"remove","path":"/spec/maintenance"}]`)))).To(Succeed())
+	p.Eventually(func(g Gomega) { g.Expect(p.machine("m").Status.HostRef.Name).To(Equal("host01")) }, patience).Should(Succeed())
+}
+
+// TestExternallyManaged: a KubexmCluster that somebody else manages is left to them.
+func TestExternallyManaged(t *testing.T) {
+	p := newPool(t, 0)
+	infra := &infrav1.KubexmCluster{ObjectMeta: metav1.ObjectMeta{
+		Namespace: p.namespace, Name: "theirs", Annotations: map[string]string{clusterv1.ManagedByAnnotation: "terraform"},
+	}}
+	p.Expect(api.Create(p.t.Context(), infra)).To(Succeed())
+	p.Consistently(func(g Gomega) {
+		g.Expect(api.Get(p.t.Context(), client.ObjectKeyFromObject(infra), infra)).To(Succeed())
+		g.Expect(infra.Finalizers).To(BeEmpty())
+		g.Expect(infra.Status.Conditions).To(BeEmpty())
+	}, blink).Should(Succeed())
 }

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
-	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/reconcilers"
 )
 
@@ -71,7 +71,7 @@ func clusterOfMachine(reader client.Reader) handler.MapFunc {
 	}
 }
 
-// clusterChanged passes over what nothing here looks at: most updates of a Cluster are of its status.
+// clusterChanged passes over what nothing here reads: most updates of a Cluster are of its status.
 func clusterChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		old, isOld := e.ObjectOld.(*clusterv1.Cluster)
@@ -116,8 +116,8 @@ func identityChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		old, wasHost := e.ObjectOld.(*infrav1.KubexmHost)
 		is, isHost := e.ObjectNew.(*infrav1.KubexmHost)
-		return wasHost && isHost && (old.Spec.Address != is.Spec.Address || old.Spec.SSH.Port != is.Spec.SSH.Port ||
-			old.Spec.SSH.HostKey != is.Spec.SSH.HostKey || old.Spec.ClaimRef != is.Spec.ClaimRef ||
+		return wasHost && isHost && (old.Spec.Address != is.Spec.Address || !equality.Semantic.DeepEqual(old.Spec.Access, is.Spec.Access) ||
+			old.Spec.ClaimRef != is.Spec.ClaimRef ||
 			old.Status.Facts.MachineID != is.Status.Facts.MachineID || conditions.IsFalse(old, infrav1.CleanCondition) != conditions.IsFalse(is, infrav1.CleanCondition))
 	}}
 }

@@ -7,18 +7,18 @@ import (
 	"cmp"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 	"sigs.k8s.io/cluster-api/util/annotations"
 
-	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/internal/admission"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
-// +kubebuilder:webhook:verbs=create;update;delete,path=/validate-infrastructure-cluster-x-k8s-io-v1beta1-kubexmhost,mutating=false,failurePolicy=fail,groups=infrastructure.cluster.x-k8s.io,resources=kubexmhosts,versions=v1beta1,name=validation.kubexmhost.infrastructure.cluster.x-k8s.io,sideEffects=None,admissionReviewVersions=v1
+// +kubebuilder:webhook:verbs=create;update;delete,path=/validate-infrastructure-cluster-x-k8s-io-v1alpha1-kubexmhost,mutating=false,failurePolicy=fail,groups=infrastructure.cluster.x-k8s.io,resources=kubexmhosts,versions=v1alpha1,name=validation.kubexmhost.infrastructure.cluster.x-k8s.io,sideEffects=None,admissionReviewVersions=v1
 
 var host = admission.Kind[*infrav1.KubexmHost]{
 	GroupKind:      infrav1.GroupVersion.WithKind("KubexmHost").GroupKind(),
@@ -40,63 +40,52 @@ func ValidateHost(h *infrav1.KubexmHost) field.ErrorList {
 	// The name is metadata's, which is checked above, and the role is the Machine's to say.
 	seen.Name, seen.Role = "host", spec.RoleWorker
 	errs = append(errs, seen.Validate(path)...)
-
-	ssh := path.Child("ssh")
-	errs = append(errs, spec.ValidateUser(h.Spec.SSH.User, ssh.Child("user"))...)
-	if port := h.Spec.SSH.Port; port < 0 || port > 65535 {
-		errs = append(errs, field.Invalid(ssh.Child("port"), port, "use the port of the host's sshd, 1 to 65535, or leave it out for 22"))
-	}
-	if name := ssh.Child("credentialsRef", "name"); h.Spec.SSH.CredentialsRef.Name == "" {
-		errs = append(errs, field.Required(name, "name a Secret in this namespace with ssh-privatekey or password"))
-	} else if len(validation.IsDNS1123Subdomain(h.Spec.SSH.CredentialsRef.Name)) > 0 {
-		errs = append(errs, field.Invalid(name, h.Spec.SSH.CredentialsRef.Name, "use the name of a Secret in this namespace"))
-	}
-	return append(errs, spec.ValidateHostKey(h.Spec.SSH.HostKey, ssh.Child("hostKey"))...)
+	return append(errs, h.Spec.Access.Validate(path.Child("access"))...)
 }
 
-// ValidateHostUpdate refuses to hand a host from one Machine to another, to move a Node to another address, and to lead whoever
+// ValidateHostUpdate refuses to hand a host from one Machine to another, to move a Node to another address, and to lead anyone who
 // works on a host that is in use to another machine or with other credentials.
 func ValidateHostUpdate(old, updated *infrav1.KubexmHost) field.ErrorList {
 	path := field.NewPath("spec")
 	var errs field.ErrorList
 	none := infrav1.MachineReference{}
-	was, is := old.Spec.ClaimRef, updated.Spec.ClaimRef
-	if was == none {
+	claim, claims := old.Spec.ClaimRef, updated.Spec.ClaimRef
+	if claim == none {
 		return nil
 	}
-	if is != none && was != is {
+	if claims != none && !claims.Names(claim) {
 		errs = append(errs, field.Forbidden(path.Child("claimRef"), fmt.Sprintf(
-			"the KubexmMachine %s of the Cluster %s has this host: delete its Machine, and the host is reset and released", was.Name, was.ClusterName)))
+			"the KubexmMachine %s of the Cluster %s has this host: delete its Machine, and the host is reset and released", claim.Name, claim.ClusterName)))
 	}
 	before, after := asPlanned(old), asPlanned(updated)
 	if before.NodeAddress() != after.NodeAddress() {
 		errs = append(errs, field.Invalid(path, after.NodeAddress(), fmt.Sprintf(
 			"the address of a host that a Machine has is its Node's, and cannot be changed: set it back to %s", before.NodeAddress())))
 	}
-	// Whoever comes to the host brings the cluster's keys, and may bring passwords.
+	// Anyone who comes to the host brings the cluster's keys, and may bring passwords.
 	if annotations.HasPaused(updated) {
 		return errs
 	}
+	was, is := &old.Spec.Access, &updated.Spec.Access
 	for _, f := range []struct {
 		path    *field.Path
 		changed bool
 	}{
 		{path.Child("address"), old.Spec.Address != updated.Spec.Address},
-		{path.Child("ssh", "user"), old.Spec.SSH.User != updated.Spec.SSH.User},
-		{path.Child("ssh", "port"), portOf(old) != portOf(updated)},
-		{path.Child("ssh", "hostKey"), old.Spec.SSH.HostKey != updated.Spec.SSH.HostKey},
-		{path.Child("ssh", "credentialsRef"), old.Spec.SSH.CredentialsRef != updated.Spec.SSH.CredentialsRef},
+		{path.Child("access", "user"), was.User != is.User},
+		{path.Child("access", "port"), cmp.Or(was.Port, 22) != cmp.Or(is.Port, 22)},
+		{path.Child("access", "hostKeys"), !equality.Semantic.DeepEqual(was.HostKeys, is.HostKeys)},
+		{path.Child("access", "credentials"), was.Credentials != is.Credentials},
+		{path.Child("access", "proxyJump"), !equality.Semantic.DeepEqual(was.ProxyJump, is.ProxyJump)},
 	} {
 		if f.changed {
 			errs = append(errs, field.Forbidden(f.path, fmt.Sprintf(
 				"the %s %s has this host, and what leads to it cannot be changed: where the host was re-keyed or moved, annotate the KubexmHost with %s, "+
-					"change it, and remove the annotation", was.KindOrDefault(), was.Name, clusterv1.PausedAnnotation)))
+					"change it, and remove the annotation", claim.KindOrDefault(), claim.Name, clusterv1.PausedAnnotation)))
 		}
 	}
 	return errs
 }
-
-func portOf(h *infrav1.KubexmHost) int32 { return cmp.Or(h.Spec.SSH.Port, 22) }
 
 // ValidateHostDelete refuses to delete a host that a Machine has, except where clusterctl has moved it elsewhere.
 func ValidateHostDelete(h *infrav1.KubexmHost) field.ErrorList {

@@ -12,11 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/internal/admission"
 )
 
-// +kubebuilder:webhook:verbs=create;update,path=/validate-infrastructure-cluster-x-k8s-io-v1beta1-kubexmmachine,mutating=false,failurePolicy=fail,groups=infrastructure.cluster.x-k8s.io,resources=kubexmmachines,versions=v1beta1,name=validation.kubexmmachine.infrastructure.cluster.x-k8s.io,sideEffects=None,admissionReviewVersions=v1
+// +kubebuilder:webhook:verbs=create;update,path=/validate-infrastructure-cluster-x-k8s-io-v1alpha1-kubexmmachine,mutating=false,failurePolicy=fail,groups=infrastructure.cluster.x-k8s.io,resources=kubexmmachines,versions=v1alpha1,name=validation.kubexmmachine.infrastructure.cluster.x-k8s.io,sideEffects=None,admissionReviewVersions=v1
 
 var machine = admission.Kind[*infrav1.KubexmMachine]{
 	GroupKind:      infrav1.GroupVersion.WithKind("KubexmMachine").GroupKind(),
@@ -25,7 +25,7 @@ var machine = admission.Kind[*infrav1.KubexmMachine]{
 	ValidateUpdate: ValidateMachineUpdate,
 }
 
-// +kubebuilder:webhook:verbs=create;update,path=/validate-infrastructure-cluster-x-k8s-io-v1beta1-kubexmmachinetemplate,mutating=false,failurePolicy=fail,groups=infrastructure.cluster.x-k8s.io,resources=kubexmmachinetemplates,versions=v1beta1,name=validation.kubexmmachinetemplate.infrastructure.cluster.x-k8s.io,sideEffects=None,admissionReviewVersions=v1
+// +kubebuilder:webhook:verbs=create;update,path=/validate-infrastructure-cluster-x-k8s-io-v1alpha1-kubexmmachinetemplate,mutating=false,failurePolicy=fail,groups=infrastructure.cluster.x-k8s.io,resources=kubexmmachinetemplates,versions=v1alpha1,name=validation.kubexmmachinetemplate.infrastructure.cluster.x-k8s.io,sideEffects=None,admissionReviewVersions=v1
 
 var machineTemplate = admission.Kind[*infrav1.KubexmMachineTemplate]{
 	GroupKind: infrav1.GroupVersion.WithKind("KubexmMachineTemplate").GroupKind(),

@@ -13,7 +13,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 
-	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
 func fields(errs field.ErrorList) []string {
@@ -29,9 +30,9 @@ func hostWith(change func(*infrav1.KubexmHost)) *infrav1.KubexmHost {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "rack1-07"},
 		Spec: infrav1.KubexmHostSpec{
 			Address: "172.16.0.17",
-			SSH: infrav1.SSH{
-				User: "ops", CredentialsRef: infrav1.CredentialsReference{Name: "fleet-ssh"},
-				HostKey: "SHA256:uNiVztksCsDhcc0u9e8BrWfPrQmMlQWbZ+Yb9Jgkl3c",
+			Access: spec.Access{
+				User: "ops", Credentials: spec.Credentials{SecretRef: spec.SecretReference{Name: "fleet-ssh"}},
+				HostKeys: spec.HostKeys{Pinned: []string{"SHA256:uNiVztksCsDhcc0u9e8BrWfPrQmMlQWbZ+Yb9Jgkl3c"}},
 			},
 		},
 	}
@@ -55,20 +56,22 @@ func TestValidateHost(t *testing.T) {
 		"a loopback address":   {func(h *infrav1.KubexmHost) { h.Spec.InternalAddresses = []string{"127.0.0.1"} }, []string{"spec.internalAddresses[0]"}},
 		"an unknown processor": {func(h *infrav1.KubexmHost) { h.Spec.Arch = "mips" }, []string{"spec.arch"}},
 		"nothing of access": {
-			func(h *infrav1.KubexmHost) { h.Spec.SSH = infrav1.SSH{} },
-			[]string{"spec.ssh.user", "spec.ssh.credentialsRef.name", "spec.ssh.hostKey"},
+			func(h *infrav1.KubexmHost) { h.Spec.Access = spec.Access{} },
+			[]string{"spec.access.user", "spec.access.credentials.secretRef.name", "spec.access.hostKeys.pinned"},
 		},
 		"bad access": {
 			func(h *infrav1.KubexmHost) {
-				h.Spec.SSH.User, h.Spec.SSH.Port, h.Spec.SSH.CredentialsRef.Name = "o ps", -1, "Not/AName"
-			}, []string{"spec.ssh.user", "spec.ssh.port", "spec.ssh.credentialsRef.name"},
+				h.Spec.Access.User, h.Spec.Access.Port, h.Spec.Access.Credentials.SecretRef.Name = "o ps", -1, "Not/AName"
+			}, []string{"spec.access.user", "spec.access.port", "spec.access.credentials.secretRef.name"},
 		},
-		"a short fingerprint": {func(h *infrav1.KubexmHost) { h.Spec.SSH.HostKey = "SHA256:uNiVztksCsDhcc0u9e8BrWfPrQmMlQWbZ+Yb9Jgkl3" }, []string{"spec.ssh.hostKey"}},
-		"an MD5 fingerprint":  {func(h *infrav1.KubexmHost) { h.Spec.SSH.HostKey = "MD5:00:11" }, []string{"spec.ssh.hostKey"}},
+		"a short fingerprint": {func(h *infrav1.KubexmHost) {
+			h.Spec.Access.HostKeys.Pinned = []string{"SHA256:uNiVztksCsDhcc0u9e8BrWfPrQmMlQWbZ+Yb9Jgkl3"}
+		}, []string{"spec.access.hostKeys.pinned[0]"}},
+		"an MD5 fingerprint": {func(h *infrav1.KubexmHost) { h.Spec.Access.HostKeys.Pinned = []string{"MD5:00:11"} }, []string{"spec.access.hostKeys.pinned[0]"}},
 		"a key of another type than it says": {
 			func(h *infrav1.KubexmHost) {
-				h.Spec.SSH.HostKey = "ssh-rsa AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f"
-			}, []string{"spec.ssh.hostKey"},
+				h.Spec.Access.HostKeys.Pinned = []string{"ssh-rsa AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f"}
+			}, []string{"spec.access.hostKeys.pinned[0]"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -96,10 +99,14 @@ func TestValidateHostUpdate(t *testing.T) {
 	inside := func(h *infrav1.KubexmHost) { h.Spec.InternalAddresses = []string{"10.0.0.9"} }
 	paused := func(h *infrav1.KubexmHost) { h.Annotations = map[string]string{clusterv1.PausedAnnotation: ""} }
 	elsewhere := func(h *infrav1.KubexmHost) {
-		h.Spec.Address, h.Spec.SSH.User, h.Spec.SSH.Port = "10.0.0.1", "mallory", 2222
-		h.Spec.SSH.HostKey, h.Spec.SSH.CredentialsRef.Name = "SHA256:AAAAztksCsDhcc0u9e8BrWfPrQmMlQWbZ+Yb9Jgkl3c", "others-ssh"
+		h.Spec.Address, h.Spec.Access.User, h.Spec.Access.Port = "10.0.0.1", "mallory", 2222
+		h.Spec.Access.Credentials.SecretRef.Name = "others-ssh"
+		h.Spec.Access.HostKeys.Pinned = []string{"SHA256:AAAAztksCsDhcc0u9e8BrWfPrQmMlQWbZ+Yb9Jgkl3c"}
+		h.Spec.Access.ProxyJump.Host = "mallory.example.org"
 	}
-	all := []string{"spec.address", "spec.ssh.user", "spec.ssh.port", "spec.ssh.hostKey", "spec.ssh.credentialsRef"}
+	all := []string{
+		"spec.address", "spec.access.user", "spec.access.port", "spec.access.hostKeys", "spec.access.credentials", "spec.access.proxyJump",
+	}
 	for name, test := range map[string]struct {
 		old, updated func(*infrav1.KubexmHost)
 		want         []string
@@ -111,7 +118,7 @@ func TestValidateHostUpdate(t *testing.T) {
 		"a host in use":      {old: with(claimed("m"), inside), updated: with(claimed("m"), inside, elsewhere), want: all},
 		"released by the by": {old: with(claimed("m"), inside), updated: with(inside, elsewhere), want: all},
 		"the port that it has": {
-			old: claimed("m"), updated: with(claimed("m"), func(h *infrav1.KubexmHost) { h.Spec.SSH.Port = 22 }),
+			old: claimed("m"), updated: with(claimed("m"), func(h *infrav1.KubexmHost) { h.Spec.Access.Port = 22 }),
 		},
 		"a host in use that is paused": {old: with(claimed("m"), inside, paused), updated: with(claimed("m"), inside, paused, elsewhere)},
 		"paused by the by":             {old: with(claimed("m"), inside), updated: with(claimed("m"), inside, paused, elsewhere)},

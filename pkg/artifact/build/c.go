@@ -10,11 +10,11 @@ import (
 	"path/filepath"
 )
 
-// C is one static program compiled from one C file of a Go module.
+// C is one static program compiled from C files of a Go module.
 type C struct {
 	Module Module `json:"module"`
-	// Source is the file's path in the module.
-	Source string `json:"source"`
+	// Sources are the files' paths in the module.
+	Sources []string `json:"sources"`
 	// Program is the name of the result.
 	Program string   `json:"program"`
 	Flags   []string `json:"flags,omitempty"`
@@ -28,15 +28,18 @@ func (c C) Run(ctx context.Context, job Job, sums []string) error {
 	}
 	job.report("compiling", 0, 1)
 	args := append([]string{"-static", "-s", "-Wl,--build-id=none"}, c.Flags...)
-	// The path of the source is relative so that it does not show in the program.
-	args = append(args, "-o", filepath.Join(job.Out, c.Program), filepath.FromSlash(c.Source))
+	args = append(args, "-o", filepath.Join(job.Out, c.Program))
+	// The paths of the sources are relative so that they do not show in the program.
+	for _, source := range c.Sources {
+		args = append(args, filepath.FromSlash(source))
+	}
 	return command{dir: dir}.run(ctx, "gcc", args...)
 }
 
 // Validate reports what cannot be built.
 func (c C) Validate() error {
-	if c.Module.Path == "" || c.Source == "" || c.Program == "" {
-		return errors.New("module, source and program must not be empty")
+	if c.Module.Path == "" || len(c.Sources) == 0 || c.Program == "" {
+		return errors.New("module, sources and program must not be empty")
 	}
 	return nil
 }

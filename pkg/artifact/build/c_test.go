@@ -14,7 +14,7 @@ import (
 
 func TestCRun(t *testing.T) {
 	moduleProxy(t)
-	c := C{Module: Module{Path: "example.com/hello/v2", Version: "v2.0.1"}, Source: "c/hello.c", Program: "hello", Flags: []string{`-DVERSION="v2"`}}
+	c := C{Module: Module{Path: "example.com/hello/v2", Version: "v2.0.1"}, Sources: []string{"c/hello.c"}, Program: "hello", Flags: []string{`-DVERSION="v2"`}}
 	if err := c.Validate(); err != nil {
 		t.Error(err)
 	}

@@ -11,9 +11,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,6 +27,19 @@ type Chart struct {
 	Module Module `json:"module"`
 	// Directory is the chart's path in the module.
 	Directory string `json:"directory"`
+	// Add are further directories of the module, by their path in it, each with its path in the chart: what a chart has by a symbolic
+	// link is not in a module.
+	Add map[string]string `json:"add,omitempty"`
+	// Edits are made to the chart's own files.
+	Edits []Edit `json:"edits,omitempty"`
+}
+
+// Edit puts a text in the place of another one, which is in a file once. Another version of the file, in which it is not, is an error.
+type Edit struct {
+	// File is its path in the chart.
+	File string `json:"file"`
+	From string `json:"from"`
+	To   string `json:"to"`
 }
 
 // Run packs the chart into job.Out/<name>-<version>.tgz, with the name and version of its Chart.yaml. Helm's own
@@ -35,10 +50,13 @@ func (c Chart) Run(ctx context.Context, job Job, sums []string) error {
 		return err
 	}
 	job.report("packing", 0, 1)
-	dir := filepath.Join(module, filepath.FromSlash(c.Directory))
-	data, err := os.ReadFile(filepath.Join(dir, "Chart.yaml"))
+	files, err := c.files(module)
 	if err != nil {
 		return fmt.Errorf("chart %s of module %s: %w", c.Directory, c.Module, err)
+	}
+	data, ok := files["Chart.yaml"]
+	if !ok {
+		return fmt.Errorf("chart %s of module %s: there is no Chart.yaml", c.Directory, c.Module)
 	}
 	var meta struct{ Name, Version string }
 	if err := yaml.Unmarshal(data, &meta); err != nil {
@@ -51,8 +69,47 @@ func (c Chart) Run(ctx context.Context, job Job, sums []string) error {
 	if err != nil {
 		return err
 	}
-	err = packChart(f, os.DirFS(dir), meta.Name)
+	err = packChart(f, files, meta.Name)
 	return errors.Join(err, f.Close())
+}
+
+// files are the chart's, by their paths in it, without its own unit tests.
+func (c Chart) files(module string) (map[string][]byte, error) {
+	files := map[string][]byte{}
+	if err := readFiles(files, filepath.Join(module, filepath.FromSlash(c.Directory)), ""); err != nil {
+		return nil, err
+	}
+	for from, to := range c.Add {
+		if err := readFiles(files, filepath.Join(module, filepath.FromSlash(from)), to); err != nil {
+			return nil, err
+		}
+	}
+	for _, e := range c.Edits {
+		text := string(files[e.File])
+		if n := strings.Count(text, e.From); n != 1 {
+			return nil, fmt.Errorf("edit of %s: %q is there %d times, not once", e.File, e.From, n)
+		}
+		files[e.File] = []byte(strings.Replace(text, e.From, e.To, 1))
+	}
+	return files, nil
+}
+
+// readFiles reads the files below a directory, by their paths below to.
+func readFiles(into map[string][]byte, dir, to string) error {
+	return fs.WalkDir(os.DirFS(dir), ".", func(p string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && path.Join(to, p) == "tests":
+			return fs.SkipDir
+		case d.IsDir():
+			return nil
+		case !d.Type().IsRegular():
+			return fmt.Errorf("%s is not a regular file", p)
+		}
+		into[path.Join(to, p)], err = os.ReadFile(filepath.Join(dir, filepath.FromSlash(p)))
+		return err
+	})
 }
 
 // Validate reports what cannot be built.
@@ -60,41 +117,42 @@ func (c Chart) Validate() error {
 	if c.Module.Path == "" || c.Directory == "" {
 		return errors.New("module and directory must not be empty")
 	}
+	for from, to := range c.Add {
+		if !filepath.IsLocal(from) || !filepath.IsLocal(to) {
+			return fmt.Errorf("add: %q and %q are to be paths in the module and in the chart", from, to)
+		}
+	}
+	for _, e := range c.Edits {
+		if e.File == "" || e.From == "" {
+			return errors.New("edits: file and from must not be empty")
+		}
+	}
 	return nil
 }
 
-// packChart writes the files below dir, in order of their names, under the chart's name. The chart's own unit tests stay out.
-func packChart(w io.Writer, dir fs.FS, name string) error {
+// packChart writes files, in order of their names, under the chart's name.
+func packChart(w io.Writer, files map[string][]byte, name string) error {
 	zw := gzip.NewWriter(w)
 	tw := tar.NewWriter(zw)
-	err := fs.WalkDir(dir, ".", func(p string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && p == "tests":
-			return fs.SkipDir
-		case d.IsDir():
-			return nil
-		case !d.Type().IsRegular():
-			return fmt.Errorf("%s is not a regular file", p)
-		}
-		data, err := fs.ReadFile(dir, p)
-		if err != nil {
-			return err
-		}
+	for _, p := range inOrder(files) {
 		if err := tw.WriteHeader(&tar.Header{
-			Name: path.Join(name, p), Mode: 0o644, Size: int64(len(data)), ModTime: time.Unix(0, 0), Format: tar.FormatPAX,
+			Name: path.Join(name, p), Mode: 0o644, Size: int64(len(files[p])), ModTime: time.Unix(0, 0), Format: tar.FormatPAX,
 		}); err != nil {
 			return err
 		}
-		_, err = tw.Write(data)
-		return err
-	})
-	if err != nil {
-		return err
+		if _, err := tw.Write(files[p]); err != nil {
+			return err
+		}
 	}
 	if err := tw.Close(); err != nil {
 		return err
 	}
 	return zw.Close()
+}
+
+// inOrder are the names of files as a walk through their directories meets them.
+func inOrder(files map[string][]byte) []string {
+	return slices.SortedFunc(maps.Keys(files), func(a, b string) int {
+		return slices.Compare(strings.Split(a, "/"), strings.Split(b, "/"))
+	})
 }

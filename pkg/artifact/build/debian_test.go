@@ -99,7 +99,7 @@ func TestDebianValidate(t *testing.T) {
 	}
 }
 
-// TestDebianWithoutTool: a tool that is not there is told as such, and what was begun ends.
+// TestDebianWithoutTool: a tool that is not there is reported as such, and what was begun ends.
 func TestDebianWithoutTool(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	err := Debian{Suite: "bookworm"}.Run(t.Context(), newJob(t))

@@ -31,6 +31,10 @@ type Go struct {
 	// LeaveOut are packages of the modules that are compiled as if they were empty. They must be imported for their effect
 	// only, as plugins are.
 	LeaveOut []string `json:"leaveOut,omitempty"`
+	// Own are files of this project that are compiled with the modules: NAME/main.go is of the package kubexm.build/NAME.
+	Own []string `json:"own,omitempty"`
+	// Sources are what is in them.
+	Sources map[string]string `json:"sources,omitempty"`
 	// Programs are the main packages, by the name that the program gets.
 	Programs map[string]string `json:"programs"`
 	// Cgo needs a C compiler, and so builds for this machine's own architecture only.
@@ -108,6 +112,12 @@ func (g Go) prepare(ctx context.Context, job Job, sums []string) error {
 		}
 		sumFiles = append(sumFiles, own)
 	}
+	for name, text := range g.Sources {
+		path := filepath.Join(job.Work, filepath.FromSlash(name))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+			return err
+		}
+	}
 	data, err := moduleFile(g.Modules, upstream, g.LocalReplacements, append(slices.Clone(g.Replace), trimmed...))
 	if err != nil {
 		return fmt.Errorf("go.mod for %v: %w", g.Modules, err)
@@ -176,6 +186,11 @@ func (g Go) Validate() error {
 	for _, pkg := range g.LeaveOut {
 		if !slices.ContainsFunc(g.Modules, func(m Module) bool { return strings.HasPrefix(pkg, m.Path+"/") }) {
 			return fmt.Errorf("package %s, which is to be left out, is in none of the modules", pkg)
+		}
+	}
+	for name := range g.Sources {
+		if !filepath.IsLocal(filepath.FromSlash(name)) || path.Dir(name) == "." {
+			return fmt.Errorf("own file %q: its path must be NAME/FILE", name)
 		}
 	}
 	written := map[string]string{}

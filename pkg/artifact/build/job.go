@@ -25,7 +25,7 @@ type Job struct {
 	Work string
 	// Out is an empty directory that receives the files.
 	Out string
-	// Report is told how far the build is: n of m units of the named phase. m is 0 while it is unknown. May be nil.
+	// Report is notified of how far the build is: n of m units of the named phase. m is 0 while it is unknown. May be nil.
 	Report func(phase string, n, m int)
 }
 

@@ -110,7 +110,7 @@ type Fetcher struct {
 var isSum = regexp.MustCompile("^[0-9a-f]{64}$")
 
 // Fetch leaves the verified file at dst and returns its sum. Until it is complete it grows at dst.part, from where an
-// interrupted download goes on; a file with a wrong sum is removed. report, which may be nil, is told bytes done and
+// interrupted download goes on; a file with a wrong sum is removed. report, which may be nil, is notified of bytes done and
 // bytes in all (0 while unknown).
 func (f Fetcher) Fetch(ctx context.Context, file File, dst string, report func(done, total int64)) (string, error) {
 	want, err := f.Sum(ctx, file)

@@ -29,6 +29,7 @@ func TestWriteLayer(t *testing.T) {
 		{Path: "/usr/local/bin/b", Source: source, Mode: 0o755},
 		{Path: "/usr/local/bin/a", Source: source, Mode: 0o755},
 		{Path: "/top", Source: source, Mode: 0o644},
+		{Path: "/usr/local/bin/c", Link: "a"},
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -45,11 +46,12 @@ func TestWriteLayer(t *testing.T) {
 		if err != nil || !hdr.ModTime.Equal(epoch) || hdr.Uid != 0 || hdr.Gid != 0 {
 			t.Errorf("%+v, %v", hdr, err)
 		}
-		got = append(got, strings.TrimSpace(fmt.Sprintf("%04o %s %s", hdr.Mode, hdr.Name, content)))
+		got = append(got, strings.TrimSpace(fmt.Sprintf("%04o %s %s%s", hdr.Mode, hdr.Name, content, hdr.Linkname)))
 	}
 	want := []string{
 		"1777 tmp/", "0755 var/", "1777 var/tmp/", "0644 top tool",
 		"0755 usr/", "0755 usr/local/", "0755 usr/local/bin/", "0755 usr/local/bin/a tool", "0755 usr/local/bin/b tool",
+		"0777 usr/local/bin/c a",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

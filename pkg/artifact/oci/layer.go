@@ -36,11 +36,13 @@ func Compress(w io.Writer, write func(io.Writer) error) (diffID string, err erro
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// Entry is a file of this machine and its absolute path in the image.
+// Entry is a file of this machine and its absolute path in the image, or a symbolic link there.
 type Entry struct {
 	Path   string
 	Source string
 	Mode   os.FileMode
+	// Link is where a symbolic link leads to. It has no Source.
+	Link string
 }
 
 // WriteLayer writes a layer of root's files, in order of their paths, with the directories that lead to them. Directories that are named are
@@ -83,6 +85,11 @@ func writeDirectory(tw *tar.Writer, dir string, mode int64) error {
 }
 
 func writeEntry(tw *tar.Writer, e Entry) (err error) {
+	if e.Link != "" {
+		return tw.WriteHeader(&tar.Header{
+			Typeflag: tar.TypeSymlink, Name: strings.TrimPrefix(e.Path, "/"), Linkname: e.Link, Mode: 0o777, ModTime: epoch, Format: tar.FormatUSTAR,
+		})
+	}
 	f, err := os.Open(e.Source)
 	if err != nil {
 		return err

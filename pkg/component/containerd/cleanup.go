@@ -5,21 +5,14 @@ package containerd
 
 import (
 	_ "embed"
-	"fmt"
-	"strings"
 	"time"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 )
 
-var (
-	//go:embed remove-pods.sh
-	removePods string
-	//go:embed remove-network.sh
-	removeNetwork string
-	//go:embed remove-cgroups.sh
-	removeCgroups string
-)
+//go:embed remove-pods.sh
+var removePods string
 
 // Claim declares what containerd and the pods in it will leave behind, so that a reset removes it: it comes before
 // containerd is started for the first time. The network is that of pods.
@@ -36,10 +29,7 @@ func Claim(dataDir string, network step.Residue) step.Step {
 				dataDir, "/run/containerd", "/etc/cni", "/opt/cni", "/var/lib/cni", "/opt/containerd",
 				"/var/log/pods", "/var/log/containers", "/run/nri", "/run/xtables.lock", "/var/lib/kubelet",
 			}, network.Paths...),
-			Cleanup: []step.Cleanup{
-				{Title: "remove pod network", Argv: []string{"/bin/sh", "-c", networkRemoval(network)}},
-				{Title: "remove pod cgroups", Argv: []string{"/bin/sh", "-c", removeCgroups}},
-			},
+			Cleanup: component.PodCleanups(network),
 		},
 		// kube-proxy mounts it, and has it made where it is not; it is not ours to keep as a claim would.
 		step.Directory{Path: "/lib/modules", Mode: 0o755},
@@ -51,10 +41,4 @@ func Claim(dataDir string, network step.Residue) step.Step {
 func Pods() step.Step {
 	return step.New(step.Meta{Name: "containerd/pods", Description: "record that pods will run"},
 		step.Claim{Cleanup: []step.Cleanup{{Title: "remove pods", Argv: []string{"/bin/sh", "-c", removePods}}}})
-}
-
-// networkRemoval is the script with what the network adds to what the standard plugins and kube-proxy leave.
-func networkRemoval(network step.Residue) string {
-	return network.Script + fmt.Sprintf("links='%s' chains='%s' tables='%s'\n",
-		strings.Join(network.Links, " "), strings.Join(network.Chains, " "), strings.Join(network.Tables, ",")) + removeNetwork
 }

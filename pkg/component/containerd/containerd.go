@@ -73,7 +73,7 @@ func (Runtime) Foreign() component.Foreign {
 		Files: []string{
 			config, unit, path.Join(bin, "containerd"), path.Join(bin, "containerd-shim-runc-v2"), path.Join(bin, "ctr"), path.Join(bin, "runc"),
 		},
-		Remove:     "apt-get purge containerd, or containerd.io",
-		RemoveBoth: "apt-get purge docker.io containerd, or docker-ce containerd.io",
+		Remove:     "containerd, or containerd.io",
+		RemoveBoth: "docker.io containerd, or docker-ce containerd.io",
 	}
 }

@@ -21,12 +21,15 @@ import (
 //go:embed cni.conflist
 var conflist string
 
+// backends are what flannel calls them.
+var backends = map[spec.FlannelBackend]string{spec.FlannelVXLAN: "vxlan", spec.FlannelHostGW: "host-gw"}
+
 // release installs the chart, with images by their full references.
 func release(n spec.Network, chart step.Artifact, image, pluginImage string) step.Step {
 	settings := map[string]any{
 		"image":       split(image),
 		"flannel_cni": map[string]any{"image": split(pluginImage)},
-		"backend":     string(n.Flannel.Backend),
+		"backend":     backends[n.Flannel.Backend],
 	}
 	if mtu := n.Flannel.MTU; mtu != 0 {
 		// The chart's own value is that of what carries packets with VXLAN, and nothing with host-gw.

@@ -1,7 +1,7 @@
 // Copyright 2026 The cluster-api-provider-kubexm Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nulltest has components that do nothing, one for each slot: what the house asks of a component, on one screen.
+// Package nulltest has components that do nothing, one for each slot but Kubernetes: what the house asks of a component, on one screen.
 package nulltest
 
 import (
@@ -21,7 +21,7 @@ func (Network) Needs(in component.Inputs) component.Needs {
 	if !in.IsNode() {
 		return component.Needs{}
 	}
-	return component.Needs{Images: component.ImagesNamed("haproxy")}
+	return component.Needs{Images: component.ImagesNamed("pause")}
 }
 
 // Tasks are one, with one step.
@@ -29,7 +29,7 @@ func (Network) Tasks(in component.Inputs) []plan.Task {
 	deploy := step.New(step.Meta{
 		Name: "null/deploy", Description: "deploy the null network", Makes: []string{component.NetworkDeployed.Name},
 	}, step.Apply{
-		Title: "null of " + in.ImageRef("haproxy"), Manifest: step.Literal("apiVersion: v1\nkind: Namespace\nmetadata:\n  name: null-network\n"),
+		Title: "null of " + in.ImageRef("pause"), Manifest: step.Literal("apiVersion: v1\nkind: Namespace\nmetadata:\n  name: null-network\n"),
 		After: []string{component.APIAnswers.Name},
 	})
 	return []plan.Task{{Name: "null", Steps: []step.Step{deploy}}}

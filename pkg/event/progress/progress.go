@@ -59,7 +59,7 @@ type place struct {
 	failed      bool
 }
 
-// count is "44/63", or nothing before the host was looked at.
+// count is "44/63", or nothing before the host was observed.
 func (p *place) count() string {
 	if p.total == 0 {
 		return ""
@@ -69,7 +69,7 @@ func (p *place) count() string {
 
 // display is what Lines, Bars and Quiet differ in.
 type display interface {
-	// update is told of every event; p is nil for those of the run itself.
+	// update is notified of every event; p is nil for those of the run itself.
 	update(p *place, e event.Event)
 	close()
 }
@@ -136,7 +136,7 @@ func (p *Progress) place(e event.Event) *place {
 func (p *place) note(e event.Event) {
 	switch e.Type {
 	case event.HostObserved:
-		p.total, p.now = e.Total, "looked at"
+		p.total, p.now = e.Total, "observed"
 	case event.Started:
 		p.now = e.Step
 		if e.Attempts > 1 && e.Attempt > 1 {
@@ -161,7 +161,7 @@ func (p *place) note(e event.Event) {
 			p.now = fmt.Sprintf("%s failed: %s", e.Step, e.Message)
 		}
 	case event.Undone:
-		p.done, p.total, p.now = e.Done, max(e.Total, e.Done), "put back "+e.Message
+		p.done, p.total, p.now = e.Done, max(e.Total, e.Done), "restored "+e.Message
 	case event.Blocked:
 		if !p.failed {
 			p.now = e.Message

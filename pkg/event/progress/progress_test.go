@@ -64,9 +64,9 @@ func tell(o progress.Options) string {
 }
 
 func TestLines(t *testing.T) {
-	want := `03:04:01  node4                0/4  looked at
-03:04:02  node7                0/3  looked at
-03:04:03  node4                1/4  looked at
+	want := `03:04:01  node4                0/4  observed
+03:04:02  node7                0/3  observed
+03:04:03  node4                1/4  observed
 03:04:05  node4                2/4  containerd/config
 03:04:06  node7                0/3  kubelet/start
 03:04:07  node7                0/3  again in 1s: exited 1
@@ -85,7 +85,7 @@ func TestLines(t *testing.T) {
 
 func TestLinesAreRare(t *testing.T) {
 	got := tell(progress.Options{Every: time.Minute})
-	if n := strings.Count(got, "node4"); n != 3 { // looked at, one on the way, done
+	if n := strings.Count(got, "node4"); n != 3 { // observed, one on the way, done
 		t.Errorf("node4 has %d lines, want 3:\n%s", n, got)
 	}
 	if !strings.Contains(got, "swap is on") {
@@ -128,7 +128,7 @@ func TestAgain(t *testing.T) {
 	p.Read(event.Event{Type: event.HostObserved, Host: "node7", Pipeline: "p2", Done: 0, Total: 1, Time: start})
 	p.Read(event.Event{Type: event.Changed, Host: "node7", Pipeline: "p2", Step: "kubelet/start", Time: start.Add(time.Second)})
 	p.Close()
-	want := "03:04:00  node7                0/1  looked at\n03:04:01  node7                1/1  done in 1s\n"
+	want := "03:04:00  node7                0/1  observed\n03:04:01  node7                1/1  done in 1s\n"
 	if diff := cmp.Diff(want, b.String()); diff != "" {
 		t.Error(diff)
 	}

@@ -123,13 +123,6 @@ func (s *session) directory(a host.Act, c host.Directory) error {
 	return s.make(a, c.Path, n)
 }
 
-func (s *session) link(a host.Act, c host.Link) error {
-	if s.machine.files[c.Path].target == c.Target {
-		return nil
-	}
-	return s.place(a, "link", c.Path, node{mode: fs.ModeSymlink | 0o777, owner: "root", group: "root", target: c.Target})
-}
-
 func (s *session) absent(a host.Act, c host.Absent) error {
 	m := s.machine
 	was := m.tree(c.Path)

@@ -182,7 +182,7 @@ func (m *Machine) observe(q host.Query) *host.Facts {
 	defer m.mu.Unlock()
 	f := &host.Facts{
 		Taken: born.Add(m.tick), System: m.System, Paths: map[string]host.Path{}, Blocks: map[string]string{}, Units: map[string]host.UnitState{},
-		Sysctls: map[string]string{}, Modules: map[string]bool{}, Packages: map[string]string{}, Mounts: map[string]host.Mount{},
+		Sysctls: map[string]string{}, Modules: map[string]bool{}, Packages: map[string]string{},
 		Commands: commands, Journal: maps.Clone(m.journal), UndoEntries: len(m.entries),
 	}
 	m.own(f)
@@ -207,9 +207,6 @@ func (m *Machine) observe(q host.Query) *host.Facts {
 	}
 	for _, p := range q.Packages {
 		f.Packages[p] = m.packages[p]
-	}
-	for _, p := range q.Mounts {
-		f.Mounts[p] = host.Mount{}
 	}
 	return f
 }

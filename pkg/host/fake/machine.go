@@ -113,7 +113,7 @@ func (m *Machine) Remove(file string) {
 	m.remove(file)
 }
 
-// SetUnit sets what was there before anybody came, as SetSysctl, SetModule and SetPackage do.
+// SetUnit sets what was there before anybody came, as SetSysctl does.
 func (m *Machine) SetUnit(name string, state host.UnitState) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -125,24 +125,6 @@ func (m *Machine) SetSysctl(name, value string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.sysctls[name] = value
-}
-
-// SetModule loads or unloads a kernel module.
-func (m *Machine) SetModule(name string, loaded bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.modules[name] = loaded
-}
-
-// SetPackage installs a package, or removes it with version "".
-func (m *Machine) SetPackage(name, version string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if version == "" {
-		delete(m.packages, name)
-		return
-	}
-	m.packages[name] = version
 }
 
 // CutAt kills the session that changes the machine at its nth boundary, once; 0 disarms. Boundaries lie between saving,

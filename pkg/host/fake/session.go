@@ -32,7 +32,7 @@ type entry struct {
 	key             string
 	// identity tells whether two entries save the same thing.
 	identity string
-	// undo puts back what was there. It reports false when the entry must stay, without that being a failure.
+	// undo restores what was there. It reports false when the entry must stay, without that being a failure.
 	undo func(all bool) (done bool, err error)
 }
 
@@ -51,7 +51,7 @@ func (s *session) boundary() error {
 	return nil
 }
 
-// save records what undo puts back, once per node and run.
+// save records what undo restores, once per node and run.
 func (s *session) save(a host.Act, key, identity string, undo func(all bool) (bool, error)) error {
 	m := s.machine
 	for _, e := range m.entries {
@@ -160,8 +160,6 @@ func (s *session) change(ctx context.Context, a host.Act, c host.Change) error {
 		return s.file(a, c)
 	case host.Directory:
 		return s.directory(a, c)
-	case host.Link:
-		return s.link(a, c)
 	case host.Absent:
 		return s.absent(a, c)
 	case host.Block:
@@ -242,6 +240,21 @@ func readAll(open func() (io.ReadCloser, error)) (string, error) {
 	return string(content), err
 }
 
+// lastRun is the position of the first entry of the last run in which node has any, by that node; len(entries) if it has none.
+func lastRun(entries []*entry, node string) int {
+	first := len(entries)
+	for i, e := range slices.Backward(entries) {
+		switch {
+		case e.node != node:
+		case first < len(entries) && entries[first].run != e.run:
+			return first
+		default:
+			first = i
+		}
+	}
+	return first
+}
+
 // Undo implements host.Session.
 func (s *session) Undo(ctx context.Context, scope host.Scope, report func(host.Undone)) error {
 	if err := s.exchange(ctx); err != nil {
@@ -256,10 +269,8 @@ func (s *session) Undo(ctx context.Context, scope host.Scope, report func(host.U
 	var kept []*entry
 	entries := m.entries
 	since := 0
-	if scope.Since != "" {
-		if since = slices.IndexFunc(entries, func(e *entry) bool { return e.run == scope.Since }); since < 0 {
-			since = len(entries)
-		}
+	if scope.From != "" {
+		since = lastRun(entries, scope.From)
 	}
 	for i := len(entries) - 1; i >= 0; i-- {
 		e := entries[i]
@@ -287,7 +298,7 @@ func (s *session) Undo(ctx context.Context, scope host.Scope, report func(host.U
 	}
 	m.entries = kept
 	for node, j := range m.journal {
-		if all || scope.Node == node || scope.Run == j.Run && scope.Node == "" && scope.Task == "" && scope.Since == "" {
+		if all || scope.Node == node || scope.Run == j.Run && scope.Node == "" && scope.Task == "" && scope.From == "" {
 			delete(m.journal, node)
 		}
 	}

@@ -47,12 +47,20 @@ type Fixture struct {
 	Sysctl string
 	// FilesOnly says that units, sysctls and swap are not to be touched: the host is a directory of somebody's machine.
 	FilesOnly bool
+	// Packages is not empty where the suite is to be of packages: one that the host can install, and after it those that come with it.
+	Packages []string
 	// Parallel says that the fixtures of two tests have nothing to do with each other.
 	Parallel bool
 	// Commands says that commands run, or that what they do is played.
 	Commands bool
 	// Machine says that commands run: a real kernel, process list and file systems.
 	Machine bool
+}
+
+// RunPackages tests how packages are installed and removed, on a host whose fixture names some that it can install.
+func RunPackages(t *testing.T, fixture func(t *testing.T) Fixture) {
+	t.Run("Kinds", func(t *testing.T) { testKinds(t, fixture) })
+	t.Run("Cuts", func(t *testing.T) { testCuts(t, fixture) })
 }
 
 // Run tests one implementation. fixture is called for each test.
@@ -158,8 +166,8 @@ func (r *rig) observe(h host.Host, q host.Query) *host.Facts {
 	return f
 }
 
-// giveBack undoes everything, for tests that are about something else.
-func (r *rig) giveBack() {
+// undoAll undoes everything, for tests that are about something else.
+func (r *rig) undoAll() {
 	r.t.Helper()
 	h := r.Dial(r.t)
 	defer h.Close()
@@ -204,10 +212,12 @@ type state struct {
 	Units   map[string]host.UnitState
 	Sysctls map[string]string
 	Swap    []string
+	// Packages are versions of those that are installed.
+	Packages map[string]string
 }
 
 func stateOf(f *host.Facts) state {
-	s := state{Paths: map[string]host.Path{}, Blocks: f.Blocks, Units: map[string]host.UnitState{}, Sysctls: f.Sysctls, Swap: f.System.Swap}
+	s := state{Paths: map[string]host.Path{}, Blocks: f.Blocks, Units: map[string]host.UnitState{}, Sysctls: f.Sysctls, Swap: f.System.Swap, Packages: f.Packages}
 	for p, seen := range f.Paths {
 		if seen.Mode.IsDir() {
 			seen.Modified, seen.Size = time.Time{}, 0 // what comes and goes in a directory changes these

@@ -156,18 +156,6 @@ func fileKinds() []kind {
 			made:    expect("d", fs.ModeDir|0o700, ""),
 		},
 		{
-			name:    "LinkReplacesFile",
-			prepare: func(r *rig) { r.Put(r.t, r.Dir+"/l", oldText, 0o640) },
-			changes: func(r *rig) []host.Change { return []host.Change{host.Link{Path: r.Dir + "/l", Target: "some where"}} },
-			query:   paths("l"),
-			made: func(r *rig, f *host.Facts) string {
-				if p := f.Paths[r.Dir+"/l"]; p.Target != "some where" {
-					return "target " + p.Target
-				}
-				return ""
-			},
-		},
-		{
 			name: "AbsentTree",
 			prepare: func(r *rig) {
 				r.Put(r.t, r.Dir+"/tree/one", oldText, 0o640)
@@ -253,10 +241,9 @@ func fileKinds() []kind {
 					host.Absent{Path: r.Dir + "/one"},
 					host.Directory{Path: r.Dir + "/two", Mode: 0o755},
 					host.File{Path: r.Dir + "/two/file", Mode: 0o644, Content: secret.New(newText)},
-					host.Link{Path: r.Dir + "/three", Target: "two/file"},
 				}
 			},
-			query: paths("one", "two", "two/file", "three"),
+			query: paths("one", "two", "two/file"),
 			made:  expect("two/file", 0o644, newText),
 		},
 	}
@@ -325,8 +312,28 @@ func systemKinds() []kind {
 	}
 }
 
+func packageKinds() []kind {
+	return []kind{{
+		name:    "Package",
+		changes: func(r *rig) []host.Change { return []host.Change{host.Package{Names: r.Packages[:1]}} },
+		query:   func(r *rig) host.Query { return host.Query{Packages: r.Packages} },
+		made: func(r *rig, f *host.Facts) string {
+			for _, name := range r.Packages {
+				if f.Packages[name] == "" {
+					return name + " is not installed"
+				}
+			}
+			return ""
+		},
+		keys: func(r *rig) []string { return []string{"packages " + r.Packages[0]} }, system: true,
+	}}
+}
+
 func kinds(f Fixture) []kind {
-	if f.FilesOnly {
+	switch {
+	case len(f.Packages) > 0:
+		return packageKinds()
+	case f.FilesOnly:
 		return fileKinds()
 	}
 	return slices.Concat(fileKinds(), systemKinds())

@@ -52,7 +52,7 @@ func (r *rig) refused(h host.Host, run host.Run, want ...string) {
 	}
 }
 
-// release gives the host back for its owner.
+// release resets the host for its owner.
 func (r *rig) release(o host.Owner) {
 	r.t.Helper()
 	h := r.dial()
@@ -60,7 +60,7 @@ func (r *rig) release(o host.Owner) {
 	r.undo(s, host.Scope{})
 	r.end(s)
 	if f := r.observe(h, host.Query{}); f.Owner != nil || f.OwnerUnreadable != "" || f.Changed() {
-		r.t.Errorf("a host that was given back has the owner %v (%s)", f.Owner, f.OwnerUnreadable)
+		r.t.Errorf("a host that was reset has the owner %v (%s)", f.Owner, f.OwnerUnreadable)
 	}
 }
 
@@ -266,7 +266,7 @@ func halfRemoved(r *rig) {
 	r.release(prod)
 }
 
-// ownerOfCutRun: whoever cut the run, the host is its owner's.
+// ownerOfCutRun: no matter who cut the run, the host is its owner's.
 func ownerOfCutRun(r *rig) {
 	for n := 1; ; n++ {
 		h := r.Dial(r.t)

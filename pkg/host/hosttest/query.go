@@ -23,8 +23,8 @@ var queries = []host.CommandQuery{
 	{ID: "is killed", Argv: []string{"sh", "-c", "kill -KILL $$"}},
 }
 
-// testQueries: a check that was stopped at its deadline is told from one that ends with the same exit code by itself, in an
-// observation as in what is looked at after an act.
+// testQueries: a check that was stopped at its deadline is distinguished from one that ends with the same exit code by itself, in an
+// observation as in what is observed after an act.
 func testQueries(r *rig) {
 	h := r.dial()
 	q := host.Query{Commands: queries}

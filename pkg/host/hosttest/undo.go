@@ -96,41 +96,48 @@ func testUndo(t *testing.T, fixture func(t *testing.T) Fixture) {
 		if got := content(r, h, "f"); got != "original" {
 			t.Errorf("f is %q", got)
 		}
-		r.giveBack()
+		r.undoAll()
 	})
 
 	if !fixture(t).FilesOnly {
 		t.Run("UnitOfTwoRuns", func(t *testing.T) { undoUnitOfTwoRuns(newRig(t, fixture(t))) })
 	}
-	t.Run("ScopeSinceARun", func(t *testing.T) {
+	t.Run("ScopeFromANode", func(t *testing.T) {
 		r := newRig(t, fixture(t))
 		h := r.dial()
 		r.Put(t, r.Dir+"/f", "original", 0o644)
-		runs := []host.Run{newRun(), newRun(), newRun()}
-		for i, run := range runs {
-			s := r.begin(h, run)
-			r.do(s, file(r, "n", "t", "f", fmt.Sprint(i)))
-			r.do(s, file(r, fmt.Sprint("n", i), "t", fmt.Sprint("f", i), "new"))
+		for i := range 3 {
+			s := r.begin(h, newRun())
+			r.do(s, file(r, fmt.Sprint("before", i), "t", fmt.Sprint("b", i), "new"))
+			if i < 2 { // twice: the last counts
+				r.do(s, host.Act{Node: "from", Task: "t", Digest: "d", Changes: []host.Change{
+					file(r, "from", "t", "f", fmt.Sprint(i)).Changes[0], file(r, "from", "t", "from", fmt.Sprint(i)).Changes[0],
+				}})
+			}
+			r.do(s, file(r, fmt.Sprint("after", i), "t", fmt.Sprint("a", i), "new"))
 			if err := s.End(r.ctx, true); err != nil {
 				t.Fatal(err)
 			}
 		}
 		s := r.begin(h, newRun())
-		if keys := r.undo(s, host.Scope{Since: "another"}); len(keys) != 0 {
-			t.Errorf("the undo since a run that never was undid %q", keys)
+		if keys := r.undo(s, host.Scope{From: "another"}); len(keys) != 0 {
+			t.Errorf("the undo from a node that was never begun undid %q", keys)
 		}
-		want := []string{"file " + r.Dir + "/f2", "file " + r.Dir + "/f", "file " + r.Dir + "/f1", "file " + r.Dir + "/f"}
-		if keys := r.undo(s, host.Scope{Since: runs[1].ID}); !slices.Equal(keys, want) {
+		var want []string
+		for _, name := range []string{"a2", "b2", "a1", "from", "f"} {
+			want = append(want, "file "+r.Dir+"/"+name)
+		}
+		if keys := r.undo(s, host.Scope{From: "from"}); !slices.Equal(keys, want) {
 			t.Errorf("undone %q, want %q", keys, want)
 		}
 		r.end(s)
 		if got := content(r, h, "f"); got != "0" {
 			t.Errorf("f is %q, not what the run before has made it", got)
 		}
-		if f := r.observe(h, host.Query{}); f.Journal["n0"].Run == "" || f.Journal["n1"].Run != "" {
+		if f := r.observe(h, host.Query{}); f.Journal["before1"].Run == "" || f.Journal["after0"].Run == "" || f.Journal["after1"].Run != "" {
 			t.Errorf("the journal is %v: what was undone is not done", f.Journal)
 		}
-		r.giveBack()
+		r.undoAll()
 	})
 
 	t.Run("OnePathInManyForms", func(t *testing.T) {
@@ -143,7 +150,7 @@ func testUndo(t *testing.T, fixture func(t *testing.T) Fixture) {
 		r.do(s, file(r, "n3", "t", "p/inside", "x"))
 		r.undo(s, host.Scope{Node: "n3"})
 		r.undo(s, host.Scope{Node: "n2"})
-		r.do(s, host.Act{Node: "n4", Changes: []host.Change{host.Link{Path: r.Dir + "/p", Target: "nowhere"}}})
+		r.do(s, file(r, "n4", "t", "p", "a file"))
 		r.do(s, file(r, "n5", "t", "p", "a file again"))
 		r.undo(s, host.Scope{})
 		r.end(s)

@@ -149,7 +149,7 @@ func (p *process) CloseWrite() error           { return p.stdin.Close() }
 func (p *process) Stdout() io.Reader           { return p.stdout }
 func (p *process) Stderr() io.Reader           { return p.stderr }
 
-// reap waits for the process, whoever else does.
+// reap waits for the process, no matter who else does.
 func (p *process) reap() {
 	_ = p.cmd.Wait() // Wait tells
 	p.transport.mu.Lock()

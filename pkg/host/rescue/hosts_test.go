@@ -16,32 +16,20 @@ import (
 	"testing"
 	"time"
 
-	cryptossh "golang.org/x/crypto/ssh"
-
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/rescue"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/ssh"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/hosts"
+	"github.com/mensylisir/cluster-api-provider-kubexm/test/lab"
 )
 
 func TestRealHost(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	pool, err := hosts.Start(ctx, hosts.Options{Name: fmt.Sprintf("rescue-%d", os.Getpid()), Count: 1, Log: t.Logf})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := pool.Stop(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
+	pool := lab.Pool(t, hosts.Options{Name: fmt.Sprintf("rescue-%d", os.Getpid()), Count: 1})
 	machine := pool.Hosts[0]
 	dial := func(ctx context.Context) (host.Host, error) {
-		h, err := ssh.Dial(ctx, ssh.Config{
-			Name: machine.Name, Address: machine.Address, User: machine.User, Auth: ssh.Auth{Signers: []cryptossh.Signer{machine.Signer}},
-			HostKey: ssh.HostKey{Pinned: []string{cryptossh.FingerprintSHA256(machine.HostKey)}},
-		})
+		h, err := ssh.Dial(ctx, lab.SSH(machine))
 		if err != nil {
 			return nil, err
 		}

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # Prints what the host can tell of what ails it, compressed. Of each journal and log the last 4 MiB, which compress to less than a
-# tenth; of all the first 64 MiB; and in the end not more than the 15 MiB that the answer to a command has place for.
+# tenth; of all the first 64 MiB; and in the end not more than the 15 MiB that the answer to a command has place for. The arguments are services beside etcd's and Kubernetes' own.
 
 each=4194304
 all=67108864
@@ -26,7 +26,7 @@ journal() {
 	section 'units that have failed'
 	systemctl list-units --failed --plain --no-legend --no-pager
 	for unit in $(systemctl list-units --all --plain --no-legend --no-pager --type service \
-		'kube*' 'etcd*' 'containerd*' 'haproxy*' 'nginx*' 'keepalived*' | awk '{ print $1 }'); do
+		'kube*' 'etcd*' "$@" | awk '{ print $1 }'); do
 		journal "$unit" --unit "$unit"
 	done
 	journal 'the kernel' --dmesg

@@ -17,7 +17,7 @@ import (
 const (
 	// every is how often a host is tried to be reached.
 	every = 3 * time.Second
-	// patience is how long a host has to shut down in order before it is told to hurry: longer than systemd gives a unit to stop.
+	// patience is how long a host has to shut down in order before it is asked to hurry: longer than systemd gives a unit to stop.
 	patience = 2 * time.Minute
 	// exchange is how long the host may take to answer one question.
 	exchange = 30 * time.Second
@@ -70,7 +70,7 @@ type reboots struct {
 	refused     bool
 }
 
-// try looks at the host once, and has it reboot if it has not been told to, or does not.
+// try observes the host once, and has it reboot if it has not been told to, or does not.
 func (r *Reboot) try(ctx context.Context, told *reboots) (done bool, err error) {
 	h, err := r.Dial(ctx)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/rescue"
 )
 
-// box is a host that reboots when it is told to, in its own way.
+// box is a host that reboots when it is asked to, in its own way.
 type box struct {
 	// booted is when it did last; away is until when it does not answer.
 	booted, away time.Time
@@ -134,8 +134,10 @@ func TestLogs(t *testing.T) {
 	if _, err := rescue.Logs(t.Context(), h); err == nil || !strings.Contains(err.Error(), "host m1: its logs cannot be read") {
 		t.Errorf("error %v", err)
 	}
-	m.OnCommand = func(*fake.Machine, host.Command) host.Result { return host.Result{Stdout: []byte("logs")} }
-	if content, err := rescue.Logs(t.Context(), h); string(content) != "logs" || err != nil {
+	m.OnCommand = func(_ *fake.Machine, c host.Command) host.Result {
+		return host.Result{Stdout: []byte("logs of " + strings.Join(c.Argv[4:], " and "))}
+	}
+	if content, err := rescue.Logs(t.Context(), h, "a.service", "b.service"); string(content) != "logs of a.service and b.service" || err != nil {
 		t.Errorf("%q, %v", content, err)
 	}
 }

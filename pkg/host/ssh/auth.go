@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
@@ -17,7 +18,10 @@ import (
 
 // Auth is what a user logs in with. All that is given is tried, in the order of the fields.
 type Auth struct {
-	Signers []ssh.Signer
+	// Certificates are users' certificates in OpenSSH's format ("ssh-ed25519-cert-v01@openssh.com AAAA…"), each for the key of one
+	// of Signers or PrivateKeys.
+	Certificates []secret.Value
+	Signers      []ssh.Signer
 	// PrivateKeys are PEM files' contents; Passphrase opens those that are encrypted.
 	PrivateKeys []secret.Value
 	Passphrase  secret.Value
@@ -27,47 +31,103 @@ type Auth struct {
 	Password secret.Value
 }
 
-// methods returns the methods, and a function to be called when they are not needed any more.
-func (a Auth) methods(ctx context.Context) ([]ssh.AuthMethod, func(), error) {
-	done := func() {}
-	signers := append([]ssh.Signer(nil), a.Signers...)
+// login is an Auth that was read, to log in with at several addresses at once.
+type login struct {
+	signers  []ssh.Signer
+	password secret.Value
+	close    func() // to be called when it is not needed any more
+}
+
+// read reads a. ctx bounds for how long the agent is there, too.
+func (a Auth) read(ctx context.Context) (*login, error) {
+	l := &login{signers: slices.Clone(a.Signers), password: a.Password, close: func() {}}
 	for i, key := range a.PrivateKeys {
 		signer, err := parseKey(key, a.Passphrase)
 		if err != nil {
-			return nil, done, fmt.Errorf("private key %d: %w", i+1, err)
+			return nil, fmt.Errorf("private key %d: %w", i+1, err)
 		}
-		signers = append(signers, signer)
+		l.signers = append(l.signers, signer)
 	}
+	var certified []ssh.Signer
+	for i, certificate := range a.Certificates {
+		signer, err := certify(certificate, l.signers)
+		if err != nil {
+			return nil, fmt.Errorf("certificate %d: %w", i+1, err)
+		}
+		certified = append(certified, signer)
+	}
+	l.signers = append(certified, l.signers...)
 	if a.AgentSocket != "" {
 		var dialer net.Dialer
 		conn, err := dialer.DialContext(ctx, "unix", a.AgentSocket)
 		if err != nil {
-			return nil, done, fmt.Errorf("ssh-agent: %w", err)
+			return nil, fmt.Errorf("ssh-agent: %w", err)
 		}
-		done = func() { _ = conn.Close() }
+		stop := context.AfterFunc(ctx, func() { _ = conn.Close() }) // it may wait for a person
+		l.close = func() {
+			stop()
+			_ = conn.Close()
+		}
 		fromAgent, err := agent.NewClient(conn).Signers()
 		if err != nil {
-			done()
-			return nil, func() {}, fmt.Errorf("ssh-agent: %w", err)
+			l.close()
+			return nil, fmt.Errorf("ssh-agent: %w", err)
 		}
-		signers = append(signers, fromAgent...)
+		l.signers = append(l.signers, fromAgent...)
 	}
-	var methods []ssh.AuthMethod
-	if len(signers) > 0 {
-		methods = append(methods, ssh.PublicKeys(signers...))
+	if len(l.signers) == 0 && l.password.IsZero() {
+		l.close()
+		return nil, errors.New("neither a key nor an agent nor a password is given")
 	}
-	if !a.Password.IsZero() {
-		once := &password{value: a.Password}
-		methods = append(methods, ssh.PasswordCallback(once.give), ssh.KeyboardInteractive(once.answer))
-	}
-	if len(methods) == 0 {
-		done()
-		return nil, func() {}, errors.New("neither a key nor an agent nor a password is given")
-	}
-	return methods, done, nil
+	return l, nil
 }
 
-// password is given once for a login. Whoever asks for it again, or for more, has refused it or wants something else, and a host
+// certify makes the one of the signers whose key the certificate is for show the certificate.
+func certify(certificate secret.Value, signers []ssh.Signer) (ssh.Signer, error) {
+	key, err := parseLine(string(certificate.Reveal()))
+	if err != nil {
+		return nil, err
+	}
+	cert, ok := key.(*ssh.Certificate)
+	switch {
+	case !ok:
+		return nil, errors.New("it is a public key without a certificate")
+	case cert.CertType != ssh.UserCert:
+		return nil, errors.New("it is not a user's certificate but a host's")
+	}
+	for _, signer := range signers {
+		if slices.Equal(signer.PublicKey().Marshal(), cert.Key.Marshal()) {
+			return ssh.NewCertSigner(cert, signer)
+		}
+	}
+	return nil, fmt.Errorf("the private key that it is for (%s) is not given", ssh.FingerprintSHA256(cert.Key))
+}
+
+// methods are those of one login.
+func (l *login) methods() []ssh.AuthMethod {
+	var methods []ssh.AuthMethod
+	if len(l.signers) > 0 {
+		methods = append(methods, ssh.PublicKeys(l.signers...))
+	}
+	if !l.password.IsZero() {
+		once := &password{value: l.password}
+		methods = append(methods, ssh.PasswordCallback(once.give), ssh.KeyboardInteractive(once.answer))
+	}
+	return methods
+}
+
+// certificates are those that are shown, but for an agent's.
+func (l *login) certificates() []*ssh.Certificate {
+	var all []*ssh.Certificate
+	for _, signer := range l.signers {
+		if cert, ok := signer.PublicKey().(*ssh.Certificate); ok {
+			all = append(all, cert)
+		}
+	}
+	return all
+}
+
+// password is given once for a login. Anyone who asks for it again, or for more, has refused it or wants something else, and a host
 // that is not honest should not be able to ask for it under another name.
 type password struct {
 	value secret.Value

@@ -30,6 +30,7 @@ const maxChannels = 8
 // connection is an SSH connection with its keep-alive, and the connection that it goes through, if any.
 type connection struct {
 	name     string
+	address  string // that was dialled
 	client   *ssh.Client
 	through  *connection
 	channels *semaphore.Weighted
@@ -45,8 +46,8 @@ type connection struct {
 	running map[*process]bool
 }
 
-func newConnection(name string, client *ssh.Client, through *connection, every time.Duration, times int) *connection {
-	c := &connection{name: name, client: client, through: through, channels: semaphore.NewWeighted(maxChannels),
+func newConnection(name string, client *ssh.Client, every time.Duration, times int) *connection {
+	c := &connection{name: name, client: client, channels: semaphore.NewWeighted(maxChannels),
 		ended: make(chan struct{}), running: make(map[*process]bool)}
 	c.alive.Add(2)
 	go func() {

@@ -48,7 +48,7 @@ func TestRefusal(t *testing.T) {
 					ssh.DiscardRequests(requests)
 				}
 			})
-			c = newConnection("node-1", client, nil, time.Minute, 3)
+			c = newConnection("node-1", client, time.Minute, 3)
 			defer func() { _ = c.close() }()
 			p, err := c.Start(t.Context(), "true")
 			if test.started {
@@ -66,7 +66,7 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
-// serve is a client of an SSH server that answers each question for a channel as it is told to.
+// serve is a client of an SSH server that answers each question for a channel as it is asked to.
 func serve(t *testing.T, answer func(ssh.NewChannel)) *ssh.Client {
 	t.Helper()
 	_, key, err := ed25519.GenerateKey(rand.Reader)
@@ -113,7 +113,7 @@ func TestAnIdleProcessIsSmall(t *testing.T) {
 			go ssh.DiscardRequests(requests)
 		}
 	})
-	c := newConnection("node-1", client, nil, time.Minute, 3)
+	c := newConnection("node-1", client, time.Minute, 3)
 	defer func() { _ = c.close() }()
 	alive := func() int64 {
 		var m runtime.MemStats

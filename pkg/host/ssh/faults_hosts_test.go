@@ -22,7 +22,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/hosts"
 )
 
-// TestSilence pauses a host: whoever waits for it learns so in time, and a context ends the waiting at once.
+// TestSilence pauses a host: anyone who waits for it learns so in time, and a context ends the waiting at once.
 func TestSilence(t *testing.T) {
 	c := config(hosts.Ops)
 	c.KeepAlive, c.KeepAliveMax = 200*time.Millisecond, 3

@@ -21,8 +21,10 @@ func FuzzHostKeys(f *testing.F) {
 		if err := os.WriteFile(file, []byte(known), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		for _, k := range []HostKey{{Pinned: []string{pin}}, {KnownHosts: []string{file}}} {
-			check, err := k.checker("node-1:22")
+		for _, k := range []HostKey{
+			{Pinned: []string{pin}}, {KnownHosts: []string{file}}, {Authorities: []string{pin}, Revoked: []string{pin}},
+		} {
+			check, err := k.checker("node-1:22", "node-1", "node-1")
 			if err == nil && len(check.algorithms()) == 0 && !check.pinned() {
 				t.Error("a host of which nothing is known may show no key at all")
 			}

@@ -7,13 +7,12 @@ package ssh
 
 import (
 	"context"
-	"crypto/ed25519"
-	"crypto/rand"
 	"encoding/pem"
 	"errors"
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -26,19 +25,6 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/hosts"
 )
-
-func newKey(t *testing.T) (ed25519.PrivateKey, ssh.Signer) {
-	t.Helper()
-	_, private, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	signer, err := ssh.NewSignerFromKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return private, signer
-}
 
 func TestHostKeys(t *testing.T) {
 	h := pool.Hosts[0]
@@ -137,14 +123,11 @@ func TestLogin(t *testing.T) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	plain, err := ssh.MarshalPrivateKey(private, "")
-	if err != nil {
-		t.Fatal(err)
-	}
 	locked, err := ssh.MarshalPrivateKeyWithPassphrase(private, "", []byte("open sesame"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	lockedPEM := pem.EncodeToMemory(locked)
 	keyring := agent.NewKeyring()
 	if err := keyring.Add(agent.AddedKey{PrivateKey: private}); err != nil {
 		t.Fatal(err)
@@ -165,16 +148,15 @@ func TestLogin(t *testing.T) {
 		}
 	}()
 	_, unknown := newKey(t)
-	pemOf := func(b *pem.Block) secret.Value { return secret.New(pem.EncodeToMemory(b)) }
 	for name, c := range map[string]struct {
 		user string
 		auth Auth
 		kind host.Kind
 	}{
-		"key":                       {hosts.Ops, Auth{PrivateKeys: []secret.Value{pemOf(plain)}}, ""},
-		"encrypted key":             {hosts.Ops, Auth{PrivateKeys: []secret.Value{pemOf(locked)}, Passphrase: secret.New("open sesame")}, ""},
-		"no passphrase":             {hosts.Ops, Auth{PrivateKeys: []secret.Value{pemOf(locked)}}, host.KindAuth},
-		"wrong passphrase":          {hosts.Ops, Auth{PrivateKeys: []secret.Value{pemOf(locked)}, Passphrase: secret.New("x")}, host.KindAuth},
+		"key":                       {hosts.Ops, Auth{PrivateKeys: []secret.Value{pemOf(t, private)}}, ""},
+		"encrypted key":             {hosts.Ops, Auth{PrivateKeys: []secret.Value{secret.New(lockedPEM)}, Passphrase: secret.New("open sesame")}, ""},
+		"no passphrase":             {hosts.Ops, Auth{PrivateKeys: []secret.Value{secret.New(lockedPEM)}}, host.KindAuth},
+		"wrong passphrase":          {hosts.Ops, Auth{PrivateKeys: []secret.Value{secret.New(lockedPEM)}, Passphrase: secret.New("x")}, host.KindAuth},
 		"agent":                     {hosts.Ops, Auth{AgentSocket: socket}, ""},
 		"no agent":                  {hosts.Ops, Auth{AgentSocket: socket + "-nope"}, host.KindAuth},
 		"password":                  {hosts.SudoPW, Auth{Password: secret.New(sudoPassword)}, ""},
@@ -257,8 +239,56 @@ func TestJump(t *testing.T) {
 	if f.System.Hostname != pool.Hosts[0].Name {
 		t.Errorf("we are on %s", f.System.Hostname)
 	}
-	jump.HostKey = c.HostKey // that of the wrong host
-	if _, err := Dial(t.Context(), c); host.KindOf(err) != host.KindHostKey || !strings.Contains(err.Error(), jump.Address) {
-		t.Errorf("a jump host with another key: %v", err)
+	for name, tc := range map[string]struct {
+		change func(jump, c *Config)
+		kind   host.Kind
+		named  string
+	}{
+		"a jump host with another key": {func(jump, c *Config) { jump.HostKey = c.HostKey }, host.KindHostKey, "jump host " + jump.Address},
+		"a jump host that lets nobody in": {
+			func(jump, _ *Config) { jump.Auth = Auth{Password: secret.New("wr0ng")} }, host.KindAuth, "jump host " + jump.Address,
+		},
+		"a dead jump host":                {func(jump, _ *Config) { jump.Port = 1 }, host.KindUnreachable, "jump host " + jump.Address},
+		"a dead host behind a jump host":  {func(_, c *Config) { c.Port = 1 }, host.KindUnreachable, "through the jump host " + jump.Address},
+		"another host behind a jump host": {func(jump, c *Config) { c.HostKey = jump.HostKey }, host.KindHostKey, "key of the expected type"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			jump, c := jump, c
+			c.Jump = &jump
+			tc.change(&jump, &c)
+			_, err := Dial(t.Context(), c)
+			if host.KindOf(err) != tc.kind || !strings.Contains(err.Error(), tc.named) || strings.Contains(err.Error(), "wr0ng") {
+				t.Errorf("%v (%v), want %v and %q", err, host.KindOf(err), tc.kind, tc.named)
+			}
+		})
+	}
+}
+
+// TestOnlyThroughJump: a port that answers the jump host alone is reached through it, and not otherwise.
+func TestOnlyThroughJump(t *testing.T) {
+	own := config(hosts.Ops)
+	jump := config(hosts.Ops)
+	jump.Address, jump.HostKey = pool.Hosts[1].Address, HostKey{Pinned: []string{ssh.FingerprintSHA256(pool.Hosts[1].HostKey)}}
+	const port = 2022
+	redirect := func(ctx context.Context, verb string) {
+		_, err := pool.Hosts[0].Exec(ctx, "iptables", "--table", "nat", verb, "PREROUTING", "--protocol", "tcp", "--source", jump.Address,
+			"--dport", strconv.Itoa(port), "--jump", "REDIRECT", "--to-ports", "22")
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	redirect(t.Context(), "--append")
+	t.Cleanup(func() { redirect(context.WithoutCancel(t.Context()), "--delete") })
+	own.Port = port
+	if _, err := Dial(t.Context(), own); host.KindOf(err) != host.KindUnreachable {
+		t.Fatalf("the host is to be reached through the jump host alone: %v", err)
+	}
+	own.Jump = &jump
+	f, err := connect(t, own).Observe(t.Context(), host.Query{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.System.Hostname != pool.Hosts[0].Name {
+		t.Errorf("we are on %s", f.System.Hostname)
 	}
 }

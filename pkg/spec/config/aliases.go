@@ -4,13 +4,13 @@
 package config
 
 import (
+	"fmt"
 	"net/netip"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
-
-	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
 // alias is another spelling of a field. Paths are below spec; name[] means each item of a list. Rows apply in order.
@@ -36,8 +36,14 @@ var aliases = []alias{
 	{from: "etcd.electionTimeout", to: "etcd.electionTimeoutMilliseconds"},
 	{from: "etcd.autoCompactionRetention", to: "etcd.autoCompactionRetentionHours", convert: unlessZero},
 	{from: "etcd.maxWals", to: "etcd.maxWALs"},
+	{from: "etcd.backupDir", to: "etcd.backup.directory"},
+	{from: "etcd.backupPeriodHours", to: "etcd.backup.schedule", convert: everyHours},
+	{from: "etcd.keepBackupNumber", to: "etcd.backup.keep"},
+
+	{from: "addons", to: "addons", convert: addonList},
 
 	{from: "system.debs", to: "system.packages.debs"},
+	{from: "system.rpms", to: "system.packages.rpms"},
 	{from: "host", to: "system.etcHosts"},
 	{from: "extra.hosts", to: "system.etcHosts", convert: domainList},
 	{from: "system.etcHosts", to: "system.etcHosts", convert: hostsFile},
@@ -62,6 +68,8 @@ var aliases = []alias{
 
 	{from: "network.kubePodsCIDR", to: "network.podCIDRs", convert: commaList},
 	{from: "network.kubeServiceCIDR", to: "network.serviceCIDRs", convert: commaList},
+	{from: "network.calico.vethMTU", to: "network.calico.vethMTU", convert: unlessZero},
+	{from: "network.ippool.blockSize", to: "network.calico.blockSize"},
 
 	{from: "dns.dnsEtcHosts", to: "dns.etcHosts"},
 	{from: "dns.etcHosts", to: "dns.etcHosts", convert: hostsFile},
@@ -112,6 +120,27 @@ func commaList(t *tree, node *yaml.Node) *yaml.Node {
 		}
 	}
 	return list
+}
+
+// addonList makes addons of names.
+func addonList(t *tree, node *yaml.Node) *yaml.Node {
+	if node.Kind != yaml.SequenceNode || len(node.Content) == 0 {
+		return unlessOff(node)
+	}
+	for i, item := range node.Content {
+		if item.Kind == yaml.ScalarNode {
+			node.Content[i] = t.derive(item, yaml.MappingNode, t.text(item, "name"), item)
+		}
+	}
+	return node
+}
+
+// unlessOff leaves out what asks for nothing.
+func unlessOff(node *yaml.Node) *yaml.Node {
+	if isOff(node) {
+		return nil
+	}
+	return node
 }
 
 // dockerMirrors makes mirrors of docker.io of one or more hosts or URLs.
@@ -183,9 +212,26 @@ func oneOfTwo(yes, no string) func(*tree, *yaml.Node) *yaml.Node {
 // ownLoadBalancer gives the older name of load balancers on hosts of their own its newer one.
 func ownLoadBalancer(t *tree, node *yaml.Node) *yaml.Node {
 	if node.Kind == yaml.ScalarNode && node.Value == "kubexm" {
-		return t.text(node, string(spec.LoadBalancerKeepalivedHAProxy))
+		return t.text(node, "kubexm-kh")
 	}
 	return node
+}
+
+// everyHours makes a schedule of a number of hours, by which a day can be divided.
+func everyHours(t *tree, node *yaml.Node) *yaml.Node {
+	hours, err := strconv.Atoi(node.Value)
+	switch {
+	case node.Kind == yaml.ScalarNode && err == nil && hours == 0:
+		return nil
+	case node.Kind == yaml.ScalarNode && err == nil && hours == 24:
+		return t.text(node, "0 0 * * *")
+	case node.Kind == yaml.ScalarNode && err == nil && hours == 1:
+		return t.text(node, "0 * * * *")
+	case node.Kind == yaml.ScalarNode && err == nil && hours > 0 && hours < 24 && 24%hours == 0:
+		return t.text(node, fmt.Sprintf("0 */%d * * *", hours))
+	}
+	t.refuse(node, "use hours by which a day can be divided (1, 2, 3, 4, 6, 8, 12 or 24), or etcd.backup.schedule, such as 0 3 * * *")
+	return nil
 }
 
 // unlessZero leaves a number out that turns off what is off when it is left out.

@@ -105,8 +105,11 @@ func read(data []byte) *reading {
 	var version string
 	var files EtcdFiles
 	if body := child(r.root, "spec"); body != nil {
+		r.refuseOtherRuntimes(body)
 		r.resolveAliases(body)
 		r.refuseUnsupported(body)
+		r.resolveWords(body)
+		r.resolveLoadBalancer(body)
 		version = r.takeText("spec", "kubernetes", "version")
 		files = r.takeEtcdFiles()
 	}
@@ -153,6 +156,10 @@ func (r *reading) takeText(path ...string) string {
 // knownFields are the paths of all fields that a config file may have, or may have in another version.
 func knownFields() []string {
 	known := append(knownPaths(reflect.TypeFor[file](), ""), "spec.kubernetes.version")
+	known = slices.DeleteFunc(known, func(path string) bool { return strings.HasPrefix(path, "spec.loadBalancer") })
+	for _, name := range balancerFields() {
+		known = append(known, "spec.controlPlaneEndpoint."+name)
+	}
 	for _, name := range etcdFileNames() {
 		known = append(known, etcdPath+"."+name)
 	}
@@ -186,7 +193,7 @@ func (r *reading) report(errs field.ErrorList) {
 		}
 		at := r.placeOf(err.Field)
 		text := fieldPath.ReplaceAllStringFunc(err.ErrorBody(), func(path string) string { return r.placeOf(path).path })
-		r.refuseAt(at.path, at.line, "%s", text)
+		r.refuseAt(at.path, at.line, "%s", inWords(text))
 	}
 }
 

@@ -40,7 +40,7 @@ func (r *reading) assignRoles(groups roleGroups) {
 	}
 	dedicated := r.etcdHosts(etcd, controlPlane, workers)
 	r.name(&r.cluster.Spec.Etcd.Hosts, "spec.etcd.hosts", "etcd", dedicated)
-	r.name(&r.cluster.Spec.ControlPlaneEndpoint.Hosts, "spec.controlPlaneEndpoint.hosts", "loadbalancer", loadBalancers)
+	r.name(&r.cluster.Spec.LoadBalancer.Keepalived.Hosts, "spec.loadBalancer.keepalived.hosts", "loadbalancer", loadBalancers)
 
 	roles := []struct {
 		role  spec.Role
@@ -92,10 +92,10 @@ func (r *reading) etcdHosts(etcd, controlPlane, workers []string) []string {
 	case kind == spec.EtcdKubeadm:
 		r.refuseGroup("etcd",
 			"etcd of the type %s runs on the control plane's hosts: remove it, name the hosts of %s, or set spec.etcd.type to %s",
-			kind, masters, spec.EtcdKubexm)
+			Word(kind), masters, Word(spec.EtcdKubexm))
 	case kind == spec.EtcdExternal:
 		r.refuseGroup("etcd",
-			"etcd of the type %s runs on no host of this cluster: remove it, or set spec.etcd.type to %s", kind, spec.EtcdKubexm)
+			"etcd of the type %s runs on no host of this cluster: remove it, or set spec.etcd.type to %s", Word(kind), Word(spec.EtcdKubexm))
 	case len(shared) > 0:
 		r.refuseGroup("etcd", "etcd runs on all hosts of %s, or on hosts that are in no other role group; of these, %s in another: "+
 			"remove this group, name the same hosts, or name others", masters, areIn(shared))
@@ -115,7 +115,7 @@ func (r *reading) name(into *spec.Hosts, path, group string, hosts []string) {
 	}
 	*into = spec.Hosts{Names: hosts}
 	of := r.placeOf(groupsPath + "." + group)
-	r.decoded[path] = of
+	r.decoded[path], r.decoded[path+".names"] = of, of
 	for i := range hosts {
 		r.decoded[fmt.Sprintf("%s.names[%d]", path, i)] = of
 	}

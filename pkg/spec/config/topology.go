@@ -18,7 +18,6 @@ import (
 const (
 	maxEtcd          = 7
 	maxControlPlanes = 9
-	maxLoadBalancers = 15
 )
 
 // with are the hosts that have a role, each once: that two have one name is refused by itself.
@@ -36,9 +35,8 @@ func (c *Cluster) with(role spec.Role) []spec.Host {
 // validateGroups checks how many hosts there are for each purpose.
 func (c *Cluster) validateGroups(path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	controlPlane, etcd, loadBalancer := path.Child("control-plane"), path.Child("etcd"), path.Child("loadbalancer")
+	controlPlane, etcd := path.Child("control-plane"), path.Child("etcd")
 	controlPlanes, members := len(c.with(spec.RoleControlPlane)), len(c.with(spec.RoleEtcd))
-	loadBalancers := len(c.with(spec.RoleLoadBalancer))
 	switch {
 	case members > 0:
 		errs = append(errs, validateMembers(etcd, members, "")...)
@@ -47,9 +45,6 @@ func (c *Cluster) validateGroups(path *field.Path) field.ErrorList {
 	}
 	if controlPlanes > maxControlPlanes {
 		errs = append(errs, field.TooMany(controlPlane, controlPlanes, maxControlPlanes))
-	}
-	if loadBalancers > maxLoadBalancers {
-		errs = append(errs, field.TooMany(loadBalancer, loadBalancers, maxLoadBalancers))
 	}
 	return append(errs, c.validateControlPlaneLabels()...)
 }
@@ -94,19 +89,19 @@ func labels(of map[string]string) string {
 
 // validateEndpoint checks, in view of the hosts, that somebody answers at the endpoint.
 func (c *Cluster) validateEndpoint(path *field.Path) field.ErrorList {
-	e, controlPlanes := &c.Spec.ControlPlaneEndpoint, c.with(spec.RoleControlPlane)
+	e, balancer, controlPlanes := &c.Spec.ControlPlaneEndpoint, &c.Spec.LoadBalancer, c.with(spec.RoleControlPlane)
 	if len(controlPlanes) == 0 {
 		return nil
 	}
 	at := path.Child("address")
 	switch {
-	case len(controlPlanes) > 1 && !e.HasLoadBalancer():
+	case len(controlPlanes) > 1 && !balancer.IsPresent():
 		return field.ErrorList{field.Required(path.Child("internal"), fmt.Sprintf(
-			"a control plane of %d hosts is reached by a load balancer: set it to %s, %s or %s, or set %s", len(controlPlanes),
-			spec.LoadBalancerHAProxy, spec.LoadBalancerNginx, spec.LoadBalancerKubeVIP, path.Child("external")))}
-	case e.Address == "" || e.External == spec.LoadBalancerExternal:
+			"a control plane of %d hosts is reached by a load balancer: set it to haproxy, nginx or kube-vip, or set %s", len(controlPlanes),
+			path.Child("external")))}
+	case e.Address == "" || balancer.Type == spec.LoadBalancerExternal:
 		return nil
-	case e.HasLoadBalancerHosts() || e.Internal == spec.LoadBalancerKubeVIP:
+	case balancer.IsVirtual():
 		return c.validateVirtual(at, e.Address)
 	}
 	var own []string

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
 const notYet = "known, but not supported yet by this version of kubexm"
@@ -16,8 +18,6 @@ const notYet = "known, but not supported yet by this version of kubexm"
 var unsupported = []struct{ path, remedy string }{
 	{"system.ntpServers", "remove it, and keep the hosts' clocks in step by other means"},
 	{"system.timezone", "remove it"},
-	{"system.rpms", "remove it"},
-	{"system.packages.rpms", "remove it"},
 
 	{"kubernetes.kata", "remove it"},
 	{"kubernetes.nodeFeatureDiscovery", "remove it"},
@@ -26,14 +26,7 @@ var unsupported = []struct{ path, remedy string }{
 	{"containerRuntime.version", "remove it; the artifact bundle says which version is installed"},
 	{"containerRuntime.containerd.version", "remove it; the artifact bundle says which version is installed"},
 
-	{"etcd.backup", "remove it"},
-
-	{"network.calico.ipipMode", "remove it"},
-	{"network.calico.vxlanMode", "remove it"},
-	{"network.calico.vethMTU", "remove it"},
-	{"network.calico.blockSize", "remove it"},
 	{"network.cilium", "remove it"},
-	{"network.ippool.blockSize", "remove it"},
 
 	{"dns.nodelocaldns", "remove it"},
 	{"dns.nodeLocal", "remove it"},
@@ -49,14 +42,12 @@ var unsupported = []struct{ path, remedy string }{
 
 	{"extra.resolves", "remove it, and set the hosts' name servers by other means"},
 	{"extra.etcdresolve", "remove it, and set the hosts' name servers by other means"},
-
-	{"addons", "remove it, and install addons when the cluster runs"},
 }
 
 // unsupportedValues are values of supported fields that this version cannot honour, by the field's path below spec.
 var unsupportedValues = []struct{ path, values, remedy string }{
-	{"containerRuntime.type", "docker cri-o isula isulad", "use containerd"},
-	{"network.plugin", "calico cilium", "use flannel"},
+	{"containerRuntime.type", "docker isula isulad", "use containerd or cri-o"},
+	{"network.plugin", "cilium", "use flannel or calico, or none and install it yourself"},
 }
 
 // refuseUnsupported refuses what is known and cannot be honoured, by name, and takes it out of the tree.
@@ -100,4 +91,22 @@ func isOff(node *yaml.Node) bool {
 		return true
 	}
 	return false
+}
+
+// refuseOtherRuntimes refuses what is said of containerd where the runtime is another.
+func (t *tree) refuseOtherRuntimes(body *yaml.Node) {
+	runtime := child(body, "containerRuntime")
+	if runtime == nil {
+		runtime = child(child(body, "kubernetes"), "containerRuntime")
+	}
+	kind := child(runtime, "type")
+	if kind == nil || kind.Value == Word(spec.ContainerRuntimeContainerd) {
+		return
+	}
+	if node := take(runtime, []string{"containerd"}); node != nil && !isOff(node) {
+		t.refuse(node, "Forbidden: the runtime is %s: remove it; mirrors and insecure registries of either are containerRuntime.registries", kind.Value)
+	}
+	if node := take(body, []string{"registry", "containerdDataDir"}); node != nil && !isOff(node) {
+		t.refuse(node, "Forbidden: the runtime is %s: remove it, and set containerRuntime.dataDir", kind.Value)
+	}
 }

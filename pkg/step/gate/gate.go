@@ -60,3 +60,19 @@ func NodeVersion(name, version string, installed, verified graph.Output[string])
 		Takes: []string{installed.Name},
 	}, step.Await{For: "version", Name: name + "/" + version, Output: verified.Name})
 }
+
+// NodeRegistered waits until the Node's kubelet, of this version, has registered and reports no more than that pods have no network. After
+// are outputs that must be there first.
+func NodeRegistered(name, version string, after ...string) step.Step {
+	return step.New(step.Meta{
+		Name: "gate/node-" + name, Description: "wait until the Node has registered with " + version, Timeout: step.Duration(10 * time.Minute), Takes: after,
+	}, step.Await{For: "registered", Name: name + "/" + version})
+}
+
+// RegisteredVersion waits for what NodeRegistered does, after installed; verified is made then.
+func RegisteredVersion(name, version string, installed, verified graph.Output[string]) step.Step {
+	return step.New(step.Meta{
+		Name: "gate/version", Description: "wait until the Node reports " + version, Timeout: step.Duration(5 * time.Minute),
+		Takes: []string{installed.Name},
+	}, step.Await{For: "registered", Name: name + "/" + version, Output: verified.Name})
+}

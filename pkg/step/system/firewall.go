@@ -109,7 +109,7 @@ func (o Openings) firewalldFiles() []file {
 	host.WriteString(`  <service name="kubexm"/>` + "\n")
 	for _, p := range o.Peers {
 		fmt.Fprintf(&host, "  <rule family=%q>\n    <source address=%q/>\n    <protocol value=%q/>\n    <accept/>\n  </rule>\n",
-			family(p.Address), p.Address, p.Port.Protocol)
+			ipFamily(p.Address), p.Address, p.Port.Protocol)
 	}
 	host.WriteString("</policy>\n")
 	files := []file{{"services/kubexm.xml", service.String()}, {"policies/kubexm.xml", host.String()}}
@@ -119,14 +119,14 @@ func (o Openings) firewalldFiles() []file {
 	fmt.Fprintf(&pods, policy, "What this host forwards from and to pods.", "ANY")
 	for _, cidr := range o.Pods {
 		for _, end := range []string{"source", "destination"} {
-			fmt.Fprintf(&pods, "  <rule family=%q>\n    <%s address=%q/>\n    <accept/>\n  </rule>\n", family(cidr), end, cidr)
+			fmt.Fprintf(&pods, "  <rule family=%q>\n    <%s address=%q/>\n    <accept/>\n  </rule>\n", ipFamily(cidr), end, cidr)
 		}
 	}
 	pods.WriteString("</policy>\n")
 	return append(files, file{"policies/kubexm-pods.xml", pods.String()})
 }
 
-func family(address string) string {
+func ipFamily(address string) string {
 	if strings.Contains(address, ":") {
 		return "ipv6"
 	}

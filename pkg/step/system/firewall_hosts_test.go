@@ -10,8 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,10 +19,8 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/system"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/hosts"
+	"github.com/mensylisir/cluster-api-provider-kubexm/test/lab"
 )
-
-// sessions are what systemd keeps of logins for a while, where firewalld's packages have it do so.
-var sessions = regexp.MustCompile(`/run/user/|^process \(sd-pam\)|^unit (run-user|user-|user@)`)
 
 // firewalled is a host with a firewall, and another that tries what gets past it.
 type firewalled struct {
@@ -47,15 +43,7 @@ func (f firewalled) openings(port int32) system.Openings {
 func TestFirewalls(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
-	pool, err := hosts.Start(ctx, hosts.Options{Name: fmt.Sprintf("firewalls-%d", os.Getpid()), Count: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := pool.Stop(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
+	pool := lab.Pool(t, hosts.Options{Name: fmt.Sprintf("firewalls-%d", os.Getpid()), Count: 2})
 	for i, name := range []string{spec.Firewalld, spec.UFW} {
 		t.Run(name, func(t *testing.T) {
 			f := firewalled{offline{t, ctx, pool.Hosts[i], nil}, pool.Hosts[1-i], system.Firewalld}
@@ -85,7 +73,7 @@ func TestFirewalls(t *testing.T) {
 
 			f.resets()
 			f.reaches("after the reset", "")
-			if diff := slices.DeleteFunc(hosts.Diff(before, f.snapshot()), sessions.MatchString); len(diff) > 0 {
+			if diff := hosts.Diff(before, f.snapshot()); len(diff) > 0 {
 				t.Errorf("after the reset the host differs:\n%s", strings.Join(diff, "\n"))
 			}
 			f.sh("systemctl stop 'serve-*' && ip netns del pod")

@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	gossh "golang.org/x/crypto/ssh"
-
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/ssh"
@@ -23,6 +21,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/system"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/hosts"
+	"github.com/mensylisir/cluster-api-provider-kubexm/test/lab"
 )
 
 // TestHostname names a host, and wants the old name back from a reset.
@@ -30,15 +29,7 @@ func TestHostname(t *testing.T) {
 	const name = "node7.prod"
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	pool, err := hosts.Start(ctx, hosts.Options{Name: fmt.Sprintf("system-%d", os.Getpid()), Count: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := pool.Stop(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
+	pool := lab.Pool(t, hosts.Options{Name: fmt.Sprintf("system-%d", os.Getpid()), Count: 1})
 	h := pool.Hosts[0]
 	b := plan.New("Hostname", "test")
 	b.Host(h.Name, plan.Module{Name: "os", Tasks: []plan.Task{{Name: "system", Steps: []step.Step{
@@ -50,10 +41,7 @@ func TestHostname(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := engine.New(engine.Options{Holder: "test", Dial: func(ctx context.Context, _ string) (host.Host, error) {
-		return ssh.Dial(ctx, ssh.Config{
-			Name: h.Name, Address: h.Address, Port: int32(h.Port), User: hosts.Ops,
-			Auth: ssh.Auth{Signers: []gossh.Signer{h.Signer}}, HostKey: ssh.HostKey{Pinned: []string{gossh.FingerprintSHA256(h.HostKey)}},
-		})
+		return ssh.Dial(ctx, lab.SSH(h))
 	}})
 	before, err := h.Snapshot(ctx)
 	if err != nil {

@@ -17,18 +17,20 @@ import (
 	"testing"
 	"time"
 
-	gossh "golang.org/x/crypto/ssh"
-
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component/haproxy"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component/keepalived"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component/nginx"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/ssh"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/os/debian"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/os/family"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
-	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/keepalived"
-	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/loadbalancer"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/system"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/hosts"
+	"github.com/mensylisir/cluster-api-provider-kubexm/test/lab"
 )
 
 // TestPackagesOffline installs a load balancer's packages and a node's, on hosts that reach no mirror, from a bundle.
@@ -44,15 +46,7 @@ func TestPackagesOffline(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("the bundle has %d packages of Debian 12 (%v)", len(files), err)
 	}
-	pool, err := hosts.Start(ctx, hosts.Options{Name: fmt.Sprintf("packages-%d", os.Getpid()), Count: 2, Offline: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := pool.Stop(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
+	pool := lab.Pool(t, hosts.Options{Name: fmt.Sprintf("packages-%d", os.Getpid()), Count: 2, Offline: true})
 	on := func(t *testing.T, h *hosts.Host) offline { return offline{t, ctx, h, step.FromBundle(bundle)} }
 	for _, h := range pool.Hosts {
 		if out, err := h.Exec(ctx, "curl", "--silent", "--show-error", "--max-time", "3", "http://1.1.1.1/"); err == nil {
@@ -62,10 +56,15 @@ func TestPackagesOffline(t *testing.T) {
 
 	t.Run("a load balancer", func(t *testing.T) {
 		o := on(t, pool.Hosts[0])
-		before, proxies := o.snapshot(), []loadbalancer.Program{loadbalancer.HAProxy, loadbalancer.Nginx}
-		names, steps := keepalived.PackageNames(), []step.Step{keepalived.Packages(files.For(keepalived.PackageNames()...))}
+		before := o.snapshot()
+		proxies := []interface {
+			PackageNames(family.Family) []string
+			Packages(family.Family, step.PackageFiles) step.Step
+		}{haproxy.Proxy, nginx.Proxy}
+		names := keepalived.PackageNames(debian.Family{})
+		steps := []step.Step{keepalived.Packages(debian.Family{}, files.For(names...))}
 		for _, p := range proxies {
-			names, steps = append(names, p.PackageNames()...), append(steps, p.Packages(files.For(p.PackageNames()...)))
+			names, steps = append(names, p.PackageNames(debian.Family{})...), append(steps, p.Packages(debian.Family{}, files.For(p.PackageNames(debian.Family{})...)))
 		}
 		o.installs(names, steps...)
 		for _, program := range []string{"haproxy -v", "nginx -v", "keepalived --version"} {
@@ -197,8 +196,5 @@ func (o offline) engine() *engine.Engine {
 }
 
 func (o offline) dial(ctx context.Context) (host.Host, error) {
-	return ssh.Dial(ctx, ssh.Config{
-		Name: o.host.Name, Address: o.host.Address, Port: int32(o.host.Port), User: hosts.Ops,
-		Auth: ssh.Auth{Signers: []gossh.Signer{o.host.Signer}}, HostKey: ssh.HostKey{Pinned: []string{gossh.FingerprintSHA256(o.host.HostKey)}},
-	})
+	return ssh.Dial(ctx, lab.SSH(o.host))
 }

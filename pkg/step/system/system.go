@@ -9,13 +9,22 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/os/family"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 )
 
-// Swap turns swap off: the kubelet refuses to start beside it.
-func Swap() step.Step {
-	return step.New(step.Meta{Name: "system/swap", Description: "turn swap off"}, step.SwapOff{})
+// Swap turns swap off: the kubelet refuses to start beside it. What brings it again at the next boot is turned off, too.
+func Swap(s family.Swap) step.Step {
+	var parts []step.Step
+	for _, path := range s.Emptied {
+		parts = append(parts, step.File{Path: path, Mode: 0o644, Content: step.Literal("")})
+	}
+	parts = append(parts, step.SwapOff{})
+	for _, unit := range s.Units {
+		parts = append(parts, step.Service{Name: unit, State: step.Stopped})
+	}
+	return step.New(step.Meta{Name: "system/swap", Description: "turn swap off"}, parts...)
 }
 
 // Modules loads kernel modules, now and at each boot.
@@ -29,7 +38,7 @@ func Modules(names []string) step.Step {
 }
 
 // Sysctls sets kernel parameters, now and at each boot. Lasting ones are those that mean something before anything of
-// ours runs; the rest (momentary) are recorded only so that they can be put back.
+// ours runs; the rest (momentary) are recorded only so that they can be restored.
 func Sysctls(lasting, momentary []spec.Sysctl) step.Step {
 	var file strings.Builder
 	var parts []step.Step
@@ -74,19 +83,34 @@ func Files(files []step.Step) step.Step {
 	return step.New(step.Meta{Name: "system/files", Description: "write files"}, files...)
 }
 
-// File is one of a user's own files. The error is about its mode: one that is not octal, or has other bits than permissions.
-func File(f spec.File) (step.Step, error) {
+// File is one of a user's own files on the target's host. The error is about its permissions, which are not octal, or have other bits, or
+// about its content.
+func File(f spec.File, t *spec.Target) (step.Step, error) {
+	text, known, err := f.Text(t)
+	if err != nil {
+		return nil, fmt.Errorf("files[%s].content: %w", f.Path, err)
+	}
+	if f.IsAppended() {
+		if !strings.HasSuffix(text, "\n") {
+			text += "\n"
+		}
+		return step.Block{Path: f.Path, Name: "files", Content: text}, nil
+	}
 	var mode step.Mode
-	if err := mode.UnmarshalText([]byte(f.Mode)); err != nil {
-		return nil, fmt.Errorf("files[%s].mode: %w", f.Path, err)
+	if err := mode.UnmarshalText([]byte(f.Permissions)); err != nil {
+		return nil, fmt.Errorf("files[%s].permissions: %w", f.Path, err)
 	}
 	if mode > 0o777 {
-		return nil, fmt.Errorf("files[%s].mode: %s: files cannot be set-user-ID, set-group-ID or sticky: use the last three digits", f.Path, f.Mode)
+		return nil, fmt.Errorf("files[%s].permissions: %s: files cannot be set-user-ID, set-group-ID or sticky: use the last three digits",
+			f.Path, f.Permissions)
 	}
 	owner, group, _ := strings.Cut(f.Owner, ":")
-	content := step.Literal(f.Content)
-	if from := f.ContentFrom.Secret; from.Name != "" {
-		content = step.Secret(from.Name, from.Key)
+	content := step.Literal(text)
+	switch from := f.ContentFrom.Secret; {
+	case from.Name != "":
+		content = step.Encoded(step.Secret(from.Name, from.Key), f.Encoding)
+	case !known:
+		content = step.Encoded(step.Literal(f.Content), f.Encoding)
 	}
 	return step.File{Path: f.Path, Mode: mode, Owner: owner, Group: group, Content: content}, nil
 }

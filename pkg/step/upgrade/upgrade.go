@@ -36,8 +36,9 @@ func Begin(programs []step.Artifact, keeps []string, drained graph.Output[string
 	if about.Timeout > 0 {
 		about.Timeout += step.Duration(step.DefaultTimeout)
 	}
-	return step.New(about, step.Changeover{
-		Programs: step.ProgramsIn(bin, programs), InUse: nodeConf, Dir: Dir, Keeps: slices.Clone(keeps), Before: before,
+	return step.New(about, step.Savepoint{
+		About: "the replacement of its programs", Replaces: step.ProgramsIn(bin, programs), InUse: nodeConf, Dir: Dir,
+		Keeps: slices.Clone(keeps), Before: before,
 	})
 }
 
@@ -51,5 +52,5 @@ func End(verified, upgraded graph.Output[string]) step.Step {
 	return step.New(step.Meta{
 		Name: "upgrade/end", Description: "let go of what was there before", Makes: []string{upgraded.Name},
 		Retry: step.Retry{Attempts: 3, Delay: step.Duration(time.Second)},
-	}, step.ChangeoverEnd{Dir: Dir, After: []string{verified.Name}})
+	}, step.Commit{Dir: Dir, After: []string{verified.Name}})
 }

@@ -27,7 +27,7 @@ import (
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
-	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
@@ -180,7 +180,7 @@ func (f *Fleet) missing(ctx context.Context, machines int) (string, error) {
 	}
 	ready := 0
 	for i := range configs.Items {
-		if c := &configs.Items[i]; conditions.IsTrue(c, bootstrapv1.HostReadyCondition) && c.Status.LastRun.Outcome == bootstrapv1.RunSucceeded {
+		if c := &configs.Items[i]; conditions.IsTrue(c, bootstrapv1.HostReadyCondition) && c.Status.Operation(bootstrapv1.ConvergeOperation).Outcome == bootstrapv1.RunSucceeded {
 			ready++
 		} else if why == "" {
 			why = fmt.Sprintf("; KubexmConfig %s: %s", c.Name, conditions.GetMessage(c, bootstrapv1.HostReadyCondition))
@@ -213,7 +213,10 @@ func (f *Fleet) create(ctx context.Context, objects ...client.Object) error {
 func (h Host) object(of string) *infrav1.KubexmHost {
 	o := &infrav1.KubexmHost{ObjectMeta: named(h.Name), Spec: infrav1.KubexmHostSpec{
 		Address: h.Address, InternalAddresses: []string{h.Internal},
-		SSH: infrav1.SSH{User: h.User, CredentialsRef: infrav1.CredentialsReference{Name: "ssh"}, HostKey: h.HostKey},
+		Access: spec.Access{
+			User: h.User, Credentials: spec.Credentials{SecretRef: spec.SecretReference{Name: "ssh"}},
+			HostKeys: spec.HostKeys{Pinned: []string{h.HostKey}},
+		},
 	}}
 	o.Labels = map[string]string{pool: of}
 	return o

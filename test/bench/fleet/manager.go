@@ -39,9 +39,9 @@ import (
 type Manager struct {
 	// Kubeconfig and Log are files.
 	Kubeconfig, Log string
-	// Resync is how often all objects are reconciled, all kinds at the same time; LookEvery how often a converged host is
-	// looked at. 0 means what cmd/manager does.
-	Resync, LookEvery time.Duration
+	// Resync is how often all objects are reconciled, all kinds at the same time; DriftCheckInterval how often a converged host is
+	// observed. 0 means what cmd/manager does.
+	Resync, DriftCheckInterval time.Duration
 	// Floor has reconcilers that get their object from the cache, and do nothing, in the place of ours.
 	Floor bool
 }
@@ -145,7 +145,7 @@ func (m Manager) manager(ctx context.Context, hosts Hosts, spent *meter) (ctrl.M
 		controlplane.Reconcilers(ctx, mgr, controlplane.Options{}),
 		inplace.SetupWithManager(mgr, inplace.Options{}),
 		bootstrap.Reconcilers(ctx, mgr, bootstrap.Options{
-			Dial: spent.dial(hosts.Dial), Plan: hosts.Plan, LookEvery: m.LookEvery,
+			Dial: spent.dial(hosts.Dial), Plan: hosts.Plan, DriftCheckInterval: m.DriftCheckInterval,
 			Artifacts: func(context.Context, spec.Artifacts, string) (*artifact.Bundle, error) { return nil, nil },
 			Holder:    "bench",
 		}),
@@ -163,7 +163,7 @@ func (m *meter) dial(dial reconcilers.Dial) reconcilers.Dial {
 	}
 }
 
-// talked is a host of which it is counted how often it is looked at, and how often somebody begins to change it.
+// talked is a host of which it is counted how often it is observed, and how often somebody begins to change it.
 type talked struct {
 	host.Host
 	exchanges *atomic.Int64

@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// shell is this machine as the host that is recorded. It is only looked at.
+// shell is this machine as the host that is recorded. It is only observed.
 func shell(command string) (*replay.Process, error) {
 	cmd := exec.Command("sh", "-c", command)
 	stdin, err := cmd.StdinPipe()

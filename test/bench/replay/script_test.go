@@ -36,7 +36,7 @@ func TestQuestionsOfTwoRunsAreOne(t *testing.T) {
 	}
 }
 
-// Who looks at a played host much later finds no clock that is behind.
+// Who observes a played host much later finds no clock that is behind.
 func TestClocksGoOn(t *testing.T) {
 	const then, up = 1700000000.5, 100.25
 	said := names{mark: "m"}.special("a\n@m - clock 1700000000.500000000 100.25\nb 1700000000.500000000\n")

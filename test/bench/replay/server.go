@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 
 	"golang.org/x/crypto/ssh"
 )
@@ -36,7 +37,7 @@ type Host struct {
 	// Memory is written to when Start is set, and else read.
 	Memory *Memory
 	Start  Start
-	// Failed is told why a channel was given up. May be called concurrently.
+	// Failed learns why a channel was given up. May be called concurrently.
 	Failed func(error)
 
 	asked counter
@@ -175,17 +176,24 @@ func say(to io.Writer) func(turn, error) (turn, error) {
 	}
 }
 
-// end sends what a process leaves behind.
+// end sends what a process leaves behind. A client that has all of its answers need not wait for that.
 func end(channel ssh.Channel, t turn) error {
 	if _, err := io.WriteString(channel.Stderr(), t.stderr); err != nil {
-		return err
+		return unlessGone(err)
 	}
-	if err := channel.CloseWrite(); err != nil && !errors.Is(err, io.EOF) {
-		return err
+	if err := channel.CloseWrite(); err != nil {
+		return unlessGone(err)
 	}
 	_, err := channel.SendRequest("exit-status", false, ssh.Marshal(struct{ Code uint32 }{uint32(t.code)}))
-	if errors.Is(err, io.EOF) {
-		return nil // the client did not wait for it
+	return unlessGone(err)
+}
+
+// unlessGone is nil where the client has closed its channel or its connection.
+func unlessGone(err error) error {
+	for _, gone := range []error{io.EOF, net.ErrClosed, syscall.EPIPE, syscall.ECONNRESET} {
+		if errors.Is(err, gone) {
+			return nil
+		}
 	}
 	return err
 }

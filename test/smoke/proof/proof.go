@@ -3,16 +3,18 @@
 
 // Package proof proves that a cluster works for pods: a server on one node is reached through its Service's DNS name by a
 // pod on another, and all system pods run. It leaves nothing behind but the test image, which comes from the bundle and is
-// put on each host by the ssh and ctr commands, as there is no registry.
+// put on each host by ssh and a program of its container runtime's, as there is no registry.
 package proof
 
 import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os/exec"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -143,6 +145,11 @@ func podReady(p corev1.Pod) bool {
 
 // LoadImage puts the test image, agnhost, on Nodes and returns its reference.
 func (c *Cluster) LoadImage(ctx context.Context, nodes []corev1.Node) (string, error) {
+	return c.Load(ctx, nodes, "agnhost")
+}
+
+// Load puts an image of the bundle on Nodes and returns its reference.
+func (c *Cluster) Load(ctx context.Context, nodes []corev1.Node, name string) (string, error) {
 	store, err := artifact.OpenStore("")
 	if err != nil {
 		return "", err
@@ -154,7 +161,7 @@ func (c *Cluster) LoadImage(ctx context.Context, nodes []corev1.Node) (string, e
 	var image string
 	for _, n := range nodes {
 		arch := n.Status.NodeInfo.Architecture
-		image = b.Images(arch)["agnhost"]
+		image = b.Images(arch)[name]
 		archive, err := b.ImageArchive(arch, image)
 		if err != nil {
 			return "", err
@@ -163,7 +170,8 @@ func (c *Cluster) LoadImage(ctx context.Context, nodes []corev1.Node) (string, e
 		if err != nil {
 			return "", err
 		}
-		cmd := exec.CommandContext(ctx, "ssh", "-F", c.SSHConfig, address(n), "sudo", "/usr/local/bin/ctr", "-n", "k8s.io", "images", "import", "-")
+		load := loaders[strings.Split(n.Status.NodeInfo.ContainerRuntimeVersion, ":")[0]]
+		cmd := exec.CommandContext(ctx, "ssh", append([]string{"-F", c.SSHConfig, address(n), "sudo"}, load...)...)
 		cmd.Stdin = content
 		out, err := cmd.CombinedOutput()
 		_ = content.Close()
@@ -172,6 +180,12 @@ func (c *Cluster) LoadImage(ctx context.Context, nodes []corev1.Node) (string, e
 		}
 	}
 	return image, nil
+}
+
+// loaders put images on a host, by its container runtime as its Node names it.
+var loaders = map[string][]string{
+	"containerd": {"/usr/local/bin/ctr", "-n", "k8s.io", "images", "import", "-"},
+	"cri-o":      {"/usr/local/bin/crio-images", "/var/lib/containers", "load"},
 }
 
 func address(n corev1.Node) string {
@@ -242,9 +256,17 @@ func (c *Cluster) answered(ctx context.Context, at, from, to string) error {
 	return nil
 }
 
+// errUnanswered is of a client that asked, and got no answer.
+var errUnanswered = errors.New("the client is not answered")
+
 // dial has the client pod ask for a path over HTTP, by the API server's proxy.
 func (c *Cluster) dial(ctx context.Context, name, at, path string) (string, error) {
-	raw, err := c.Client.CoreV1().Pods(namespace).ProxyGet("http", "client", fmt.Sprint(port), "dial", map[string]string{
+	return c.dialFrom(ctx, "client", name, at, path)
+}
+
+// dialFrom has a pod ask.
+func (c *Cluster) dialFrom(ctx context.Context, from, name, at, path string) (string, error) {
+	raw, err := c.Client.CoreV1().Pods(namespace).ProxyGet("http", from, fmt.Sprint(port), "dial", map[string]string{
 		"host": name, "port": at, "protocol": "http", "request": path, "tries": "1",
 	}).DoRaw(ctx)
 	if err != nil {
@@ -258,7 +280,7 @@ func (c *Cluster) dial(ctx context.Context, name, at, path string) (string, erro
 		return "", fmt.Errorf("%w in %s", err, raw)
 	}
 	if len(reply.Responses) != 1 {
-		return "", fmt.Errorf("the client saw %v", reply.Errors)
+		return "", fmt.Errorf("%w: it saw %v", errUnanswered, reply.Errors)
 	}
 	return reply.Responses[0], nil
 }

@@ -1,7 +1,7 @@
 // Copyright 2026 The cluster-api-provider-kubexm Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package certs looks at all hosts of a cluster for certificates, and judges how much longer they are good.
+// Package certs finds the certificates on all hosts of a cluster, and judges how much longer they are good.
 package certs
 
 import (
@@ -37,7 +37,7 @@ type Certificate struct {
 	Status   Status `json:"status"`
 }
 
-// Of looks at all hosts of a cluster at once: one exchange with each. Those that end within warn are Ending. The certificates
+// Of observes all hosts of a cluster at once: one exchange with each. Those that end within warn are Ending. The certificates
 // of the hosts that answered, in the order of hosts, come beside the error, which names those that did not.
 func Of(
 	ctx context.Context, e *engine.Engine, cluster string, hosts []string, now time.Time, warn time.Duration,

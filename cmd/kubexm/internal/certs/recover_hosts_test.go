@@ -12,11 +12,12 @@ import (
 	"slices"
 	"testing"
 
-	gossh "golang.org/x/crypto/ssh"
-
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/direct"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/certificate/recovery"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component/binary"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component/containerd"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component/etcd"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component/kubeadm"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/ssh"
@@ -25,10 +26,9 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/apiserver"
-	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/etcd"
-	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/kubeadm"
-	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/kubernetes"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/kubelet"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/hosts"
+	"github.com/mensylisir/cluster-api-provider-kubexm/test/lab"
 )
 
 // trusts are the steps by which a control plane host gets all that is about trust, by the type of Kubernetes. kubeadm's own certificates
@@ -42,7 +42,7 @@ func trusts(name string) map[string][]step.Step {
 	t.Cluster.Kubernetes.EncryptByDefault()
 	t.Default()
 	encryption := apiserver.Encryption(t.Cluster.Kubernetes)
-	c := kubernetes.Cluster{Name: t.ClusterName, Spec: t.Cluster, EtcdEndpoints: []string{"https://192.168.0.11:2379"}, EtcdSecure: true}
+	c := binary.Cluster{Name: t.ClusterName, Spec: t.Cluster}
 	const pkiDir = "/etc/kubernetes/pki/"
 	kubeadms := []step.Step{kubeadm.Authorities(true), encryption}
 	for file, authority := range map[string][2]string{
@@ -56,7 +56,8 @@ func trusts(name string) map[string][]step.Step {
 	}
 	return map[string][]step.Step{
 		"kubexm": {
-			kubernetes.Authorities(), etcd.ClientCertificates(t.Cluster.Certificates, name), kubernetes.Certificates(c, kubernetes.NodeOf(&t, containerd.Runtime{}.Endpoint(), "")),
+			binary.Authorities(), etcd.ClientCertificates(t.Cluster.Certificates, name),
+			binary.Certificates(c, binary.NodeOf(&t, kubelet.NodeOf(&t, containerd.Runtime{}.Endpoint(), ""))),
 			encryption,
 		},
 		"kubeadm": kubeadms,
@@ -66,23 +67,12 @@ func trusts(name string) map[string][]step.Step {
 // TestRecoverOnHosts: what a real control plane host of either type has of the key pairs is read back, byte for byte; and the host refuses
 // others, of which not one file is written.
 func TestRecoverOnHosts(t *testing.T) {
-	pool, err := hosts.Start(t.Context(), hosts.Options{Name: fmt.Sprintf("recover-%d", os.Getpid()), Count: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := pool.Stop(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
+	pool := lab.Pool(t, hosts.Options{Name: fmt.Sprintf("recover-%d", os.Getpid()), Count: 2})
 	for i, kind := range []string{"kubexm", "kubeadm"} {
 		t.Run(kind, func(t *testing.T) {
 			h := pool.Hosts[i]
 			dial := func(ctx context.Context, _ string) (host.Host, error) {
-				return ssh.Dial(ctx, ssh.Config{
-					Name: h.Name, Address: h.Address, Port: int32(h.Port), User: hosts.Ops,
-					Auth: ssh.Auth{Signers: []gossh.Signer{h.Signer}}, HostKey: ssh.HostKey{Pinned: []string{gossh.FingerprintSHA256(h.HostKey)}},
-				})
+				return ssh.Dial(ctx, lab.SSH(h))
 			}
 			b := plan.New("Test", "prod")
 			first := step.New(step.Meta{Name: "test/first"}, step.File{Path: "/etc/first", Mode: 0o644, Content: step.Literal("first")})

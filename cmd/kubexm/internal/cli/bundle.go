@@ -31,6 +31,8 @@ the Go checksum database, or downloaded and verified by their publisher's digest
 With --os, the bundle has packages of the hosts' operating system too, in os/ID/VERSION/ARCH: those that steps install, those of
 --os-package, and all that they depend on beyond the smallest Debian. Hosts then ask no mirror for them.
 
+With --with, the bundle has components that not every cluster has, by their names in the catalogue.
+
 With --lock, a file says what bundles are made of: each download, image and package of an operating system by its digest. What it has
 must be so, and what it has not is added to it, or refused with --locked: keep it with what you review.
 
@@ -57,6 +59,7 @@ ssh-keygen -Y sign -n kubexm-bundle -f KEY DIRECTORY/manifest.json`,
 	flags.StringSliceVar(&o.Architectures, "arch", nil, "architectures: amd64, arm64 (default this machine's)")
 	flags.StringSliceVar(&o.Systems, "os", nil, "operating systems whose packages are wanted, for hosts that reach no mirror (debian/12)")
 	flags.StringSliceVar(&o.Packages, "os-package", nil, "more packages, with those that they depend on, of each --os")
+	flags.StringSliceVar(&o.With, "with", nil, "optional components that the bundle is to have as well")
 	flags.StringVar(&prefer, "prefer", string(artifact.FromSource), "where programs come from when there is a choice: "+string(artifact.FromSource)+" or "+string(artifact.FromUpstream))
 	flags.StringVar(&o.Zone, "zone", "", "mirrors to download from, by their name in the catalogue (cn)")
 	flags.BoolVar(&o.Insecure, "insecure", false, "download from http:// too, what its digest identifies")

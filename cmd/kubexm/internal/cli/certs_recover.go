@@ -136,7 +136,7 @@ func (a *app) recoverFrom(o *recoverOptions, dir state.Dir) (*recoverySource, er
 				r.from = append(r.from, h.Name)
 			}
 		}
-		r.externalEtcd = c.Spec.Etcd.Type == spec.EtcdExternal
+		r.externalEtcd = c.Spec.Etcd.IsExternal()
 		r.encrypted = remembered == nil && c.Spec.Kubernetes.EncryptionAtRest.IsOn() // else it is remembered
 		if r.hosts, err = access.New(c.Hosts, a.trusting(&o.source, dir)); err != nil {
 			return nil, err

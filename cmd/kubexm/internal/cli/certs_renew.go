@@ -131,7 +131,9 @@ func (a *app) renewal(o *renewOptions, names []string) (*renewal, error) {
 	} else if !known {
 		return nil, usage("nothing is known of cluster %s in %s: its certificates are renewed where it was made", c.Name, a.stateRoot)
 	}
-	r.targets = direct.Targets(c, managed(r.dir))
+	if r.targets, err = direct.Targets(c); err != nil {
+		return nil, usageError{err}
+	}
 	if r.wanted, err = pipeline.Renewals(r.targets, names); err != nil {
 		return nil, usageError{err}
 	}
@@ -156,7 +158,7 @@ type renewed struct {
 	Restarts string
 }
 
-// showRenewals looks at the hosts, and lists those of the certificates that are there with when they end, and what is restarted.
+// showRenewals observes the hosts, and lists those of the certificates that are there with when they end, and what is restarted.
 func (a *app) showRenewals(ctx context.Context, r *renewal) error {
 	var names []string
 	for _, w := range r.wanted {

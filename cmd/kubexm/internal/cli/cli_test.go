@@ -242,7 +242,11 @@ spec:
 		if err != nil {
 			t.Fatal(err)
 		}
-		d := &declared{Cluster: c, targets: direct.Targets(c, false)}
+		targets, err := direct.Targets(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := &declared{Cluster: c, targets: targets}
 		if got := d.summary(); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}

@@ -44,7 +44,7 @@ func (a *app) createCluster() *cobra.Command {
 it starts a management plane on this machine (state in .kubexm/<cluster>), declares the cluster to it, and shows how its
 hosts become Nodes.
 
-Run again, it looks at all hosts and changes what is not as declared. Interrupted, it takes up where it stopped. Another
+Run again, it observes all hosts and changes what is not up to date. Interrupted, it takes up where it stopped. Another
 version of Kubernetes is for "kubexm upgrade cluster".`,
 		Example: "  kubexm create cluster -f config.yaml --dry-run\n  kubexm create cluster -f config.yaml",
 		Args:    cobra.NoArgs,
@@ -119,11 +119,11 @@ func (a *app) create(ctx context.Context, o *createOptions) error {
 
 // asDeclared is what is said when nothing had to be changed.
 func (d *declared) asDeclared(took time.Duration) string {
-	return fmt.Sprintf("%s is as declared: %s checked in %s, 0 changes.", d.Name, count(len(d.targets), "host"), seconds(took))
+	return fmt.Sprintf("%s is up to date: %s checked in %s, 0 changes.", d.Name, count(len(d.targets), "host"), seconds(took))
 }
 
 // manage says that from now on a management plane has the cluster.
-func (d *declared) manage() { d.managed, d.targets = true, direct.Targets(d.Cluster, true) }
+func (d *declared) manage() { d.managed, d.targets = true, d.desired }
 
 // unchanged looks whether a cluster that was made of this very config is still so, and says so. That needs no management
 // plane: an exchange with each host and a few questions to the cluster's API.
@@ -146,7 +146,7 @@ func (a *app) unchanged(ctx context.Context, d *declared) (bool, error) {
 	return true, err
 }
 
-// differences looks at every host, and at the cluster, and returns what is not as declared.
+// differences observes every host, and the cluster, and returns what is not up to date.
 func (a *app) differences(ctx context.Context, d *declared) ([]follow.Wait, error) {
 	trust, err := d.trust(true)
 	if err != nil {
@@ -174,7 +174,9 @@ func (a *app) differences(ctx context.Context, d *declared) ([]follow.Wait, erro
 // digest is of all that makes the cluster what it is.
 func (d *declared) digest() string {
 	h := sha256.New()
-	_ = json.NewEncoder(h).Encode(direct.Targets(d.Cluster, true)) //nolint:errchkjson // plain data into a hash
+	// What the hosts must be, and what else the objects say: policies are no part of a target.
+	_ = json.NewEncoder(h).Encode(d.desired) //nolint:errchkjson // plain data into a hash
+	_ = json.NewEncoder(h).Encode(d.Spec)    //nolint:errchkjson // plain data into a hash
 	for i := range d.Hosts {
 		host := &d.Hosts[i]
 		fmt.Fprintln(h, host.Name, host.User, host.Port, host.PrivateKeyPath, d.hosts.HostKey(host.Name))
@@ -270,7 +272,7 @@ func (d *declared) finish(trust *direct.Trust) error {
 // Why waiting ends.
 var (
 	errNotReady  = errors.New("it took longer than --wait-timeout")
-	errExhausted = errors.New("a host was put back from the same change three times, and is not tried again before this is called again")
+	errExhausted = errors.New("a host was rolled back from the same change three times, and is not tried again before this is called again")
 )
 
 // again asks for hosts that are not tried any more.
@@ -285,7 +287,7 @@ func again(ctx context.Context, c client.Client, name string) error {
 const (
 	// pollObjects is how often the plane, which is on this machine, is asked.
 	pollObjects = 500 * time.Millisecond
-	// pollHosts is how often hosts are looked at once all objects say that they are ready.
+	// pollHosts is how often hosts are observed once all objects say that they are ready.
 	pollHosts = 3 * time.Second
 )
 

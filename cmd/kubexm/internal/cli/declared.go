@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/target"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/access"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/direct"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/state"
@@ -58,6 +59,8 @@ type declared struct {
 	hosts   *access.Hosts
 	bundle  *artifact.Bundle
 	targets []spec.Target
+	// desired are the targets that a management plane has.
+	desired []spec.Target
 	// systems is what was last seen of the hosts.
 	systems map[string]host.System
 	// adopt is that of the flags.
@@ -102,7 +105,12 @@ func (a *app) declareCluster(ctx context.Context, s *source, c *config.Cluster) 
 	if d.bundle, err = a.bundleFor(ctx, s.bundle, c); err != nil {
 		return nil, err
 	}
-	d.targets = direct.Targets(c, d.managed)
+	if d.desired, err = direct.Targets(c); err != nil {
+		return nil, usageError{err}
+	}
+	if d.targets = d.desired; !d.managed {
+		d.targets = target.Unmanaged(d.desired)
+	}
 	return d, s.checkAdopt(slices.Collect(maps.Keys(rolesOf(d.targets))))
 }
 
@@ -131,10 +139,14 @@ func (d *declared) about(name string) string {
 
 // roleName is a role in words.
 func roleName(r spec.Role) string {
-	if r == spec.RoleLoadBalancer {
+	switch r {
+	case spec.RoleControlPlane:
+		return "control plane"
+	case spec.RoleLoadBalancer:
 		return "load balancer"
+	case spec.RoleWorker, spec.RoleEtcd:
 	}
-	return strings.ReplaceAll(string(r), "-", " ")
+	return strings.ToLower(string(r))
 }
 
 // summary is what is declared, in one line.
@@ -152,11 +164,17 @@ func (d *declared) summary() string {
 			parts = append(parts, count(n, other.word))
 		}
 	}
-	etcd := string(d.Spec.Etcd.Type) + " etcd"
-	if n := len(d.targets[0].EtcdMembers()); n > 1 {
-		etcd += fmt.Sprintf(" (%d)", n)
+	etcd := config.Word(d.Spec.Etcd.Type) + " etcd"
+	members := 0
+	for _, t := range d.targets {
+		if t.HasEtcdMember() {
+			members++
+		}
 	}
-	parts = append(parts, string(d.Spec.ContainerRuntime.Type), etcd)
+	if members > 1 {
+		etcd += fmt.Sprintf(" (%d)", members)
+	}
+	parts = append(parts, config.Word(d.Spec.ContainerRuntime.Type), etcd)
 	return fmt.Sprintf("%s  %s  %s", d.Name, d.KubernetesVersion, strings.Join(parts, " · "))
 }
 
@@ -177,7 +195,7 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// examine reads the whole bundle and looks at all hosts, both at once, and stops at what preflight refuses.
+// examine reads the whole bundle and observes all hosts, both at once, and stops at what preflight refuses.
 func (a *app) examine(ctx context.Context, d *declared, tools direct.Tools) (map[string]*host.Facts, error) {
 	var facts map[string]*host.Facts
 	var unverified, unreached error

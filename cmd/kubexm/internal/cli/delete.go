@@ -39,7 +39,7 @@ func (a *app) deleteCluster() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cluster NAME | -f config.yaml",
 		Short: "Delete a cluster and give its hosts back as they were",
-		Long: `Deletes the cluster with all that runs in it. Each host is put back to what it was before kubexm first changed it: files,
+		Long: `Deletes the cluster with all that runs in it. Each host is reset to what it was before kubexm first changed it: files,
 units, kernel settings, swap, packages. The cluster's API need not answer for that; its hosts must.
 
 A cluster that is gone already is no error.`,
@@ -55,7 +55,7 @@ A cluster that is gone already is no error.`,
 	o.addFlags(cmd)
 	o.addAdoptFlag(cmd)
 	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "do not ask")
-	cmd.Flags().DurationVar(&o.wait, "wait-timeout", 15*time.Minute, "how long it may take until all hosts are given back")
+	cmd.Flags().DurationVar(&o.wait, "wait-timeout", 15*time.Minute, "how long it may take until all hosts are reset")
 	cmd.ValidArgsFunction = a.completeClusters
 	return cmd
 }
@@ -95,7 +95,7 @@ func (a *app) delete(ctx context.Context, o *deleteOptions, name string) error {
 		return err
 	}
 	if !o.yes {
-		if err := a.confirm(fmt.Sprintf("Cluster %s will be deleted, and %s given back as before.", name, count(len(known.Hosts), "host"))); err != nil {
+		if err := a.confirm(fmt.Sprintf("Cluster %s will be deleted, and %s reset.", name, count(len(known.Hosts), "host"))); err != nil {
 			return err
 		}
 	}
@@ -116,11 +116,11 @@ func (a *app) delete(ctx context.Context, o *deleteOptions, name string) error {
 		if err := dir.Remove(); err != nil {
 			return "", err
 		}
-		return fmt.Sprintf("%s is deleted: %s given back in %s.", name, count(len(known.Hosts), "host"), seconds(time.Since(began))), nil
+		return fmt.Sprintf("%s is deleted: %s reset in %s.", name, count(len(known.Hosts), "host"), seconds(time.Since(began))), nil
 	})
 }
 
-// undo gives hosts back without a management plane: all, or those named.
+// undo resets hosts without a management plane: all, or those named.
 func (a *app) undo(ctx context.Context, s *source, dir state.Dir, names []string, reader event.Reader) error {
 	known, hosts, err := a.reach(s, dir)
 	if err != nil {
@@ -135,7 +135,7 @@ func (a *app) undo(ctx context.Context, s *source, dir state.Dir, names []string
 	return err
 }
 
-// deleteObjects deletes the cluster's objects in its management plane, and waits until all hosts are given back.
+// deleteObjects deletes the cluster's objects in its management plane, and waits until all hosts are reset.
 func (a *app) deleteObjects(ctx context.Context, o *deleteOptions, dir state.Dir, known *state.Inventory, reader event.Reader) error {
 	bundle, err := a.openBundle(ctx, cmp.Or(o.bundle, known.Bundle), "")
 	if errors.Is(err, os.ErrNotExist) {

@@ -29,7 +29,7 @@ type description struct {
 	rendered string
 }
 
-// difference is one thing on a host, or in the cluster, that is not as declared. Host is empty for what the cluster's API has.
+// difference is one thing on a host, or in the cluster, that is not up to date. Host is empty for what the cluster's API has.
 type difference struct {
 	Host     string `json:"host,omitempty"`
 	Step     string `json:"step"`
@@ -47,7 +47,7 @@ func (a *app) describeCluster() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cluster NAME | -f config.yaml",
 		Short: "Show a cluster with its Nodes and hosts, as they are now, and what has drifted",
-		Long: `Looks at a cluster's API and at all of its hosts, and changes nothing.
+		Long: `Observes a cluster's API and all of its hosts, and changes nothing.
 
 With the config file the hosts are compared with what that declares, and what differs is shown as "kubexm plan" shows it: what is there
 and what should be there, and, of files that everybody on the host may read, in which lines.`,
@@ -171,7 +171,7 @@ func (a *app) showDescription(d *description, f *format) error {
 	if d.Message != "" {
 		fmt.Fprintf(a.Out, "             %s\n", d.Message)
 	}
-	fmt.Fprintf(a.Out, "As declared: %s\n", ago(time.Now(), d.ReadyTime))
+	fmt.Fprintf(a.Out, "Converged:   %s\n", ago(time.Now(), d.ReadyTime))
 	fmt.Fprintf(a.Out, "API server:  %s\n", d.Server)
 	fmt.Fprintf(a.Out, "Kubeconfig:  %s\n", d.Kubeconfig)
 	fmt.Fprintf(a.Out, "Bundle:      %s\n", d.Bundle)

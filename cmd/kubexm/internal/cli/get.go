@@ -49,7 +49,7 @@ func clusterTable(now time.Time) table[inspect.Cluster] {
 		{name: "WORKERS", value: func(c inspect.Cluster) string { return fmt.Sprint(c.Workers) }},
 		{name: "ETCD HOSTS", wide: true, value: func(c inspect.Cluster) string { return fmt.Sprint(c.EtcdHosts) }},
 		{name: "LOAD BALANCERS", wide: true, value: func(c inspect.Cluster) string { return fmt.Sprint(c.LoadBalancers) }},
-		{name: "AS DECLARED", value: func(c inspect.Cluster) string { return ago(now, c.ReadyTime) }},
+		{name: "CONVERGED", value: func(c inspect.Cluster) string { return ago(now, c.ReadyTime) }},
 		{name: "SERVER", wide: true, value: func(c inspect.Cluster) string { return c.Server }},
 		{name: "BUNDLE", wide: true, value: func(c inspect.Cluster) string { return c.Bundle }},
 	}
@@ -125,7 +125,7 @@ func (a *app) getHosts() *cobra.Command {
 	return cmd
 }
 
-// lookAtHosts looks at all hosts of a cluster.
+// lookAtHosts observes all hosts of a cluster.
 func (a *app) lookAtHosts(ctx context.Context, s *source, cluster string) ([]inspect.Host, error) {
 	dir, _, err := a.known(cluster)
 	if err != nil {

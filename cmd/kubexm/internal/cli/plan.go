@@ -22,7 +22,7 @@ func (a *app) plan() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plan -f config.yaml [-o plan.json]",
 		Short: "Show what would be changed on which host, and write it down",
-		Long: `Looks at all hosts, shows what differs from what the config file declares, and changes nothing.
+		Long: `Observes all hosts, shows what differs from what the config file declares, and changes nothing.
 
 With -o the plan is written to a file, with secrets as references. "kubexm apply" does exactly what it says.`,
 		Args: cobra.NoArgs,

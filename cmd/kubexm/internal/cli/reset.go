@@ -21,8 +21,8 @@ func (a *app) resetHost() *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "host NAME... --cluster CLUSTER",
-		Short: "Put hosts back to what they were before kubexm first changed them",
-		Long: `Puts back on each host all that kubexm changed there, last in first out. The host leaves its cluster without being
+		Short: "Reset hosts to what they were before kubexm first changed them",
+		Long: `Rolls back on each host all that kubexm changed there, last in first out. The host leaves its cluster without being
 drained; use it for hosts that are to be repaired or that failed on the way.
 
 A host that says that it is another's, or another one of this cluster's, is not reset: the refusal says whose it is, and
@@ -61,7 +61,7 @@ func (a *app) reset(ctx context.Context, s *source, cluster string, names []stri
 		return err
 	}
 	if !yes {
-		if err := a.confirm(fmt.Sprintf("%s will be put back as before kubexm, whatever runs there.", strings.Join(names, ", "))); err != nil {
+		if err := a.confirm(fmt.Sprintf("%s will be reset to before kubexm, whatever runs there.", strings.Join(names, ", "))); err != nil {
 			return err
 		}
 	}
@@ -74,6 +74,6 @@ func (a *app) reset(ctx context.Context, s *source, cluster string, names []stri
 		if err := a.undo(ctx, s, dir, names, reader); err != nil {
 			return "", err
 		}
-		return fmt.Sprintf("%s put back in %s.", count(len(names), "host"), seconds(time.Since(began))), nil
+		return fmt.Sprintf("%s reset in %s.", count(len(names), "host"), seconds(time.Since(began))), nil
 	})
 }

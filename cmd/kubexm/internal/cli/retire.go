@@ -50,7 +50,7 @@ func (a *app) retire(ctx context.Context, c client.Client, d *declared, yes bool
 			"or delete the cluster first", strings.Join(controlPlane, ", "))
 	}
 	if len(names) > 0 && !yes {
-		if err := a.confirm(fmt.Sprintf("%s: %s will be drained, leave the cluster and be given back as before.", d.Name, strings.Join(names, ", "))); err != nil {
+		if err := a.confirm(fmt.Sprintf("%s: %s will be drained, leave the cluster and be reset.", d.Name, strings.Join(names, ", "))); err != nil {
 			return nil, err
 		}
 	}

@@ -69,7 +69,7 @@ func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "kubexm",
 		Short: "Bare Linux hosts to Kubernetes clusters, over SSH",
-		Long: `kubexm turns bare Linux hosts into Kubernetes clusters over SSH, keeps them as declared, and gives the hosts back.
+		Long: `kubexm turns bare Linux hosts into Kubernetes clusters over SSH, keeps them free of drift, and resets the hosts.
 
 It keeps what it must know of a cluster in ./.kubexm/<cluster>.
 
@@ -83,7 +83,7 @@ It keeps what it must know of a cluster in ./.kubexm/<cluster>.
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.stateRoot, "state-dir", state.Root, "directory that keeps the state of clusters")
 	flags.BoolVarP(&a.quiet, "quiet", "q", false, "show failures alone")
-	flags.StringVar(&a.logFormat, "log-format", "text", "how progress is told: text, or json (a line per event, on standard error)")
+	flags.StringVar(&a.logFormat, "log-format", "text", "how progress is reported: text, or json (a line per event, on standard error)")
 	flags.StringVar(&a.logFile, "log-file", "", "write all events to this file too, a JSON object per line")
 	flags.StringVar(&a.metricsAddr, "metrics-addr", "", "serve Prometheus metrics at this address while the command runs, e.g. 127.0.0.1:9090")
 	flags.StringVar(&a.metricsFile, "metrics-file", "",
@@ -106,6 +106,8 @@ It keeps what it must know of a cluster in ./.kubexm/<cluster>.
 		group("bundle", "Make and check bundles of artifacts", a.bundleCreate(), a.bundleVerify(), a.bundleList()),
 		group("certs", "Check, renew and recover certificates",
 			a.certsCheck(), a.audited(a.certsRenew()), a.audited(a.certsRecover()), a.certsSecrets()),
+		group("etcd", "Back up and restore etcd", a.audited(a.etcdBackup()),
+			group("backups", "List backups of etcd", a.etcdBackupsList()), a.audited(a.etcdRestore())),
 		group("run", "Run a command on hosts, or a management plane", a.audited(a.runCommand()), a.runPlane()),
 		group("reset", "Reset hosts to what they were", a.audited(a.resetHost())),
 		group("audit", "Show who changed what", a.auditList(), a.auditShow()),

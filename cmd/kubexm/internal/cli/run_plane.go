@@ -28,7 +28,7 @@ func (a *app) runPlane() *cobra.Command {
 		Use:   "plane [CLUSTER]",
 		Short: "Run a cluster's management plane until interrupted, for kubectl and clusterctl",
 		Long: `Runs the management plane that has the objects of a cluster (of the only one if none is named), and shows where its
-kubeconfig is. While it runs, hosts are kept as declared, kubectl shows the objects, and clusterctl move takes them to another
+kubeconfig is. While it runs, hosts are kept up to date, kubectl shows the objects, and clusterctl move takes them to another
 management cluster, or brings them back. No other command works on the cluster in that time.`,
 		Example: `  kubexm run plane prod
   clusterctl move --kubeconfig .kubexm/prod/plane/kubeconfig --to-kubeconfig management.kubeconfig --namespace default`,
@@ -46,7 +46,7 @@ management cluster, or brings them back. No other command works on the cluster i
 	return cmd
 }
 
-// keepPlane runs a cluster's management plane until it is told to end.
+// keepPlane runs a cluster's management plane until it is asked to end.
 func (a *app) keepPlane(ctx context.Context, name, path string) error {
 	dir, known, err := a.known(name)
 	if err != nil {

@@ -53,7 +53,7 @@ func (a *app) upgradeCluster() *cobra.Command {
 config file declares. With --to, the config file is made to declare it first: that line is changed and no other.
 
 Each Node is drained, changed and made schedulable again before the next begins. A host that fails stops the upgrade until it
-is mended. Interrupted, the same command takes up where it stopped.
+is repaired. Interrupted, the same command takes up where it stopped.
 
 No minor version may be skipped, and there is no way back.`,
 		Example: "  kubexm upgrade cluster -f config.yaml --to v1.36.3 --plan\n  kubexm upgrade cluster -f config.yaml --to v1.36.3",
@@ -67,7 +67,7 @@ No minor version may be skipped, and there is no way back.`,
 	flags.BoolVar(&o.controlPlaneOnly, "control-plane-only", false, "leave workers as they are")
 	flags.BoolVar(&o.workersOnly, "workers-only", false, "upgrade workers alone; the control plane must have the version")
 	flags.StringVar(&o.strategy, "strategy", string(controlplanev1.InPlaceStrategy),
-		"InPlace: hosts follow where they are; RollingUpdate: each is given back, and joins again")
+		"InPlace: hosts follow where they are; RollingUpdate: each is reset, and joins again")
 	flags.IntVar(&o.concurrency, "node-concurrency", 1, "how many workers may be unavailable at once")
 	flags.StringVar(&o.canary, "canary", "", "the worker that goes first in its pool, alone (InPlace)")
 	flags.BoolVar(&o.anyTime, "any-time", false, "begin outside of the maintenance windows of the config file, too")

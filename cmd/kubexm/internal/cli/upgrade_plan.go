@@ -29,7 +29,7 @@ type turn struct {
 	How  string
 }
 
-// showUpgrade looks at the cluster and at its hosts, stops at what is not fit, and shows in which order hosts are upgraded; for
+// showUpgrade observes the cluster and its hosts, stops at what is not fit, and shows in which order hosts are upgraded; for
 // --plan with all that is changed on each.
 func (a *app) showUpgrade(ctx context.Context, u *upgrade) error {
 	nodes, err := inspect.Nodes(ctx, u.dir)
@@ -204,7 +204,7 @@ func (o *order) add(name, more string) {
 // how is what becomes of a Node.
 func (o *order) how(name string) string {
 	if o.replace() {
-		return "drained, given back, joins again"
+		return "drained, reset, joins again"
 	}
 	for other, n := range o.nodes {
 		if other != name && n.TakesPods {

@@ -61,7 +61,7 @@ func (a *app) runUpgrade(ctx context.Context, u *upgrade, reader event.Reader) e
 			}
 		}
 	} else if len(u.workers()) > 0 {
-		return nil // it is not as declared yet
+		return nil // it is not up to date yet
 	}
 	if _, err := a.awaitReady(ctx, u.declared, p); err != nil {
 		return err

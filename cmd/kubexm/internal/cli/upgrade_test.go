@@ -46,7 +46,11 @@ func sevenDeclared(t *testing.T, version string) *declared {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &declared{Cluster: c, targets: direct.Targets(c, true)}
+	targets, err := direct.Targets(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &declared{Cluster: c, targets: targets}
 }
 
 func knownHosts(d *declared) []state.Host {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 
@@ -27,10 +28,12 @@ type Tools struct {
 	Hosts *access.Hosts
 	// Owners say whose the hosts are.
 	Owners Owners
-	// Bundle and Trust are for plans; what only looks at hosts, or gives them back, needs neither.
+	// Bundle and Trust are for plans; what only observes hosts, or resets them, needs neither.
 	Bundle *artifact.Bundle
 	Trust  *Trust
-	Reader event.Reader
+	// Snapshot is the path of the snapshot that a plan has for a restore of etcd; there is no Bundle then.
+	Snapshot string
+	Reader   event.Reader
 	// OnFailure is what becomes of what a run has changed when a step fails; Stop if it is "".
 	OnFailure spec.FailurePolicy
 }
@@ -43,13 +46,22 @@ func (t Tools) Engine() *engine.Engine {
 	if t.Bundle != nil {
 		o.Artifacts = step.FromBundle(t.Bundle)
 	}
+	if t.Snapshot != "" {
+		o.Artifacts = file(t.Snapshot)
+	}
 	if t.Trust != nil {
 		o.Secrets, o.Cluster = t.Trust.Secret, t.Trust.API
 	}
 	return engine.New(o)
 }
 
-// Holder names this process to whoever finds a host locked.
+// file is the one content that a plan wants, by its path.
+type file string
+
+// Open opens it. Hosts verify what they are sent.
+func (f file) Open(context.Context, step.Artifact) (io.ReadCloser, error) { return os.Open(string(f)) }
+
+// Holder names this process to anyone who finds a host locked.
 func Holder() string {
 	machine, err := os.Hostname()
 	if err != nil {
@@ -58,7 +70,7 @@ func Holder() string {
 	return fmt.Sprintf("kubexm %d@%s", os.Getpid(), machine)
 }
 
-// Observe looks at all hosts at once, and asks all that preflight wants to know. The error names the hosts that did not
+// Observe reads all hosts at once, and asks all that preflight wants to know. The error names the hosts that did not
 // answer, and those that are somebody else's: there are no facts of either.
 func (t Tools) Observe(ctx context.Context, targets []spec.Target) (map[string]*host.Facts, error) {
 	queries := make(map[string]host.Query, len(targets))
@@ -112,7 +124,7 @@ func Plan(targets []spec.Target, systems map[string]host.System, b *artifact.Bun
 	return pipeline.CreateCluster(targets[0].ClusterName, nodes, b)
 }
 
-// Compare looks at every host and at the cluster, and returns what differs from what is declared. systems is what is
+// Compare observes every host and the cluster, and returns what differs from what is declared. systems is what is
 // remembered of the hosts; what is seen now replaces it there. Hosts that turn out to be others are planned for and looked
 // at once more.
 func (t Tools) Compare(ctx context.Context, targets []spec.Target, systems map[string]host.System) (engine.Report, error) {

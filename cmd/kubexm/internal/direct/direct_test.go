@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/target"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/direct"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
@@ -46,10 +47,19 @@ func parse(t *testing.T) *config.Cluster {
 	return c
 }
 
+func targets(t *testing.T, c *config.Cluster) []spec.Target {
+	t.Helper()
+	all, err := direct.Targets(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
 func TestTargets(t *testing.T) {
 	c := parse(t)
-	for _, managed := range []bool{false, true} {
-		targets := direct.Targets(c, managed)
+	desired := targets(t, c)
+	for managed, targets := range map[bool][]spec.Target{true: desired, false: target.Unmanaged(desired)} {
 		first, worker := targets[0], targets[1]
 		if got := first.Cluster.ControlPlaneEndpoint.Address; got != "203.0.113.2" {
 			t.Errorf("the endpoint's address is %q", got)
@@ -74,7 +84,7 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// TestTargetsOfMany: every host knows who the members are, one begins, and what does not become a Node has nothing of one.
+// TestTargetsOfMany: every host knows the members that concern it, one begins, and what does not become a Node has nothing of one.
 func TestTargetsOfMany(t *testing.T) {
 	c, _, err := config.Parse([]byte(`
 apiVersion: kubexm.mensylisir.io/v1alpha1
@@ -94,20 +104,26 @@ spec:
 	if err != nil {
 		t.Fatal(err)
 	}
-	orders := map[string]spec.Order{}
-	for _, target := range direct.Targets(c, true) {
-		orders[target.Host.Name] = target.Order
+	orders := map[string]spec.BootstrapMode{}
+	balanced, served := []string{"cp1", "cp2", "lb1"}, []string{"cp1", "cp2", "etcd1"}
+	concerned := map[string][]string{"w1": nil, "cp1": served, "cp2": served, "etcd1": {"etcd1"}, "lb1": balanced}
+	for _, target := range targets(t, c) {
+		orders[target.Host.Name] = target.BootstrapMode
 		if errs := target.Validate(field.NewPath(target.Host.Name)); len(errs) > 0 && target.Host.Role != spec.RoleWorker { // its taint is ours
 			t.Error(errs.ToAggregate())
 		}
-		if len(target.Members) != 4 || len(target.EtcdMembers()) != 1 {
-			t.Errorf("%s: the members are %v", target.Host.Name, target.Members)
+		var members []string
+		for _, m := range target.Members {
+			members = append(members, m.Name)
+		}
+		if diff := cmp.Diff(concerned[target.Host.Name], members); diff != "" {
+			t.Errorf("%s knows (-want +got):\n%s", target.Host.Name, diff)
 		}
 		if isNode := target.Host.ProviderID != ""; isNode != target.Host.Role.IsNode() || !isNode && len(target.Node.NodeLabels) > 0 {
 			t.Errorf("%s: provider ID %q, labels %v", target.Host.Name, target.Host.ProviderID, target.Node.NodeLabels)
 		}
 	}
-	want := map[string]spec.Order{"w1": "", "cp1": spec.OrderFirst, "cp2": spec.OrderLater, "etcd1": spec.OrderFirst, "lb1": ""}
+	want := map[string]spec.BootstrapMode{"w1": "", "cp1": spec.BootstrapInit, "cp2": spec.BootstrapJoin, "etcd1": spec.BootstrapInit, "lb1": ""}
 	if diff := cmp.Diff(want, orders); diff != "" {
 		t.Error(diff)
 	}
@@ -134,20 +150,17 @@ spec:
 		if err != nil {
 			t.Fatal(err)
 		}
-		target := direct.Targets(cluster, false)[0]
+		target := targets(t, cluster)[0]
 		if got := target.Cluster.ControlPlaneEndpoint.Address; got != c.address {
 			t.Errorf("%s: the address is %q", c.endpoint, got)
 		}
 		if got := direct.Server(cluster); got != c.server {
 			t.Errorf("%s: the server is %q", c.endpoint, got)
 		}
-		if errs := target.Validate(nil); len(errs) > 0 {
-			t.Errorf("%s: %v", c.endpoint, errs)
-		}
 	}
 }
 
-// TestEtcdSecrets: what an external etcd is reached with is looked at before any host is.
+// TestEtcdSecrets: what an external etcd is reached with is checked before any host is.
 func TestEtcdSecrets(t *testing.T) {
 	ca, err := pki.NewCA(pki.CARequest{CommonName: "etcd"})
 	if err != nil {
@@ -237,7 +250,7 @@ func TestPlanOfTemplates(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		targets, systems := direct.Targets(c, true), map[string]host.System{}
+		targets, systems := targets(t, c), map[string]host.System{}
 		for _, target := range targets {
 			systems[target.Host.Name] = host.System{
 				OSID: "debian", OSVersion: "12", Arch: "amd64", CgroupVersion: 2, DefaultInterface: "eth0", Nameservers: []string{"172.16.0.1"},

@@ -16,7 +16,7 @@ type Owners struct {
 	// Cluster is the cluster's name.
 	Cluster string
 	// Authority is the fingerprint of its certificate authority, "" while it has none: then it owns no host. It is asked when a
-	// host is dialled first, since a cluster's authority may be made after its hosts were looked at.
+	// host is dialled first, since a cluster's authority may be made after its hosts were observed.
 	Authority func() (string, error)
 	// Roles are what hosts are for, by name.
 	Roles map[string]spec.Role

@@ -194,7 +194,7 @@ func TestOwnersOfHosts(t *testing.T) {
 		t.Errorf("a converged host: %d exchanges, %+v, %v", r.Hosts[0].Exchanges, r.Total(), err)
 	}
 
-	// By its owner's name a host is taken over, and given back as it was before the first cluster.
+	// By its owner's name a host is taken over, and reset to what it was before the first cluster.
 	adopting := f.tools(t, second, map[string]int{"w-1": 0}, map[string]spec.Role{"w-1": spec.RoleWorker}, map[string]string{"w-1": "first"})
 	if r, err := adopting.Engine().Run(ctx, marks(t, "second", "w-1")); err != nil || r.Hosts[0].Adopted == nil {
 		t.Errorf("the adoption: %v", err)

@@ -16,7 +16,7 @@ import (
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 )
 
-// Again asks for hosts that are not tried any more: who calls a command once more has mended what they failed for.
+// Again asks for hosts that are not tried any more: who calls a command once more has repaired what they failed for.
 func (s *Snapshot) Again(ctx context.Context, c client.Client) error {
 	for i := range s.Configs {
 		config := &s.Configs[i]
@@ -38,6 +38,6 @@ func (s *Snapshot) Again(ctx context.Context, c client.Client) error {
 func (s *Snapshot) Exhausted(asked time.Time) bool {
 	return slices.ContainsFunc(s.Configs, func(c bootstrapv1.KubexmConfig) bool {
 		converged := meta.FindStatusCondition(c.Status.Conditions, bootstrapv1.HostConvergedCondition)
-		return converged != nil && converged.Reason == bootstrapv1.RetriesExhaustedReason && c.Status.LastRun.EndTime.After(asked)
+		return converged != nil && converged.Reason == bootstrapv1.RetriesExhaustedReason && c.Status.Operation(bootstrapv1.ConvergeOperation).EndTime.After(asked)
 	})
 }

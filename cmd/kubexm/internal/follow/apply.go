@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -15,7 +16,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
 )
 
 // fieldManager owns the fields that the command line sets; what a user adds to the objects with kubectl stays.
@@ -68,7 +69,7 @@ func Apply(ctx context.Context, c client.Client, objects []client.Object) (chang
 }
 
 // redirected is the KubexmHost with the annotation that lets it be reached otherwise while it is in use, where the config has it so; nil
-// else. Whoever has the config has the cluster's keys, so that nothing is kept from them by asking for the annotation.
+// else. Anyone who has the config has the cluster's keys, so that nothing is kept from them by asking for the annotation.
 func redirected(ctx context.Context, c client.Client, object client.Object) (client.Object, error) {
 	wanted, ok := object.(*infrav1.KubexmHost)
 	if !ok {
@@ -80,7 +81,7 @@ func redirected(ctx context.Context, c client.Client, object client.Object) (cli
 	} else if err != nil {
 		return nil, fmt.Errorf("%s: %w", nameOf(object), err)
 	}
-	if found.Spec.ClaimRef == (infrav1.MachineReference{}) || found.Spec.Address == wanted.Spec.Address && found.Spec.SSH == wanted.Spec.SSH {
+	if found.Spec.ClaimRef == (infrav1.MachineReference{}) || found.Spec.Address == wanted.Spec.Address && equality.Semantic.DeepEqual(found.Spec.Access, wanted.Spec.Access) {
 		return nil, nil
 	}
 	paused := wanted.DeepCopy()

@@ -20,7 +20,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/follow"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/objects"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
-	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
@@ -65,9 +65,9 @@ func TestWaits(t *testing.T) {
 				condition(bootstrapv1.HostConvergedCondition, metav1.ConditionFalse, "StepFailed", "kubelet exited"),
 			}
 		}, []follow.Wait{{On: "node2", Reason: "StepFailed", Message: "kubelet exited"}}},
-		{"not looked at again since a change", func(s *follow.Snapshot) {
+		{"not observed again since a change", func(s *follow.Snapshot) {
 			s.Configs[0].Generation, s.Configs[0].Status.Conditions[0].ObservedGeneration = 2, 1
-		}, []follow.Wait{{On: "node1", Reason: "Changed", Message: "not looked at again yet"}}},
+		}, []follow.Wait{{On: "node1", Reason: "Changed", Message: "not observed again yet"}}},
 		{"nothing is there", func(s *follow.Snapshot) { *s = follow.Snapshot{} },
 			[]follow.Wait{{On: "cluster", Reason: "NotFound", Message: "its objects are not there"}}},
 		{"the API does not answer", func(s *follow.Snapshot) {
@@ -80,17 +80,21 @@ func TestWaits(t *testing.T) {
 			{On: "cluster", Reason: "Scaling", Message: "1 of 2 Machines are there"},
 			{On: "cluster", Reason: "Scaling", Message: "MachineDeployment workers has 0 of 1 Machines available"},
 		}},
+		{"users have not installed the network yet", func(s *follow.Snapshot) {
+			s.ControlPlane.Spec.Cluster.Network.Plugin = spec.NetworkNone
+			s.Deployments[0].Status.AvailableReplicas, s.Deployments[0].Status.Replicas = nil, ptr.To[int32](1)
+		}, nil},
 		{"a host that does not become a Node is in the cluster, and nobody wants it", func(s *follow.Snapshot) {
 			apart := s.Configs[0]
 			apart.Spec.HostRef = bootstrapv1.HostReference{Name: "lb1", Role: spec.RoleLoadBalancer}
 			s.Configs = append(s.Configs, apart)
 		}, []follow.Wait{{On: "cluster", Reason: "Scaling", Message: "1 of 0 hosts of etcd and of load balancers are in the cluster"}}},
-		{"a host of etcd was not looked at yet", func(s *follow.Snapshot) {
+		{"a host of etcd was not observed yet", func(s *follow.Snapshot) {
 			s.Configs = append(s.Configs, bootstrapv1.KubexmConfig{
 				Spec: bootstrapv1.KubexmConfigSpec{HostRef: bootstrapv1.HostReference{Name: "etcd1", Role: spec.RoleEtcd}},
 			})
 		}, []follow.Wait{
-			{On: "etcd1", Reason: "NotStarted", Message: "not looked at yet"},
+			{On: "etcd1", Reason: "NotStarted", Message: "not observed yet"},
 			{On: "cluster", Reason: "Scaling", Message: "1 of 0 hosts of etcd and of load balancers are in the cluster"},
 		}},
 	} {

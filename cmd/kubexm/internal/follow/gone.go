@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
-	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
 )
 
 // Gone reports whether nothing of a deleted cluster is left but its hosts.
@@ -31,7 +31,7 @@ func (s *Snapshot) Gone() bool {
 // another management cluster.
 func (s *Snapshot) Elsewhere() bool { return s.Gone() && len(s.Hosts) == 0 }
 
-// Resets are the hosts that are not given back yet, and why.
+// Resets are the hosts that are not reset yet, and why.
 func (s *Snapshot) Resets() []Wait {
 	var waits []Wait
 	for i := range s.Configs {

@@ -15,7 +15,7 @@ import (
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/objects"
-	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
 )
 
 // Leaving are the hosts of the cluster that are in use and that pools does not have in the same pool: pools is the pool of
@@ -103,7 +103,7 @@ func (s *Snapshot) PruneHosts(ctx context.Context, c client.Client, pools map[st
 		if err := c.Delete(ctx, h); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("KubexmHost %s: %w", h.Name, err)
 		}
-		credentials := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: h.Spec.SSH.CredentialsRef.Name}}
+		credentials := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: h.Spec.Access.Credentials.SecretRef.Name}}
 		if err := c.Delete(ctx, credentials); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("Secret %s: %w", credentials.Name, err)
 		}

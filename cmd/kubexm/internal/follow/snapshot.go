@@ -20,7 +20,7 @@ import (
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
-	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
 )
 
 // Snapshot is what a management plane has of one cluster.
@@ -114,11 +114,20 @@ func (s *Snapshot) Waits(nodes, others int) []Wait {
 	}
 	for i := range s.Deployments {
 		d := &s.Deployments[i]
-		if want, have := ptr.Deref(d.Spec.Replicas, 1), ptr.Deref(d.Status.AvailableReplicas, 0); d.Status.ObservedGeneration < d.Generation || have != want {
+		if want, have := ptr.Deref(d.Spec.Replicas, 1), s.available(d); d.Status.ObservedGeneration < d.Generation || have != want {
 			waits = append(waits, Wait{On: "cluster", Reason: "Scaling", Message: fmt.Sprintf("MachineDeployment %s has %d of %d Machines available", d.Name, have, want)})
 		}
 	}
 	return waits
+}
+
+// available is how many Machines of a MachineDeployment are. Where users install the network, their Nodes are not Ready before: it is all
+// that there are.
+func (s *Snapshot) available(d *clusterv1.MachineDeployment) int32 {
+	if s.ControlPlane != nil && s.ControlPlane.Spec.Cluster.Network.IsUsers() {
+		return ptr.Deref(d.Status.Replicas, 0)
+	}
+	return ptr.Deref(d.Status.AvailableReplicas, 0)
 }
 
 // apart is how many hosts there are that do not become Nodes.
@@ -137,11 +146,11 @@ func waitOf(on string, generation int64, conditions []metav1.Condition, kind str
 	c := meta.FindStatusCondition(conditions, kind)
 	switch {
 	case c == nil:
-		return Wait{On: on, Reason: "NotStarted", Message: "not looked at yet"}, true
+		return Wait{On: on, Reason: "NotStarted", Message: "not observed yet"}, true
 	case c.Status != metav1.ConditionTrue:
 		return Wait{On: on, Reason: c.Reason, Message: c.Message}, true
 	case c.ObservedGeneration != 0 && c.ObservedGeneration < generation:
-		return Wait{On: on, Reason: "Changed", Message: "not looked at again yet"}, true
+		return Wait{On: on, Reason: "Changed", Message: "not observed again yet"}, true
 	}
 	return Wait{}, false
 }

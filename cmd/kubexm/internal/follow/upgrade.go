@@ -103,7 +103,7 @@ func (s *Snapshot) WorkerWaits(deployment, version string) []Wait {
 	if has := d.Spec.Template.Spec.Version; has != version || d.Annotations[inplace.VersionAnnotation] != "" {
 		waits = append(waits, Wait{On: deployment, Reason: "Upgrading", Message: "its Machines are made with " + has})
 	}
-	if want, have := ptr.Deref(d.Spec.Replicas, 1), ptr.Deref(d.Status.AvailableReplicas, 0); d.Status.ObservedGeneration < d.Generation || have != want {
+	if want, have := ptr.Deref(d.Spec.Replicas, 1), s.available(d); d.Status.ObservedGeneration < d.Generation || have != want {
 		waits = append(waits, Wait{On: deployment, Reason: "Scaling", Message: fmt.Sprintf("%d of %d Machines are available", have, want)})
 	}
 	return waits

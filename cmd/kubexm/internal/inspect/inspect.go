@@ -45,7 +45,7 @@ type Cluster struct {
 	// EtcdHosts and LoadBalancers are hosts that do not become Nodes.
 	EtcdHosts     int `json:"etcdHosts,omitempty"`
 	LoadBalancers int `json:"loadBalancers,omitempty"`
-	// ReadyTime is when the cluster last was as declared.
+	// ReadyTime is when the cluster last was up to date.
 	ReadyTime time.Time `json:"readyTime,omitzero"`
 }
 
@@ -83,11 +83,11 @@ type Host struct {
 	Arch        string `json:"arch,omitempty"`
 	CPUs        int32  `json:"cpus,omitempty"`
 	MemoryBytes int64  `json:"memoryBytes,omitempty"`
-	// Changes is how many changes of ours a reset would put back.
+	// Changes is how many changes of ours a reset would undo.
 	Changes int `json:"changes"`
 }
 
-// Clusters looks at all clusters at once.
+// Clusters observes all clusters at once.
 func Clusters(ctx context.Context, dirs []state.Dir) ([]Cluster, error) {
 	clusters := make([]Cluster, len(dirs))
 	errs := make([]error, len(dirs))
@@ -99,7 +99,7 @@ func Clusters(ctx context.Context, dirs []state.Dir) ([]Cluster, error) {
 	return clusters, errors.Join(errs...)
 }
 
-// ClusterOf looks at a cluster.
+// ClusterOf observes a cluster.
 func ClusterOf(ctx context.Context, d state.Dir) (Cluster, error) {
 	known, err := d.Inventory()
 	if err != nil || known == nil {
@@ -198,12 +198,12 @@ func restConfig(d state.Dir) (*rest.Config, error) {
 
 func nodeOf(cluster string, n *corev1.Node) Node {
 	out := Node{
-		Cluster: cluster, Name: n.Name, Role: string(spec.RoleWorker), Status: "NotReady", Version: n.Status.NodeInfo.KubeletVersion,
+		Cluster: cluster, Name: n.Name, Role: "worker", Status: "NotReady", Version: n.Status.NodeInfo.KubeletVersion,
 		OS: n.Status.NodeInfo.OSImage, Kernel: n.Status.NodeInfo.KernelVersion, Runtime: n.Status.NodeInfo.ContainerRuntimeVersion,
 		Since: n.CreationTimestamp.UTC(),
 	}
 	if _, is := n.Labels["node-role.kubernetes.io/control-plane"]; is {
-		out.Role = string(spec.RoleControlPlane)
+		out.Role = "control-plane"
 	}
 	for _, c := range n.Status.Conditions {
 		if c.Type != corev1.NodeReady {
@@ -228,7 +228,7 @@ func nodeOf(cluster string, n *corev1.Node) Node {
 	return out
 }
 
-// Hosts looks at all hosts of a cluster at once.
+// Hosts observes all hosts of a cluster at once.
 func Hosts(ctx context.Context, known *state.Inventory, tools direct.Tools) ([]Host, error) {
 	names := make([]string, 0, len(known.Hosts))
 	for _, h := range known.Hosts {

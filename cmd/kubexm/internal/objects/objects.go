@@ -30,7 +30,7 @@ import (
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
-	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1beta1"
+	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
@@ -40,10 +40,12 @@ import (
 // Labels of KubexmHosts, by which the templates select them. PoolLabel is "control-plane", "etcd", "loadbalancer", "workers"
 // or, for workers with labels of their own, "workers-" and a digest of these.
 const (
-	ClusterLabel = "kubexm.mensylisir.io/cluster"
-	PoolLabel    = "kubexm.mensylisir.io/pool"
+	ClusterLabel = "infrastructure.cluster.x-k8s.io/cluster"
+	PoolLabel    = "infrastructure.cluster.x-k8s.io/pool"
 
-	controlPlanePool = string(spec.RoleControlPlane)
+	controlPlanePool = "control-plane"
+	etcdPool         = "etcd"
+	balancerPool     = "loadbalancer"
 	workerPool       = "workers"
 )
 
@@ -56,7 +58,7 @@ type Inputs struct {
 	Secrets map[string]map[string]secret.Value
 	// Authorities become the cluster's Secrets of Cluster API.
 	Authorities pki.Authorities
-	// HostKey and PrivateKey are those of a host. A host without a private key has a password.
+	// HostKey and PrivateKey are those of a host, nil where the objects are not to be applied. A host without a private key has a password.
 	HostKey    func(host string) string
 	PrivateKey func(host string) secret.Value
 	// Replace has control plane Machines replaced where their version changes. Else their hosts follow where they are.
@@ -66,6 +68,9 @@ type Inputs struct {
 // Of are the objects for a config, in the order in which they are to be applied. The config is valid and has its defaults.
 func Of(c *config.Cluster, in Inputs) []client.Object {
 	m := &maker{Cluster: c, Inputs: in}
+	if m.HostKey == nil {
+		m.HostKey, m.PrivateKey = func(string) string { return "" }, func(string) secret.Value { return secret.Value{} }
+	}
 	all := append(m.authorities(), m.secrets()...)
 	for i := range c.Hosts {
 		all = append(all, m.credentials(&c.Hosts[i]), m.host(&c.Hosts[i]))
@@ -176,9 +181,9 @@ func (m *maker) host(h *config.Host) client.Object {
 		TypeMeta: infraType("KubexmHost"), ObjectMeta: meta,
 		Spec: infrav1.KubexmHostSpec{
 			Address: h.Address, InternalAddresses: h.InternalAddresses, Arch: h.Arch,
-			SSH: infrav1.SSH{
-				User: h.User, Port: h.Port, HostKey: m.HostKey(h.Name),
-				CredentialsRef: infrav1.CredentialsReference{Name: credentialsOf(h)},
+			Access: spec.Access{
+				User: h.User, Port: h.Port, HostKeys: spec.HostKeys{Pinned: []string{m.HostKey(h.Name)}},
+				Credentials: spec.Credentials{SecretRef: spec.SecretReference{Name: credentialsOf(h)}},
 			},
 		},
 	}
@@ -187,9 +192,6 @@ func (m *maker) host(h *config.Host) client.Object {
 func (m *maker) infraCluster() client.Object {
 	return &infrav1.KubexmCluster{
 		TypeMeta: infraType("KubexmCluster"), ObjectMeta: m.meta(m.Name),
-		Spec: infrav1.KubexmClusterSpec{
-			ControlPlaneEndpoint: clusterv1.APIEndpoint{Host: m.Endpoint, Port: m.Spec.ControlPlaneEndpoint.Port},
-		},
 	}
 }
 
@@ -231,6 +233,15 @@ func (m *maker) controlPlane() client.Object {
 	shared := *m.Spec.DeepCopy()
 	// The command keeps to the windows, and who calls it has agreed. How many are disrupted at once is for the reconcilers to keep to.
 	shared.Disruption = spec.Disruption{MaxUnavailable: shared.Disruption.MaxUnavailable}
+	// The endpoint is the address, or the name where DNS servers know it. The name that is in the hosts' own /etc/hosts is beside an address.
+	endpoint := &shared.ControlPlaneEndpoint
+	endpoint.Port = 0
+	if endpoint.Address == m.Endpoint {
+		endpoint.Address = ""
+	}
+	if endpoint.Domain == m.Endpoint {
+		endpoint.Domain = ""
+	}
 	replicas := int32(0)
 	var labels map[string]string
 	for i := range m.Hosts {
@@ -244,8 +255,9 @@ func (m *maker) controlPlane() client.Object {
 		ObjectMeta: m.meta(m.Name),
 		Spec: controlplanev1.KubexmControlPlaneSpec{
 			Replicas: ptr.To(replicas), Version: m.KubernetesVersion, Cluster: shared,
-			Node:    spec.Node{NodeLabels: labels},
-			Rollout: controlplanev1.Rollout{Strategy: m.strategy(replicas)},
+			ControlPlaneEndpoint: clusterv1.APIEndpoint{Host: m.Endpoint, Port: m.Spec.ControlPlaneEndpoint.Port},
+			Node:                 bootstrapv1.KubexmConfigSpec{Node: spec.Node{NodeLabels: labels}},
+			Rollout:              controlplanev1.Rollout{Strategy: m.strategy(replicas)},
 			MachineTemplate: controlplanev1.MachineTemplate{
 				Spec: controlplanev1.MachineTemplateSpec{InfrastructureRef: m.templateRef(controlPlanePool)},
 			},
@@ -337,8 +349,14 @@ func pools(c *config.Cluster) []pool {
 
 // poolOf is the pool that a host is in. Templates cannot be changed, so workers whose labels change go to another pool.
 func poolOf(h *config.Host) string {
-	if role := h.Spec().Role; role != spec.RoleWorker {
-		return string(role)
+	switch role := h.Spec().Role; role {
+	case spec.RoleControlPlane:
+		return controlPlanePool
+	case spec.RoleEtcd:
+		return etcdPool
+	case spec.RoleLoadBalancer:
+		return balancerPool
+	case spec.RoleWorker:
 	}
 	if len(h.Labels) == 0 {
 		return workerPool

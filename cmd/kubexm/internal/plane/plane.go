@@ -36,9 +36,9 @@ type Options struct {
 	// Bundle has the plane's own programs, and all that goes to hosts. More has what goes to hosts with other versions.
 	Bundle *artifact.Bundle
 	More   []*artifact.Bundle
-	// Reader is told everything that happens on hosts.
+	// Reader is notified of everything that happens on hosts.
 	Reader event.Reader
-	// Holder names this process to whoever finds a host locked.
+	// Holder names this process to anyone who finds a host locked.
 	Holder string
 	Log    logr.Logger
 }

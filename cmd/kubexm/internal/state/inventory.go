@@ -31,7 +31,7 @@ type Inventory struct {
 	EtcdFiles  config.EtcdFiles `json:"etcdFiles,omitzero"`
 	// Encryption is what the cluster's API servers encrypt, for as long as it exists.
 	Encryption spec.EncryptionAtRest `json:"encryptionAtRest,omitzero"`
-	// Ready is the digest of what was declared when the cluster last was as declared, and ReadyTime when that was.
+	// Ready is the digest of what was declared when the cluster last was up to date, and ReadyTime when that was.
 	Ready     string    `json:"ready,omitempty"`
 	ReadyTime time.Time `json:"readyTime,omitzero"`
 }
@@ -49,7 +49,7 @@ type Host struct {
 	// HostKey is the key that the host must show: a fingerprint, or a whole key.
 	HostKey string `json:"hostKey,omitempty"`
 	// System is what was last seen of the host, nil if nothing was. Plans are made from it, so that a look at a host that is
-	// as declared costs one exchange.
+	// up to date costs one exchange.
 	System *host.System `json:"system,omitempty"`
 }
 

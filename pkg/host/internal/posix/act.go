@@ -49,9 +49,6 @@ func (s *actScript) changes(a host.Act) {
 		case host.Directory:
 			s.begin(i, "directory", c.Path)
 			s.call("c_directory", c.Path, field(c.Path), octal(c.Mode), owner(c.Owner, c.Group))
-		case host.Link:
-			s.begin(i, "link", c.Path)
-			s.call("c_link", c.Path, field(c.Path), c.Target)
 		case host.Absent:
 			s.begin(i, "path", c.Path)
 			s.call("c_absent", c.Path, field(c.Path))

@@ -41,7 +41,7 @@ func (h *Host) Exec(ctx context.Context, c host.Command) (*host.Result, error) {
 	began := time.Now()
 	var stderr bytes.Buffer
 	p, err := h.start(ctx, s.String(), func(r io.Reader) {
-		// What comes after is dropped by the caller; a lost process is told by its end.
+		// What comes after is dropped by the caller; a lost process is known by its end.
 		_, _ = io.Copy(&stderr, io.LimitReader(r, maxBody))
 	})
 	if err != nil {

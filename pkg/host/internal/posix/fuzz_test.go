@@ -18,7 +18,7 @@ func asked() host.Query {
 	return host.Query{
 		Paths: []host.PathQuery{{Path: "/etc/a", Digest: true, Content: true}, {Path: "/etc/b", Block: "x"}},
 		Units: []string{"a.service"}, Sysctls: []string{"net.ipv4.ip_forward"}, Modules: []string{"overlay", "br_netfilter"},
-		Packages: []string{"p"}, Mounts: []string{"/var"}, Ports: []int32{22, 6443}, Commands: []host.CommandQuery{{ID: "c", Argv: []string{"true"}}},
+		Packages: []string{"p"}, Ports: []int32{22, 6443}, Commands: []host.CommandQuery{{ID: "c", Argv: []string{"true"}}},
 	}
 }
 

@@ -29,7 +29,6 @@ const (
 	fileSELinuxOff = "/etc/selinux/config"
 	fileContainer  = "/run/systemd/container"
 	fileUFW        = "/etc/ufw/ufw.conf"
-	fileMounts     = "/proc/self/mountinfo"
 )
 
 var systemFiles = []string{
@@ -37,10 +36,13 @@ var systemFiles = []string{
 	fileMachineID, fileRoutes, fileCPUs, fileSELinux, fileSELinuxOff, fileContainer, fileUFW,
 }
 
+const networkManager = "NetworkManager.service"
+
 var (
 	firewallUnits = []string{"firewalld.service", "ufw.service"}
 	timeUnits     = []string{"chrony.service", "chronyd.service", "systemd-timesyncd.service", "ntp.service", "ntpd.service", "ntpsec.service", "openntpd.service"}
-	systemUnits   = slices.Concat(firewallUnits, timeUnits)
+	networkUnits  = []string{networkManager}
+	systemUnits   = slices.Concat(firewallUnits, timeUnits, networkUnits)
 )
 
 // witnesses are modules that, built in, show neither in /sys/module nor (on a host without /lib/modules) elsewhere.
@@ -97,9 +99,6 @@ func (o *observation) files(stateDir string) []string {
 	}
 	for _, s := range o.query.Sysctls {
 		files = append(files, sysctlPath(s))
-	}
-	if len(o.query.Mounts) > 0 {
-		files = append(files, fileMounts)
 	}
 	if slices.Contains(o.query.Modules, "overlay") {
 		files = append(files, "/proc/filesystems")

@@ -245,7 +245,6 @@ func (a *answer) finish(sent time.Time) *host.Facts {
 		}
 		f.Sysctls[s] = host.Text(strings.TrimSuffix(string(a.files[sysctlPath(s)]), "\n"), maxPath)
 	}
-	a.mounts()
 	a.modules()
 	return f
 }
@@ -285,35 +284,6 @@ func findBlock(content, name string) (string, bool) {
 		}
 	}
 	return "", false
-}
-
-func (a *answer) mounts() {
-	if len(a.o.query.Mounts) == 0 {
-		return
-	}
-	a.facts.Mounts = map[string]host.Mount{}
-	for _, m := range a.o.query.Mounts {
-		a.facts.Mounts[m] = host.Mount{}
-	}
-	for line := range strings.Lines(string(a.files[fileMounts])) {
-		before, after, ok := strings.Cut(line, " - ")
-		left, right := strings.Fields(before), strings.Fields(after)
-		if !ok || len(left) < 5 || len(right) < 2 {
-			continue
-		}
-		point := unescapeMount(left[4])
-		if _, asked := a.facts.Mounts[point]; asked {
-			a.facts.Mounts[point] = host.Mount{Source: host.Word(unescapeMount(right[1]), maxPath), FSType: host.Word(right[0], maxID)}
-		}
-	}
-}
-
-// unescapeMount undoes the octal escapes of mountinfo (proc(5)).
-func unescapeMount(s string) string {
-	if !strings.Contains(s, "\\") {
-		return s
-	}
-	return strings.NewReplacer("\\040", " ", "\\011", "\t", "\\012", "\n", "\\134", "\\").Replace(s)
 }
 
 // modules adds what is built in and answers for each name as it was asked.

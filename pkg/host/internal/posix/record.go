@@ -45,8 +45,8 @@ func (e entry) within(s host.Scope) bool {
 // within are the entries of the scope, the last first.
 func (l *logs) within(s host.Scope) []entry {
 	since := 0
-	if s.Since != "" {
-		since = slices.IndexFunc(l.entries, func(e entry) bool { return e.run == s.Since })
+	if s.From != "" {
+		since = lastRun(l.entries, s.From)
 	}
 	if since < 0 {
 		return nil
@@ -58,6 +58,21 @@ func (l *logs) within(s host.Scope) []entry {
 		}
 	}
 	return chosen
+}
+
+// lastRun is the position of the first entry of the last run in which node has any, by that node; -1 if it has none.
+func lastRun(entries []entry, node string) int {
+	first := -1
+	for i, e := range slices.Backward(entries) {
+		switch {
+		case e.node != node:
+		case first >= 0 && entries[first].run != e.run:
+			return first
+		default:
+			first = i
+		}
+	}
+	return first
 }
 
 // parseEntry reads the fields of a line after its "+".

@@ -296,7 +296,7 @@ func (s *session) answer(ctx context.Context, pid chan<- string, take func(frame
 		}
 		switch f.kind() {
 		case "pid":
-			// One worker acts, and says so once. Whoever waits for it takes it from the channel, which holds one.
+			// One worker acts, and says so once. Anyone who waits for it takes it from the channel, which holds one.
 			if told || !isPID(f.arg(1)) {
 				return 0, s.lose(ctx, &excess{"it names more than one worker"})
 			}
@@ -352,7 +352,7 @@ func (s *session) Do(ctx context.Context, acts ...host.Act) (*host.Facts, error)
 		return nil, s.host.invalid(change, err)
 	}
 	if s.given {
-		return nil, s.host.invalid("", fmt.Errorf("the host was given back; begin another session"))
+		return nil, s.host.invalid("", fmt.Errorf("the host was reset; begin another session"))
 	}
 	if limit, bounded := timeLimit(acts); bounded {
 		var cancel context.CancelFunc

@@ -137,6 +137,7 @@ func (a *answer) unitsFromList() {
 			sys.TimeSync = name
 		}
 	}
+	sys.NetworkManager = shown[networkManager].Active == "active"
 	if shown["firewalld.service"].Active == "active" {
 		sys.Firewall = "firewalld"
 	} else if unit := shown["ufw.service"]; (unit.Active == "active" || unit.File == "enabled") && assignments(a.files[fileUFW])["ENABLED"] == "yes" {

@@ -57,7 +57,7 @@ func (s *session) Undo(ctx context.Context, scope host.Scope, report func(host.U
 	if err := errors.Join(r.failures...); err != nil || !all {
 		return err
 	}
-	return s.giveBack(ctx)
+	return s.removeState(ctx)
 }
 
 // unitIsLeft, as what a unit was made to do, has the undo of an entry not start it again.
@@ -131,8 +131,8 @@ func (s *session) afterUndo(ctx context.Context, undone []entry, r *undoReader) 
 	return err
 }
 
-// giveBack removes everything that we keep on the host, the lock's file included.
-func (s *session) giveBack(ctx context.Context) error {
+// removeState removes everything that we keep on the host, the lock's file included.
+func (s *session) removeState(ctx context.Context) error {
 	sc := &script{}
 	sc.line(`rm -rf "$T" && rm -rf "$S"`)
 	code, err := s.ask(ctx, sc.String(), func(f frame) error { return s.host.unexpected(f) })

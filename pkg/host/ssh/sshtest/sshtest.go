@@ -8,6 +8,8 @@ package sshtest
 
 import (
 	"bufio"
+	"bytes"
+	"context"
 	"crypto/ed25519"
 	"crypto/rand"
 	"fmt"
@@ -17,6 +19,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 )
@@ -28,11 +31,21 @@ type Server struct {
 	Port    int32
 	// HostKey is the fingerprint of its key.
 	HostKey string
+
+	signer  ssh.Signer
+	running *running
 }
 
 // New starts a server, which ends with the test. answer is called for each exec request, in a goroutine of its own; when it
-// returns, the command has ended with exit code 0. Each setup may change how users log in; without any, everybody may.
+// returns, the command has ended with exit code 0. Each setup may change how users log in; without any, everybody may. It
+// forwards connections to wherever it is asked to, as a jump host does.
 func New(t testing.TB, answer func(*Exec), setup ...func(*ssh.ServerConfig)) *Server {
+	t.Helper()
+	return NewAt(t, "127.0.0.1", 0, answer, setup...)
+}
+
+// NewAt is New at an address of the loopback interface, all of 127.0.0.0/8, and a port; 0 is any that is free.
+func NewAt(t testing.TB, address string, port int32, answer func(*Exec), setup ...func(*ssh.ServerConfig)) *Server {
 	t.Helper()
 	public, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -54,21 +67,83 @@ func New(t testing.TB, answer func(*Exec), setup ...func(*ssh.ServerConfig)) *Se
 		change(config)
 	}
 	config.AddHostKey(signer)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	r := &running{answer: answer, config: config, stopped: make(chan struct{}), connections: map[net.Conn]bool{}}
+	r.changed.L = &r.mu
+	t.Cleanup(r.stop)
+	s := &Server{Address: address, Port: port, HostKey: ssh.FingerprintSHA256(hostKey), signer: signer, running: r}
+	s.Listen(t, address)
+	return s
+}
+
+// Signer has its key.
+func (s *Server) Signer() ssh.Signer { return s.signer }
+
+// Listen makes the server listen at another address, too, with the same port: as a machine with several interfaces does.
+func (s *Server) Listen(t testing.TB, address string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", net.JoinHostPort(address, strconv.Itoa(int(s.Port))))
 	if err != nil {
 		t.Fatal(err)
 	}
-	address, ok := listener.Addr().(*net.TCPAddr)
+	t.Cleanup(func() { _ = listener.Close() }) // before the server stops
+	at, ok := listener.Addr().(*net.TCPAddr)
 	if !ok {
 		t.Fatalf("listening on %s", listener.Addr())
 	}
-	r := &running{answer: answer, config: config, stopped: make(chan struct{}), connections: map[net.Conn]bool{}}
-	r.going.Go(func() { r.accept(listener) })
-	t.Cleanup(func() {
-		_ = listener.Close()
-		r.stop()
-	})
-	return &Server{Address: address.IP.String(), Port: int32(address.Port), HostKey: ssh.FingerprintSHA256(hostKey)}
+	s.Port = int32(at.Port)
+	s.running.going.Go(func() { s.running.accept(listener) })
+}
+
+// Certify makes the server show a certificate for its key, by the authority: for Address, from an hour ago to in an hour, and
+// as change wants it to be.
+func (s *Server) Certify(t testing.TB, authority ssh.Signer, change func(*ssh.Certificate)) {
+	t.Helper()
+	now := time.Now()
+	cert := &ssh.Certificate{
+		Key: s.signer.PublicKey(), CertType: ssh.HostCert, KeyId: "host", ValidPrincipals: []string{s.Address},
+		ValidAfter: uint64(now.Add(-time.Hour).Unix()), ValidBefore: uint64(now.Add(time.Hour).Unix()),
+	}
+	if change != nil {
+		change(cert)
+	}
+	if err := cert.SignCert(rand.Reader, authority); err != nil {
+		t.Fatal(err)
+	}
+	signer, err := ssh.NewCertSigner(cert, s.signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.running.mu.Lock()
+	defer s.running.mu.Unlock()
+	s.running.config.AddHostKey(signer)
+}
+
+// Trust is a setup: only users with a certificate by the authority may log in.
+func Trust(authority ssh.PublicKey) func(*ssh.ServerConfig) {
+	checker := &ssh.CertChecker{IsUserAuthority: func(key ssh.PublicKey) bool { return bytes.Equal(key.Marshal(), authority.Marshal()) }}
+	return func(c *ssh.ServerConfig) { c.NoClientAuth, c.PublicKeyCallback = false, checker.Authenticate }
+}
+
+// AwaitConnections waits until the server has n connections, logged in or not; the test fails when it never has.
+func (s *Server) AwaitConnections(t testing.TB, n int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	r := s.running
+	defer context.AfterFunc(ctx, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.changed.Broadcast()
+	})()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for len(r.connections) != n {
+		if ctx.Err() != nil {
+			t.Errorf("the server has %d connections, want %d", len(r.connections), n)
+			return
+		}
+		r.changed.Wait()
+	}
 }
 
 type running struct {
@@ -78,6 +153,7 @@ type running struct {
 	going   sync.WaitGroup
 
 	mu          sync.Mutex
+	changed     sync.Cond // of connections
 	connections map[net.Conn]bool
 }
 
@@ -99,6 +175,12 @@ func (r *running) accept(listener net.Listener) {
 		}
 		r.mu.Lock()
 		r.connections[c] = true
+		r.changed.Broadcast()
+		select {
+		case <-r.stopped: // which has closed those before
+			_ = c.Close()
+		default:
+		}
 		r.mu.Unlock()
 		r.going.Go(func() { r.serve(c) })
 	}
@@ -110,20 +192,58 @@ func (r *running) serve(c net.Conn) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		delete(r.connections, c)
+		r.changed.Broadcast()
 	}()
-	_, channels, requests, err := ssh.NewServerConn(c, r.config)
+	r.mu.Lock()
+	config := *r.config // which Certify may change
+	r.mu.Unlock()
+	_, channels, requests, err := ssh.NewServerConn(c, &config)
 	if err != nil {
 		return // that a client goes away is for the test to judge
 	}
 	// Each is refused, which is a sign of life.
 	r.going.Go(func() { ssh.DiscardRequests(requests) })
 	for open := range channels {
+		if open.ChannelType() == "direct-tcpip" {
+			r.going.Go(func() { r.forward(open) })
+			continue
+		}
 		channel, asked, err := open.Accept()
 		if err != nil {
 			continue
 		}
 		r.going.Go(func() { r.session(channel, asked) })
 	}
+}
+
+// forward connects the channel to where it is to lead (RFC 4254, section 7.2).
+func (r *running) forward(open ssh.NewChannel) {
+	var to struct {
+		Host     string
+		Port     uint32
+		From     string
+		FromPort uint32
+	}
+	if err := ssh.Unmarshal(open.ExtraData(), &to); err != nil {
+		_ = open.Reject(ssh.ConnectionFailed, err.Error())
+		return
+	}
+	far, err := net.Dial("tcp", net.JoinHostPort(to.Host, strconv.Itoa(int(to.Port))))
+	if err != nil {
+		_ = open.Reject(ssh.ConnectionFailed, err.Error())
+		return
+	}
+	defer far.Close()
+	channel, requests, err := open.Accept()
+	if err != nil {
+		return
+	}
+	r.going.Go(func() { ssh.DiscardRequests(requests) })
+	r.going.Go(func() {
+		_, _ = io.Copy(channel, far)
+		_ = channel.Close()
+	})
+	_, _ = io.Copy(far, channel)
 }
 
 func (r *running) session(channel ssh.Channel, requests <-chan *ssh.Request) {

@@ -54,13 +54,14 @@ func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)
 
 func upCommand() *cobra.Command {
 	var options hosts.Options
-	var subnet, passwordFile string
+	var subnet, passwordFile, system string
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Start a pool, or find it running, and write the files that tell how to reach it",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			options.Log = func(format string, args ...any) { fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...) }
+			options.System = hosts.System(system)
 			if subnet != "" {
 				if options.Subnet, err = netip.ParsePrefix(subnet); err != nil {
 					return fmt.Errorf("--subnet: %w", err)
@@ -94,6 +95,7 @@ func upCommand() *cobra.Command {
 	flags.StringVar(&subnet, "subnet", "", "IPv4 subnet, /24 or larger; host i has address .10+i (default one that is free in 10.77.0.0/16)")
 	flags.BoolVar(&options.DualStack, "dual-stack", false, "give the hosts IPv6 addresses too")
 	flags.StringVar(&passwordFile, "sudo-password-file", "", "file with the password of the account sudopw")
+	systemFlag(cmd, &system)
 	mustHaveName(cmd)
 	return cmd
 }
@@ -181,12 +183,13 @@ func execCommand() *cobra.Command {
 }
 
 func imageCommand() *cobra.Command {
-	return &cobra.Command{
+	var system string
+	cmd := &cobra.Command{
 		Use:   "image",
 		Short: "Build or import the hosts' image unless Docker has it, and print its name",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			image, err := hosts.EnsureImage(cmd.Context(), func(format string, args ...any) {
+			image, err := hosts.EnsureImage(cmd.Context(), hosts.System(system), func(format string, args ...any) {
 				fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...)
 			})
 			if err != nil {
@@ -196,6 +199,12 @@ func imageCommand() *cobra.Command {
 			return nil
 		},
 	}
+	systemFlag(cmd, &system)
+	return cmd
+}
+
+func systemFlag(cmd *cobra.Command, system *string) {
+	cmd.Flags().StringVar(system, "system", "", "operating system of hosts: Debian if empty, or rpm for a simulated one of the Red Hat family")
 }
 
 // mustHaveName makes --name mandatory; the flag is there, so this cannot fail.

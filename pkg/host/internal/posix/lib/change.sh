@@ -187,19 +187,6 @@ c_directory() {
 	c_own "$1" "$4" "$3"
 }
 
-# A symbolic link: path, field, target.
-c_link() {
-	[ -L "$1" ] && [ "$(readlink -- "$1")" = "$3" ] && return 0
-	new=${1%/*}/.${1##*/}.kubexm
-	c_parents "$1" "$2"
-	c_save link "$1" "$2"
-	c_exists "$new" && c_try rm -rf -- "$new"
-	c_try ln -s -- "$3" "$new"
-	c_try sync "$S/undo.log"
-	s_boundary
-	c_place "$new" "$1"
-}
-
 # No such path: path, field. What is there is moved away, which is the saving and the change in one; the line comes first,
 # and without undo/<seq> it means that nothing has happened yet.
 c_absent() {

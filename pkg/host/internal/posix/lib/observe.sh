@@ -1,6 +1,6 @@
 # Looking. Nothing here changes the host.
 
-# Both clocks at once: when a unit started is told in time since boot, when a file was written in time of day.
+# Both clocks at once: when a unit started is measured in time since boot, when a file was written in time of day.
 o_clock() {
 	read -r up rest </proc/uptime
 	k_say clock "$(date +%s.%N)" "$up"

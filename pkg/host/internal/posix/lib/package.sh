@@ -43,13 +43,22 @@ c_install() {
 		c_apt update && c_apt --no-install-recommends install $names
 		return
 	fi
+	if [ -n "$files" ]; then
+		c_dnf --disablerepo='*' install $files
+		return
+	fi
+	# What apt calls name=version is name-version here.
+	names=$(printf '%s\n' $names | sed 's/=/-/')
+	c_dnf install $names && return 0
+	echo "again, with new package lists" >&2
+	c_dnf clean expire-cache && c_dnf install $names
+}
+
+# dnf, or yum where it is older than that. Weak dependencies are Debian's recommendations.
+c_dnf() {
 	manager=yum
 	command -v dnf >/dev/null 2>&1 && manager=dnf
-	if [ -n "$files" ]; then
-		c_tool "$manager" -y --disablerepo='*' install $files
-	else
-		c_tool "$manager" -y install $names
-	fi
+	c_tool "$manager" -y --setopt=install_weak_deps=False "$@"
 }
 
 # Of the packages added by undo entry $W, those that were not asked for by name go when nobody needs them any more, as if apt had

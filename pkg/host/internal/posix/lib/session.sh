@@ -49,14 +49,27 @@ s_run() {
 	exec 3<&- 9>&- 8>&-
 	# Not a redirected function: for that the shell would save our output, and so keep it open until the watch has ended.
 	(exec </dev/null >/dev/null 2>&1; s_watch "$worker" "$1") &
+	watch=$!
 	wait "$worker"
+	status=$?
+	# It looks for the worker once a second only, and nothing of a session may be left when that has ended.
+	kill "$watch" 2>/dev/null
+	return "$status"
 }
 
 # A writer whose machine is gone never closes its connection, and sshd may wait for it for hours. So writers beat (an empty
 # line now and then), and a pump that has read nothing for twice $2 seconds is ended, and the lock with it. $1 is the worker.
 s_watch() {
-	seen= silent=0
-	until timeout "$2" tail --pid="$1" -f /dev/null; do
+	seen= silent=0 waits=
+	trap '[ -z "$waits" ] || kill "$waits"; exit' TERM
+	until
+		timeout "$2" tail --pid="$1" -f /dev/null &
+		waits=$!
+		wait "$waits"
+		ended=$?
+		waits=
+		[ "$ended" -eq 0 ]
+	do
 		read -r pump <"$T/pump" && read -r label count <"/proc/$pump/io" || return
 		[ "$count" = "$seen" ] || silent=0
 		[ "$silent" -lt 2 ] || { kill "$pump"; return; }

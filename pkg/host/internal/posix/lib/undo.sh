@@ -1,4 +1,4 @@
-# Giving back. One function for each kind of line in undo.log; $1 is always the number, $2 the target, then the data. All
+# Undoing. One function for each kind of line in undo.log; $1 is always the number, $2 the target, then the data. All
 # may be cut and called again: a thing kept in undo/<seq> is moved back from there, so where that is missing it is back.
 
 # Undo entry $1 by the function u_<$2>. It runs in a shell of its own, so that it may fail without the rest.
@@ -112,7 +112,7 @@ u_swap() {
 }
 
 # A unit had file state $3 and activity $4; $5 is what it was made to do. One that ran before is started again when all is
-# back, so that it starts with what it had. One that did not run is stopped, whoever started it since: what enables a
+# back, so that it starts with what it had. One that did not run is stopped, no matter who started it since: what enables a
 # unit may leave the start to others (kubeadm starts the kubelet).
 u_unit() {
 	c_show "$2"
@@ -135,7 +135,7 @@ u_later() {
 		seq=$1 I=$1
 		(
 			exec 2>"$T/err"
-			c_systemctl restart -- "$2" || { status=$?; c_journal "$2"; c_fail "$status"; }
+			c_systemctl restart -- "$2" || { status=$?; c_journal "$2" ""; c_fail "$status"; }
 			u_done "$seq"
 		) && k_say undone "$seq" || k_say kept "$seq"
 		shift 2
@@ -151,12 +151,13 @@ u_package() {
 	[ -s "$T/ours" ] || return 0
 	ours=$(cat "$T/ours")
 	if ! command -v apt-get >/dev/null 2>&1; then
-		c_tool rpm -e $ours || c_fail $?
+		u_erase $2
 		return
 	fi
 	[ -z "$(dpkg --audit 2>/dev/null)" ] || c_tool dpkg --configure -a --force-confdef --force-confold
 	named=
 	for name in $2; do
+		name=${name%%=*}
 		grep -qxF -- "$name" "$T/ours" && named="$named $name"
 	done
 	[ -z "$named" ] || u_purge $named
@@ -165,6 +166,28 @@ u_package() {
 		apt-get -s autoremove 2>/dev/null | sed -n 's/^Remv \([^ ]*\).*/\1/p' | sort -u | comm -12 "$T/ours" - >"$T/free"
 		[ -s "$T/free" ] || return 0
 		u_purge $(cat "$T/free")
+	done
+}
+
+# Remove the packages in $T/ours, all at once or, where other packages need some of them, one after the other as far as that goes. $@ are
+# those that were asked for: they must go.
+u_erase() {
+	if rpm -e --test $ours >/dev/null 2>&1; then
+		c_dnf --disablerepo='*' --noautoremove remove $ours || c_fail $?
+		return
+	fi
+	again=1
+	while [ -n "$again" ]; do
+		again=
+		for name in $(c_installed | comm -12 "$T/ours" -); do
+			rpm -e --test "$name" >/dev/null 2>&1 || continue
+			c_dnf --disablerepo='*' --noautoremove remove "$name" || c_fail $?
+			again=1
+		done
+	done
+	for name; do
+		name=${name%%=*}
+		! grep -qxF -- "$name" "$T/ours" || ! rpm -q -- "$name" >/dev/null 2>&1 || { rpm -e --test -- "$name" >&2; c_fail 1; }
 	done
 }
 

@@ -35,8 +35,18 @@ c_systemctl() {
 	return "$status"
 }
 
-# The end of unit $1's journal, for whoever reads the error.
-c_journal() { journalctl -u "$1" -n 15 --no-pager -o cat >&2 2>&1; }
+# Why unit $1 does not run, for anyone who reads the error: of its invocation $2, or the last one, the line that says so, and the end.
+# What it said before, when it did run, is not why.
+c_journal() {
+	[ -n "$2" ] || { c_show "$1"; set -- "$1" "$invocation"; }
+	log=
+	[ -z "$2" ] || log=$(journalctl -n 15 --no-pager -o cat "_SYSTEMD_INVOCATION_ID=$2" + "INVOCATION_ID=$2" 2>/dev/null)
+	[ -n "$log" ] || log=$(journalctl -n 15 --no-pager -o cat -u "$1" 2>&1)
+	{
+		printf '%s\n' "$log" | grep -E '^[EF][0-9]{4} |^(Error|error|panic):|"?level"?[=:]"?(error|fatal|panic)' | tail -n 1
+		printf '%s\n' "$log"
+	} >&2
+}
 
 # A unit: name, its field, wanted file state, wanted activity ("" leaves either), settle time in hundredths.
 c_unit() {
@@ -60,7 +70,9 @@ c_unit() {
 	esac
 	[ -n "$enable$act" ] || return 0
 	if [ "$W" -eq 0 ]; then
-		c_record unit unit "$2" "${file:--}" "$active" "${4:--}"
+		# One that systemd is starting again runs, but for a moment: an undo starts it.
+		[ "$active" = activating ] && ran=active || ran=$active
+		c_record unit unit "$2" "${file:--}" "$ran" "${4:--}"
 		c_try sync "$S/undo.log"
 	fi
 	s_boundary
@@ -68,7 +80,7 @@ c_unit() {
 		[ "$file" = masked ] && { c_systemctl --no-reload unmask -- "$1" || c_fail $?; }
 		# Reloading systemd once for every unit would take longer than all else; the session does it once, at its end.
 		if [ "$enable $act" = "enable start" ] && [ "$file" != masked ] && [ "$active" != failed ]; then
-			c_systemctl --no-reload --now enable -- "$1" || { status=$?; c_journal "$1"; c_fail "$status"; }
+			c_systemctl --no-reload --now enable -- "$1" || { status=$?; c_journal "$1" ""; c_fail "$status"; }
 			s_boundary
 			c_settle "$1" "$5"
 			return
@@ -79,7 +91,7 @@ c_unit() {
 	fi
 	[ -n "$act" ] || return 0
 	[ "$active" = failed ] && systemctl reset-failed -- "$1"
-	c_systemctl "$act" -- "$1" || { status=$?; c_journal "$1"; c_fail "$status"; }
+	c_systemctl "$act" -- "$1" || { status=$?; c_journal "$1" ""; c_fail "$status"; }
 	s_boundary
 	[ "$act" = stop ] || c_settle "$1" "$5"
 }
@@ -94,7 +106,7 @@ c_settle() {
 		[ "$type" = oneshot ] && [ "$active" = inactive ] && [ "$result" = success ] && return 0
 		if [ "$active" != active ] || [ "$invocation" != "$started" ]; then
 			echo "$1 is $active ($result) instead of active" >&2
-			c_journal "$1"
+			c_journal "$1" "$started"
 			c_fail 1
 		fi
 		k_uptime

@@ -1,0 +1,251 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1beta1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// KubexmOperationType is what is to be done with hosts.
+//
+// +kubebuilder:validation:Enum=CheckDrift;Repair;Reboot;CollectLogs;BackupEtcd
+type KubexmOperationType string
+
+const (
+	// CheckDriftType compares hosts with their plans. What is found is repaired or reported as driftPolicy says.
+	CheckDriftType KubexmOperationType = "CheckDrift"
+	// RepairType brings hosts to what they must be, once more.
+	RepairType KubexmOperationType = "Repair"
+	// RebootType reboots hosts, and waits until they are ready again.
+	RebootType KubexmOperationType = "Reboot"
+	// CollectLogsType keeps what hosts have logged as files where the manager runs.
+	CollectLogsType KubexmOperationType = "CollectLogs"
+	// BackupEtcdType saves a backup of etcd on each of the hosts that has a member.
+	BackupEtcdType KubexmOperationType = "BackupEtcd"
+)
+
+// OperationTargetKind is what is named by a target.
+//
+// +kubebuilder:validation:Enum=Host;Machine;MachineDeployment;ControlPlane;Cluster
+type OperationTargetKind string
+
+const (
+	// HostTarget is one host, by the name in status.host.name of its KubexmConfig.
+	HostTarget OperationTargetKind = "Host"
+	// MachineTarget is the host of a Machine.
+	MachineTarget OperationTargetKind = "Machine"
+	// MachineDeploymentTarget are the hosts of a MachineDeployment's Machines.
+	MachineDeploymentTarget OperationTargetKind = "MachineDeployment"
+	// ControlPlaneTarget are the hosts of a control plane's Machines.
+	ControlPlaneTarget OperationTargetKind = "ControlPlane"
+	// ClusterTarget are all hosts of a Cluster, those of etcd and of load balancers among them.
+	ClusterTarget OperationTargetKind = "Cluster"
+)
+
+// OperationTarget names hosts in the namespace of the object that names them.
+type OperationTarget struct {
+	// kind is what is named: Host, Machine, MachineDeployment, ControlPlane or Cluster.
+	// +required
+	Kind OperationTargetKind `json:"kind,omitempty"`
+
+	// name is its name.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name,omitempty"`
+}
+
+// KubexmOperationSpec says what is to be done once, with which hosts. It cannot be changed.
+type KubexmOperationSpec struct {
+	// type is what is done: CheckDrift, Repair, Reboot, CollectLogs or BackupEtcd.
+	// +required
+	Type KubexmOperationType `json:"type,omitempty"`
+
+	// target is with which hosts: those that it has when the operation begins.
+	// +required
+	Target OperationTarget `json:"target,omitempty,omitzero"`
+
+	// maxConcurrent is with how many hosts at once. If unset, 1 for Repair and Reboot, which may disrupt what runs there and begin
+	// with no further host after one has failed, 1 for BackupEtcd, and 10 for the others.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	MaxConcurrent *int32 `json:"maxConcurrent,omitempty"`
+
+	// timeoutSeconds is how long each host has from when it is its turn; after that, it has failed. If unset, 1800 for Repair and
+	// BackupEtcd, 900 for Reboot and 600 for the others. It stops nothing that goes on there: that has limits of its own.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
+
+	// ttlSecondsAfterFinished is how long this object is kept after it has ended. If unset, until somebody deletes it, or the Cluster.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
+}
+
+// OperationPhase is how far an operation is on one host.
+//
+// +kubebuilder:validation:Enum=Pending;Running;Succeeded;Failed;Skipped
+type OperationPhase string
+
+const (
+	// OperationPending means that it is not the host's turn yet.
+	OperationPending OperationPhase = "Pending"
+	// OperationRunning means that the host was asked for it.
+	OperationRunning OperationPhase = "Running"
+	// OperationSucceeded means that it was done.
+	OperationSucceeded OperationPhase = "Succeeded"
+	// OperationFailed means that it was not; the message says why.
+	OperationFailed OperationPhase = "Failed"
+	// OperationSkipped means that it has not begun, and will not; the message says why.
+	OperationSkipped OperationPhase = "Skipped"
+)
+
+// HostOperationStatus is how far an operation is on one host.
+type HostOperationStatus struct {
+	// configName is the host's KubexmConfig.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	ConfigName string `json:"configName,omitempty"`
+
+	// name is the host's name, or that of its KubexmConfig while that has none.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name,omitempty"`
+
+	// phase is how far it is: Pending, Running, Succeeded, Failed or Skipped.
+	// +required
+	Phase OperationPhase `json:"phase,omitempty"`
+
+	// requestTime is when the host was asked for it.
+	// +optional
+	RequestTime metav1.Time `json:"requestTime,omitempty,omitzero"`
+
+	// endTime is when it ended there.
+	// +optional
+	EndTime metav1.Time `json:"endTime,omitempty,omitzero"`
+
+	// message is what came of it, what it waits for, or why it failed.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
+}
+
+// KubexmOperationStatus is how far an operation is.
+//
+// +kubebuilder:validation:MinProperties=1
+type KubexmOperationStatus struct {
+	// conditions are Succeeded, which is Unknown until the operation has ended, and Paused.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=32
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// observedGeneration is the generation of this object that the status speaks of.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// startTime is when it began.
+	// +optional
+	StartTime metav1.Time `json:"startTime,omitempty,omitzero"`
+
+	// completionTime is when it ended.
+	// +optional
+	CompletionTime metav1.Time `json:"completionTime,omitempty,omitzero"`
+
+	// summary is with how many hosts of all it has ended, such as 3/5.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=32
+	Summary string `json:"summary,omitempty"`
+
+	// hosts are the hosts that the target had when it began.
+	// +optional
+	// +listType=map
+	// +listMapKey=configName
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=5000
+	Hosts []HostOperationStatus `json:"hosts,omitempty"`
+}
+
+// SucceededCondition of a KubexmOperation is whether it was done with all of its hosts. It is Unknown until it has ended.
+const SucceededCondition = "Succeeded"
+
+// Reasons of Succeeded.
+const (
+	// OperationSucceededReason means that it was done.
+	OperationSucceededReason = "Succeeded"
+	// OperationFailedReason means that it was not done with all hosts; the message names those, and status.hosts says why.
+	OperationFailedReason = "Failed"
+	// OperationRunningReason means that it goes on.
+	OperationRunningReason = "Running"
+	// TargetNotFoundReason means that the target does not exist, or has no host of ours, yet.
+	TargetNotFoundReason = "TargetNotFound"
+)
+
+// What must survive a move of objects to another management cluster, which takes statuses away: annotations of a KubexmOperation.
+const (
+	// OperationStartedAnnotation is when it began.
+	OperationStartedAnnotation = "bootstrap.cluster.x-k8s.io/operation-started"
+	// OperationCompletedAnnotation is when it ended, and how: Succeeded or Failed.
+	OperationCompletedAnnotation = "bootstrap.cluster.x-k8s.io/operation-completed"
+)
+
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=kubexmoperations,scope=Namespaced,categories=cluster-api
+// +kubebuilder:storageversion
+// +kubebuilder:subresource:status
+// +kubebuilder:metadata:labels="cluster.x-k8s.io/v1beta2=v1beta1"
+// +kubebuilder:printcolumn:name="Type",type="string",JSONPath=".spec.type",description="What is done"
+// +kubebuilder:printcolumn:name="Kind",type="string",JSONPath=".spec.target.kind",description="What is named by the target"
+// +kubebuilder:printcolumn:name="Target",type="string",JSONPath=".spec.target.name",description="With whose hosts"
+// +kubebuilder:printcolumn:name="Succeeded",type="string",JSONPath=`.status.conditions[?(@.type=="Succeeded")].status`,description="Whether it was done with all of them"
+// +kubebuilder:printcolumn:name="Hosts",type="string",JSONPath=".status.summary",description="With how many of them it has ended"
+// +kubebuilder:printcolumn:name="Message",type="string",JSONPath=`.status.conditions[?(@.type=="Succeeded")].message`,description="What it waits for, or what failed",priority=10
+// +kubebuilder:printcolumn:name="Paused",type="string",JSONPath=`.status.conditions[?(@.type=="Paused")].status`,description="Whether nothing is done for now",priority=10
+// +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp",description="Time since creation"
+
+// KubexmOperation has something done once with hosts, and keeps what came of it.
+type KubexmOperation struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// metadata is the standard object's metadata.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is what is to be done.
+	// +required
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="an operation cannot be changed: create another one"
+	Spec KubexmOperationSpec `json:"spec,omitempty,omitzero"`
+
+	// status is how far it is.
+	// +optional
+	Status KubexmOperationStatus `json:"status,omitempty,omitzero"`
+}
+
+// GetConditions is for Cluster API's conditions package.
+func (o *KubexmOperation) GetConditions() []metav1.Condition { return o.Status.Conditions }
+
+// SetConditions is for Cluster API's conditions package.
+func (o *KubexmOperation) SetConditions(conditions []metav1.Condition) {
+	o.Status.Conditions = conditions
+}
+
+// +kubebuilder:object:root=true
+
+// KubexmOperationList is a list of KubexmOperations.
+type KubexmOperationList struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// metadata is the standard list's metadata.
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	// items are the KubexmOperations.
+	// +required
+	Items []KubexmOperation `json:"items"`
+}

@@ -1,0 +1,149 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package operations
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+)
+
+// longest is how long a host's message may be.
+const longest = 1000
+
+// progress is one look at an operation that has begun.
+type progress struct {
+	verb
+	name    string
+	started time.Time
+	now     time.Time
+	spec    *bootstrapv1.KubexmOperationSpec
+	// configs are those that there still are, by name.
+	configs map[string]*bootstrapv1.KubexmConfig
+}
+
+// advance takes in what came of the hosts that were asked, and returns which are to be asked now. It changes hosts in place.
+func (p *progress) advance(hosts []bootstrapv1.HostOperationStatus) (ask []*bootstrapv1.HostOperationStatus) {
+	running, failed := int32(0), ""
+	for i := range hosts {
+		h := &hosts[i]
+		p.observe(h)
+		switch h.Phase {
+		case bootstrapv1.OperationRunning:
+			running++
+		case bootstrapv1.OperationFailed:
+			failed = cmp.Or(failed, h.Name)
+		}
+	}
+	for i := range hosts {
+		h := &hosts[i]
+		switch {
+		case h.Phase != bootstrapv1.OperationPending:
+		case p.disrupts && failed != "":
+			p.end(h, bootstrapv1.OperationSkipped, "it has not begun, as it failed on the host "+failed)
+		case running >= ptr.Deref(p.spec.MaxConcurrent, p.atOnce):
+			h.Message = "it waits for its turn"
+		default:
+			running++ // who waits for somebody else's request has its place, so that hosts begin in order
+			if other := p.earlier(p.configs[h.ConfigName]); other != "" {
+				h.Message = other
+				continue
+			}
+			ask = append(ask, h)
+		}
+	}
+	return ask
+}
+
+// observe takes in what came of one host.
+func (p *progress) observe(h *bootstrapv1.HostOperationStatus) {
+	if !h.EndTime.IsZero() {
+		return
+	}
+	c := p.configs[h.ConfigName]
+	if c == nil || !c.DeletionTimestamp.IsZero() {
+		if h.Phase == bootstrapv1.OperationRunning {
+			p.end(h, bootstrapv1.OperationFailed, "the host is leaving the cluster, or has left it")
+		} else {
+			p.end(h, bootstrapv1.OperationSkipped, "the host is leaving the cluster, or has left it")
+		}
+		return
+	}
+	h.Name = cmp.Or(c.Status.Host.Name, h.Name)
+	if asked := p.asked(c); h.Phase == bootstrapv1.OperationPending && !asked.IsZero() { // and it could not be noted
+		h.Phase, h.RequestTime = bootstrapv1.OperationRunning, metav1.NewTime(asked)
+	}
+	if h.Phase != bootstrapv1.OperationRunning {
+		return
+	}
+	phase, message := p.result(c, h.RequestTime)
+	switch limit := p.limit(); {
+	case phase != bootstrapv1.OperationRunning:
+		p.end(h, phase, message)
+	case p.now.Sub(h.RequestTime.Time) >= limit:
+		p.end(h, bootstrapv1.OperationFailed, fmt.Sprintf("it has not ended within %s: %s", limit, message))
+	default:
+		h.Message = host.Text(message, longest)
+	}
+}
+
+func (p *progress) limit() time.Duration {
+	return time.Duration(ptr.Deref(p.spec.TimeoutSeconds, int32(p.timeout/time.Second))) * time.Second
+}
+
+func (p *progress) end(h *bootstrapv1.HostOperationStatus, phase bootstrapv1.OperationPhase, message string) {
+	h.Phase, h.EndTime, h.Message = phase, metav1.NewTime(p.now), host.Text(message, longest)
+}
+
+// by is how a request names who made it.
+func (p *progress) by() string { return "KubexmOperation/" + p.name }
+
+// asked is when a host was asked for it by this operation, and not by an earlier one of its name; the zero time if it was not.
+func (p *progress) asked(c *bootstrapv1.KubexmConfig) time.Time {
+	_, by, _ := strings.Cut(c.Annotations[p.annotation], " ")
+	if at := c.Asked(p.annotation); by == p.by() && !at.Before(p.started) {
+		return at
+	}
+	return time.Time{}
+}
+
+// earlier is what somebody else has asked the host for that it has not answered yet, "" if it has nothing to wait for. A request is told
+// from the one before it by its second.
+func (p *progress) earlier(c *bootstrapv1.KubexmConfig) string {
+	at := c.Asked(p.annotation)
+	switch {
+	case at.IsZero():
+		return ""
+	case !at.Before(p.now.Truncate(time.Second)):
+		return "it was asked for the same just now"
+	case p.now.Sub(at) >= p.limit():
+		return ""
+	}
+	if phase, _ := p.result(c, metav1.NewTime(at)); phase == bootstrapv1.OperationRunning {
+		return "it waits for what was asked for at " + at.UTC().Format(time.RFC3339)
+	}
+	return ""
+}
+
+// sum is how an operation stands: with how many of its hosts it has ended, whether with all, and on which it was not done.
+func sum(hosts []bootstrapv1.HostOperationStatus) (summary string, ended bool, failures []string) {
+	n := 0
+	for _, h := range hosts {
+		switch h.Phase {
+		case bootstrapv1.OperationFailed, bootstrapv1.OperationSkipped:
+			failures = append(failures, fmt.Sprintf("%s %s", h.Name, strings.ToLower(string(h.Phase))))
+			n++
+		case bootstrapv1.OperationSucceeded:
+			n++
+		}
+	}
+	return fmt.Sprintf("%d/%d", n, len(hosts)), n == len(hosts), failures
+}

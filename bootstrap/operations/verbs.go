@@ -1,0 +1,118 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package operations
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/cluster-api/util/conditions"
+
+	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+)
+
+// verb is what hosts can be asked for.
+type verb struct {
+	kind bootstrapv1.KubexmOperationType
+	// annotation asks for it on a KubexmConfig.
+	annotation string
+	// disrupts is whether what runs on the host may suffer: after a failure, no further host begins.
+	disrupts bool
+	// timeout is how long a host has, and atOnce how many hosts begin, where nothing is said.
+	timeout time.Duration
+	atOnce  int32
+	// on is which hosts of the target it is for, by what their cluster is to be; nil for all.
+	on func(*bootstrapv1.KubexmClusterConfigSpec, *bootstrapv1.KubexmConfig) bool
+	// result is how far a host is that was asked at a time. It is Running until it has ended.
+	result func(c *bootstrapv1.KubexmConfig, asked metav1.Time) (bootstrapv1.OperationPhase, string)
+}
+
+// verbs are all of them.
+var verbs = []verb{
+	{bootstrapv1.CheckDriftType, bootstrapv1.CheckDriftAnnotation, false, 10 * time.Minute, 10, nil, done(bootstrapv1.CheckDriftOperation)},
+	{bootstrapv1.CollectLogsType, bootstrapv1.CollectLogsAnnotation, false, 10 * time.Minute, 10, nil, done(bootstrapv1.CollectLogsOperation)},
+	{bootstrapv1.BackupEtcdType, bootstrapv1.BackupEtcdAnnotation, false, 30 * time.Minute, 1, hasMember, done(bootstrapv1.BackupEtcdOperation)},
+	{bootstrapv1.RepairType, bootstrapv1.ConvergeAnnotation, true, 30 * time.Minute, 1, nil, repaired},
+	{bootstrapv1.RebootType, bootstrapv1.RebootAnnotation, true, 15 * time.Minute, 1, nil, rebooted},
+}
+
+// hasMember reports whether the host is to have a member of etcd. It goes by specifications: a status may be lost.
+func hasMember(cluster *bootstrapv1.KubexmClusterConfigSpec, c *bootstrapv1.KubexmConfig) bool {
+	m := cluster.MemberOf(c)
+	if m == nil || !m.Stays() {
+		return false
+	}
+	etcd := cluster.Cluster.Etcd
+	return m.Role == spec.RoleEtcd || m.Role == spec.RoleControlPlane && etcd.IsStacked()
+}
+
+func verbOf(kind bootstrapv1.KubexmOperationType) (verb, error) {
+	for _, v := range verbs {
+		if v.kind == kind {
+			return v, nil
+		}
+	}
+	return verb{}, fmt.Errorf("spec.type: there is no %q", kind)
+}
+
+// answer is what a host says of what it was asked for at a time, nil as long as it has not ended.
+func answer(c *bootstrapv1.KubexmConfig, kind bootstrapv1.OperationType, asked metav1.Time) *bootstrapv1.OperationStatus {
+	last := c.Status.Operation(kind)
+	// What was asked for later has answered this, too.
+	if last.RequestTime.Before(&asked) || last.EndTime.IsZero() || last.Outcome == bootstrapv1.RunInterrupted {
+		return nil
+	}
+	return last
+}
+
+// done is what ends when the host says that it has.
+func done(kind bootstrapv1.OperationType) func(*bootstrapv1.KubexmConfig, metav1.Time) (bootstrapv1.OperationPhase, string) {
+	return func(c *bootstrapv1.KubexmConfig, asked metav1.Time) (bootstrapv1.OperationPhase, string) {
+		last := answer(c, kind, asked)
+		switch {
+		case last == nil:
+			return bootstrapv1.OperationRunning, waitsFor(c)
+		case last.Outcome == bootstrapv1.RunFailed:
+			return bootstrapv1.OperationFailed, last.Message
+		}
+		return bootstrapv1.OperationSucceeded, last.Message
+	}
+}
+
+// repaired is what ends with a run that succeeds: after one that failed, another one follows by itself.
+func repaired(c *bootstrapv1.KubexmConfig, asked metav1.Time) (bootstrapv1.OperationPhase, string) {
+	last := answer(c, bootstrapv1.ConvergeOperation, asked)
+	if last == nil || last.Outcome != bootstrapv1.RunSucceeded {
+		return bootstrapv1.OperationRunning, waitsFor(c)
+	}
+	return bootstrapv1.OperationSucceeded, fmt.Sprintf("%d steps changed", ptr.Deref(last.Changed, 0))
+}
+
+// rebooted is what ends when the host has booted, was brought to what it must be, and is ready.
+func rebooted(c *bootstrapv1.KubexmConfig, asked metav1.Time) (bootstrapv1.OperationPhase, string) {
+	last, run := answer(c, bootstrapv1.RebootOperation, asked), c.Status.Operation(bootstrapv1.ConvergeOperation)
+	switch {
+	case last == nil:
+		return bootstrapv1.OperationRunning, waitsFor(c)
+	case last.Outcome == bootstrapv1.RunFailed:
+		return bootstrapv1.OperationFailed, last.Message
+	case run.EndTime.Before(&last.EndTime) || !conditions.IsTrue(c, bootstrapv1.HostReadyCondition):
+		return bootstrapv1.OperationRunning, "the host has booted, and is to be ready again; " + waitsFor(c)
+	}
+	return bootstrapv1.OperationSucceeded, last.Message
+}
+
+// waitsFor is what a host says that keeps it from what it was asked for.
+func waitsFor(c *bootstrapv1.KubexmConfig) string {
+	for _, kind := range []string{bootstrapv1.DisruptionAllowedCondition, bootstrapv1.HostReachableCondition, bootstrapv1.HostReadyCondition} {
+		if said := conditions.Get(c, kind); said != nil && said.Status != metav1.ConditionTrue {
+			return fmt.Sprintf("its %s says: %s", kind, cmp.Or(said.Message, said.Reason))
+		}
+	}
+	return "it was asked for"
+}

@@ -1,0 +1,49 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"sigs.k8s.io/cluster-api/util/conditions"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+)
+
+var errMaintenance = errors.New("the host is in maintenance")
+
+// waitForMaintenance lets nothing begin on a host that nobody is to touch, and cancels what goes on there: the next run resumes it.
+func (r *KubexmConfigReconciler) waitForMaintenance(_ context.Context, s *scope) (bool, ctrl.Result, error) {
+	if s.host.Maintenance == "" {
+		if conditions.GetReason(s.config, bootstrapv1.HostReachableCondition) == bootstrapv1.HostInMaintenanceReason {
+			conditions.Delete(s.config, bootstrapv1.HostReachableCondition) // until it is dialled
+		}
+		return true, ctrl.Result{}, nil
+	}
+	r.Runner.Cancel(s.key, errMaintenance)
+	setFalse(s.config, bootstrapv1.HostReachableCondition, bootstrapv1.HostInMaintenanceReason, inMaintenance(s))
+	return false, ctrl.Result{RequeueAfter: askAgain}, nil
+}
+
+// waitForMaintenanceToReset is for a host that leaves: it is reset when its maintenance has ended, unless it is not to be reset at all.
+func (r *KubexmConfigReconciler) waitForMaintenanceToReset(ctx context.Context, s *scope) (bool, ctrl.Result, error) {
+	if _, skips := s.owner().GetAnnotations()[bootstrapv1.SkipHostResetAnnotation]; skips {
+		return true, ctrl.Result{}, nil
+	}
+	if err := r.locate(ctx, s); err != nil {
+		return false, ctrl.Result{}, err
+	}
+	if s.host == nil {
+		return true, ctrl.Result{}, nil
+	}
+	return r.waitForMaintenance(ctx, s)
+}
+
+func inMaintenance(s *scope) string {
+	return fmt.Sprintf("the host %s is in maintenance: %s; nothing is run on it before that ends (spec.maintenance of its KubexmHost)",
+		s.host.Name, s.host.Maintenance)
+}

@@ -1,0 +1,152 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build envtest
+
+package setup_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/fake"
+)
+
+// operate asks for something on the hosts of a target.
+func (f *fleet) operate(name string, kind bootstrapv1.KubexmOperationType, target bootstrapv1.OperationTarget, change ...func(*bootstrapv1.KubexmOperationSpec)) {
+	f.t.Helper()
+	o := &bootstrapv1.KubexmOperation{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: bootstrapv1.KubexmOperationSpec{Type: kind, Target: target},
+	}
+	for _, c := range change {
+		c(&o.Spec)
+	}
+	f.create(o)
+}
+
+func (f *fleet) operation(g Gomega, name string) *bootstrapv1.KubexmOperation {
+	o := &bootstrapv1.KubexmOperation{}
+	g.Expect(f.api.Get(f.t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, o)).To(Succeed())
+	return o
+}
+
+// ended waits until an operation has, and returns it.
+func (f *fleet) ended(name string, status metav1.ConditionStatus) *bootstrapv1.KubexmOperation {
+	f.t.Helper()
+	var o *bootstrapv1.KubexmOperation
+	f.Eventually(func(g Gomega) {
+		o = f.operation(g, name)
+		said := conditions.Get(o, bootstrapv1.SucceededCondition)
+		g.Expect(said).NotTo(BeNil())
+		g.Expect(said.Status).To(Equal(status), "%+v %+v", said, o.Status.Hosts)
+		g.Expect(o.Annotations[bootstrapv1.OperationCompletedAnnotation]).To(HaveSuffix(" " + said.Reason))
+	}, patience, 50*time.Millisecond).Should(Succeed())
+	f.Expect(o.Status.CompletionTime.IsZero()).To(BeFalse())
+	return o
+}
+
+// TestOperations: what is asked for by an object is done with each host of its target, once, and its result is kept.
+func TestOperations(t *testing.T) {
+	t.Parallel() // most of it is waiting
+	f := newFleet(t, 3, func(f *fleet) { f.lookEvery = time.Hour })
+	defer f.explain()
+	for _, m := range f.machines {
+		m.OnCommand = func(_ *fake.Machine, c host.Command) host.Result {
+			if c.Title == "read logs" {
+				return host.Result{Stdout: []byte("what was logged")}
+			}
+			return host.Result{}
+		}
+	}
+	f.declare()
+	f.scale(2)
+	f.Eventually(f.readyConfigs, patience, 50*time.Millisecond).Should(Equal(3))
+	cluster := bootstrapv1.OperationTarget{Kind: bootstrapv1.ClusterTarget, Name: "prod"}
+	workers := bootstrapv1.OperationTarget{Kind: bootstrapv1.MachineDeploymentTarget, Name: "workers"}
+
+	t.Log("the hosts of a Cluster are compared with their plans, and the operation becomes a part of it")
+	f.operate("check", bootstrapv1.CheckDriftType, cluster)
+	o := f.ended("check", metav1.ConditionTrue)
+	f.Expect(o.Status.Hosts).To(HaveLen(3))
+	for _, h := range o.Status.Hosts {
+		f.Expect(h.Phase).To(Equal(bootstrapv1.OperationSucceeded))
+		f.Expect(h.Message).To(Equal("up to date"))
+	}
+	f.Expect(o.Status.Summary).To(Equal("3/3"))
+	f.Expect(o.Labels[clusterv1.ClusterNameLabel]).To(Equal("prod"))
+	f.Expect(o.OwnerReferences).To(HaveLen(1))
+
+	t.Log("what somebody changed is found by the next, and repaired")
+	config, machine := f.worker(f)
+	address := config.Status.Host.Address
+	before := f.content(address)
+	f.machines[address].Put(made, "changed by somebody\n", 0o644)
+	f.operate("drift", bootstrapv1.CheckDriftType, bootstrapv1.OperationTarget{Kind: bootstrapv1.MachineTarget, Name: machine.Name})
+	o = f.ended("drift", metav1.ConditionTrue)
+	f.Expect(o.Status.Hosts).To(HaveLen(1))
+	f.Expect(o.Status.Hosts[0].Message).To(ContainSubstring(made))
+	f.Eventually(func() string { return f.content(address) }, patience, 50*time.Millisecond).Should(Equal(before))
+
+	t.Log("workers are repaired one after the other, and no check is needed to find out")
+	f.machines[address].Put(made, "changed by somebody\n", 0o644)
+	f.operate("repair", bootstrapv1.RepairType, workers)
+	o = f.ended("repair", metav1.ConditionTrue)
+	f.Expect(o.Status.Hosts).To(HaveLen(2))
+	f.Expect(o.Status.Hosts[1].RequestTime.Before(&o.Status.Hosts[0].EndTime)).To(BeFalse())
+	f.Expect(f.content(address)).To(Equal(before))
+
+	t.Log("logs are kept")
+	f.operate("logs", bootstrapv1.CollectLogsType, workers)
+	o = f.ended("logs", metav1.ConditionTrue)
+	for _, h := range o.Status.Hosts {
+		kept, err := filepath.Glob(filepath.Join(f.dir, "host-logs", namespace, h.Name, "*"))
+		f.Expect(err).NotTo(HaveOccurred())
+		f.Expect(kept).To(ConsistOf(h.Message))
+	}
+
+	t.Log("a status that is lost is not done again")
+	asked := func() string { c, _ := f.worker(f); return c.Annotations[bootstrapv1.ConvergeAnnotation] }
+	request := asked()
+	f.Expect(f.api.Status().Patch(t.Context(), f.operation(f, "repair"), client.RawPatch("application/merge-patch+json", []byte(`{"status":null}`)))).To(Succeed())
+	o = f.ended("repair", metav1.ConditionTrue)
+	f.Expect(o.Status.Hosts).To(BeEmpty())
+	f.Expect(asked()).To(Equal(request))
+
+	t.Log("a host that does not answer fails, and no other is disrupted after it")
+	f.setDown(address, host.KindUnreachable)
+	f.operate("down", bootstrapv1.RepairType, workers, func(s *bootstrapv1.KubexmOperationSpec) { s.TimeoutSeconds = ptr.To[int32](4) })
+	o = f.ended("down", metav1.ConditionFalse)
+	first := o.Status.Hosts[0]
+	if first.Name == config.Status.Host.Name {
+		f.Expect(first.Phase).To(Equal(bootstrapv1.OperationFailed))
+		f.Expect(first.Message).To(ContainSubstring("cannot connect to " + address))
+		f.Expect(o.Status.Hosts[1].Phase).To(Equal(bootstrapv1.OperationSkipped))
+	} else {
+		f.Expect(o.Status.Hosts[1].Phase).To(Equal(bootstrapv1.OperationFailed))
+	}
+	f.setDown(address, "")
+
+	t.Log("what has ended goes when its time has passed; what cannot be, and a change, is refused")
+	f.operate("gone", bootstrapv1.CollectLogsType, workers, func(s *bootstrapv1.KubexmOperationSpec) { s.TTLSecondsAfterFinished = ptr.To[int32](0) })
+	f.Eventually(func() bool {
+		return apierrors.IsNotFound(f.api.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "gone"}, &bootstrapv1.KubexmOperation{}))
+	}, patience, 50*time.Millisecond).Should(BeTrue())
+	patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"spec":{"type":%q}}`, bootstrapv1.RebootType))
+	f.Expect(f.api.Patch(t.Context(), f.operation(f, "logs"), patch)).To(MatchError(ContainSubstring("an operation cannot be changed")))
+	f.operate("nobody", bootstrapv1.RebootType, bootstrapv1.OperationTarget{Kind: bootstrapv1.MachineTarget, Name: "nobody"})
+	f.Eventually(func(g Gomega) {
+		g.Expect(conditions.GetReason(f.operation(g, "nobody"), bootstrapv1.SucceededCondition)).To(Equal(bootstrapv1.TargetNotFoundReason))
+	}, patience, 50*time.Millisecond).Should(Succeed())
+}

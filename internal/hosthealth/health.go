@@ -1,0 +1,131 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package hosthealth says how a host is, by its KubexmConfig alone. It is pure, and the one answer for all reconcilers.
+package hosthealth
+
+import (
+	"cmp"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/decision"
+)
+
+// Phase is how far a host is.
+type Phase string
+
+const (
+	// Updating means that the host is not known to be what its KubexmConfig says yet.
+	Updating Phase = "Updating"
+	// Failed means the same, and that its last run has failed.
+	Failed Phase = "Failed"
+	// Retrying means the same, and that another run goes on after some that have failed.
+	Retrying Phase = "Retrying"
+	// NotReady means that the host is what its KubexmConfig says, and its condition HostReady is not True.
+	NotReady Phase = "NotReady"
+	// Healthy means that nothing is missing.
+	Healthy Phase = "Healthy"
+)
+
+// Reasons of a Health that is not Healthy, beside those of the host's own conditions.
+const (
+	// ConfigNotFoundReason means that the Machine has no KubexmConfig.
+	ConfigNotFoundReason = "KubexmConfigNotFound"
+	// OutdatedReason means that the host has another version of Kubernetes than it is to have.
+	OutdatedReason = "HostOutdated"
+	// ConvergingReason means that a run goes on.
+	ConvergingReason = bootstrapv1.ConvergingReason
+	// ChangeNotObservedReason means that the last change of the KubexmConfig was not brought to the host yet.
+	ChangeNotObservedReason = "ChangeNotObserved"
+)
+
+// Health is how a host is, and why.
+type Health struct {
+	Phase Phase
+	// Blocker is what stands between the host and being Healthy; nil if it is.
+	*decision.Blocker
+}
+
+// Of is how the host of a KubexmConfig is that is to have this version of Kubernetes. Without a version, any will do.
+func Of(c *bootstrapv1.KubexmConfig, version string) Health {
+	if c == nil {
+		return Health{Updating, decision.Block(ConfigNotFoundReason, "it has no KubexmConfig")}
+	}
+	if behind := Behind(c, version); behind != nil {
+		switch {
+		case c.Status.Operation(bootstrapv1.ConvergeOperation).Outcome == bootstrapv1.RunFailed:
+			return Health{Failed, behind}
+		case IsFailing(c):
+			return Health{Retrying, behind}
+		}
+		return Health{Updating, behind}
+	}
+	ready := meta.FindStatusCondition(c.Status.Conditions, bootstrapv1.HostReadyCondition)
+	switch {
+	case ready == nil:
+		return Health{NotReady, decision.Block(bootstrapv1.NotStartedReason, "it is not ready yet")}
+	case ready.Status != metav1.ConditionTrue:
+		return Health{NotReady, decision.Block(ready.Reason, "%s", cmp.Or(ready.Message, "it is not ready yet"))}
+	}
+	return Health{Phase: Healthy}
+}
+
+// IsFailing reports whether the host's last runs have failed, and none has succeeded since.
+func IsFailing(c *bootstrapv1.KubexmConfig) bool {
+	return ptr.Deref(c.Status.Operation(bootstrapv1.ConvergeOperation).Failures, 0) > 0
+}
+
+// Behind is why the host is not known to be what its KubexmConfig says with this version of Kubernetes; nil if it is. Whether it is
+// reachable and its Node ready at present does not count.
+func Behind(c *bootstrapv1.KubexmConfig, version string) *decision.Blocker {
+	converged := meta.FindStatusCondition(c.Status.Conditions, bootstrapv1.HostConvergedCondition)
+	waits := ""
+	if allowed := Problem(c, bootstrapv1.DisruptionAllowedCondition); allowed != nil {
+		waits = "; " + allowed.Reason + ", says its " + bootstrapv1.DisruptionAllowedCondition
+	}
+	last := c.Status.Operation(bootstrapv1.ConvergeOperation)
+	switch has := c.Status.KubernetesVersion; {
+	case converged == nil:
+		return decision.Block(bootstrapv1.NotStartedReason, "it is not as planned yet")
+	case converged.Status != metav1.ConditionTrue:
+		return decision.Block(converged.Reason, "%s", strings.TrimSuffix("it is not as planned yet: "+converged.Message, ": "))
+	case has == "" && version != "":
+		return decision.Block(OutdatedReason, "it is not known to have %s yet", version)
+	case has != version && version != "":
+		return decision.Block(OutdatedReason, "it has %s, and is to have %s%s", has, version, waits)
+	case !last.StartTime.IsZero() && last.EndTime.IsZero():
+		return decision.Block(ConvergingReason, "a change is being made at present")
+	case c.Status.ConvergedGeneration != c.Generation:
+		return decision.Block(ChangeNotObservedReason, "it does not have the last change of its KubexmConfig yet%s", waits)
+	}
+	return nil
+}
+
+// Problem is the first of these conditions that is False; nil if none is. A host on its way to what it must be has none.
+func Problem(c *bootstrapv1.KubexmConfig, kinds ...string) *decision.Blocker {
+	for _, kind := range kinds {
+		said := meta.FindStatusCondition(c.Status.Conditions, kind)
+		if said != nil && said.Status == metav1.ConditionFalse && said.Reason != bootstrapv1.ConvergingReason {
+			return &decision.Blocker{Reason: said.Reason, Message: said.Message}
+		}
+	}
+	return nil
+}
+
+// WithReason is a Blocker as "Reason: message", "" if it is nil.
+func WithReason(b *decision.Blocker) string {
+	if b == nil {
+		return ""
+	}
+	return strings.TrimSuffix(b.Reason+": "+b.Message, ": ")
+}
+
+// Answers reports whether the host was reached when it was last tried to, or was not tried yet.
+func Answers(c *bootstrapv1.KubexmConfig) bool {
+	return !meta.IsStatusConditionFalse(c.Status.Conditions, bootstrapv1.HostReachableCondition)
+}

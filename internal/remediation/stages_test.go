@@ -1,0 +1,54 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package remediation_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/decision"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/remediation"
+)
+
+// TestNext: each stage is asked for once and has its time; what is off, or cannot be begun, is left out.
+func TestNext(t *testing.T) {
+	now := time.Date(2026, 11, 24, 12, 0, 0, 5e8, time.UTC)
+	ago := func(d time.Duration) time.Time { return now.Add(-d) }
+	mute := decision.Block("Unreachable", "its host does not answer")
+	for name, tc := range map[string]struct {
+		converge, reboot remediation.Attempt
+		want             *remediation.Stage
+		ask              bool
+		after            time.Duration
+		says             string
+	}{
+		"nothing was tried":           {remediation.Attempt{}, remediation.Attempt{}, remediation.Converge, true, 5*time.Minute - 5e8, "its host is converged again"},
+		"it has time":                 {remediation.Attempt{Asked: ago(time.Minute)}, remediation.Attempt{}, remediation.Converge, false, 4 * time.Minute, "has 5m0s from"},
+		"that did not help":           {remediation.Attempt{Asked: ago(5 * time.Minute)}, remediation.Attempt{}, remediation.Reboot, true, 5*time.Minute - 5e8, "its host reboots"},
+		"converging is off":           {remediation.Attempt{Timeout: -1}, remediation.Attempt{}, remediation.Reboot, true, 5*time.Minute - 5e8, "its host reboots"},
+		"it cannot reboot":            {remediation.Attempt{Asked: ago(time.Hour)}, remediation.Attempt{Blocker: mute}, nil, false, 0, "has not helped; its host does not answer"},
+		"but reboots if it was asked": {remediation.Attempt{Asked: ago(time.Hour)}, remediation.Attempt{Blocker: mute, Asked: ago(time.Minute)}, remediation.Reboot, false, 4 * time.Minute, ""},
+		"neither has helped":          {remediation.Attempt{Asked: ago(time.Hour)}, remediation.Attempt{Asked: ago(time.Hour)}, nil, false, 0, "rebooting its host has not helped"},
+		"neither is wanted":           {remediation.Attempt{Timeout: -1}, remediation.Attempt{Timeout: -1}, nil, false, 0, "is off (spec.c); rebooting its host is off (spec.r)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			attempt := func(a remediation.Attempt, stage *remediation.Stage, field string) remediation.Attempt {
+				a.Stage, a.Field = stage, field
+				if a.Timeout++; a.Timeout == 1 {
+					a.Timeout = 5 * time.Minute
+				}
+				return a
+			}
+			got := remediation.Next(now, attempt(tc.converge, remediation.Converge, "spec.c"), attempt(tc.reboot, remediation.Reboot, "spec.r"))
+			var stage *remediation.Stage
+			if got.Attempt != nil {
+				stage = got.Attempt.Stage
+			}
+			if stage != tc.want || got.Ask != tc.ask || got.After != tc.after || !strings.Contains(got.Message, tc.says) {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}

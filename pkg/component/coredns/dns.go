@@ -1,0 +1,34 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coredns
+
+import (
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
+)
+
+// image is that in the catalogue.
+const image = "coredns"
+
+// DNS is CoreDNS.
+type DNS struct{}
+
+var _ component.DNS = DNS{}
+
+// Needs are the image.
+func (DNS) Needs(in component.Inputs) component.Needs {
+	if !in.IsNode() {
+		return component.Needs{}
+	}
+	return component.Needs{Images: component.ImagesNamed(image)}
+}
+
+// Tasks deploy it.
+func (DNS) Tasks(in component.Inputs) []plan.Task {
+	return []plan.Task{{Name: "dns", Steps: []step.Step{Deploy(Settings{
+		DNS: in.Target.Cluster.DNS, Image: in.ImageRef(image), Addresses: in.Target.Cluster.Network.DNSAddresses(),
+		HostForwards: len(component.Forwards(in.System)) > 0, After: component.APIAnswers,
+	})}}}
+}

@@ -1,0 +1,181 @@
+# Copyright 2026 The cluster-api-provider-kubexm Authors.
+# SPDX-License-Identifier: Apache-2.0
+
+# What the scripts of this package begin with. Their environment says:
+#   form            unit or pod
+#   name host       this member's name, and its address as it stands in URLs
+#   bootstrap       Init or Join
+#   others leaving  addresses of the other hosts that are to be members, and peer URLs of those that are to go
+#   known           all of these and this host, as name=peer URL
+#   gone            names or IDs of members that none of these is, whose hosts are known to be gone
+#   cluster         the cluster's name
+#   dir             where certificates, initial.env and the member's record are
+#   data wal        where the data is, and its write-ahead log
+#   config digest   the unit file or the pod's template, and the sha256 that it must have
+#   program run     etcd, and the directory that systemd makes when it starts it (unit)
+#   manifest        what the kubelet reads (pod)
+#   restoring       a path that exists while a restore is under way
+
+own=https://$host:2379 peer=https://$host:2380
+export ETCDCTL_CACERT="$dir/ssl/ca.pem" ETCDCTL_CERT="$dir/ssl/admin-$name.pem" ETCDCTL_KEY="$dir/ssl/admin-$name-key.pem"
+
+fail() {
+	printf '%s\n' "$*" >&2
+	exit 1
+}
+
+# The client URLs of these addresses, as etcdctl wants them.
+clients() {
+	urls=
+	for address; do urls=$urls${urls:+,}https://$address:2379; done
+	printf '%s' "$urls"
+}
+
+# etcdctl at the endpoints $1. It logs a lot: of its errors only the last word is let through.
+ctl() (
+	at=$1
+	shift
+	exec 3>&1
+	error=$(timeout 20 etcdctl --endpoints="$at" --dial-timeout=3s --command-timeout=7s "$@" 2>&1 >&3 3>&-) && exit
+	code=$?
+	printf '%s\n' "$error" | sed -n 's/^Error: //p' >&2
+	exit "$code"
+)
+
+# Whether anything listens for clients here: etcdctl would wait for it.
+listens() {
+	! command -v ss >/dev/null || [ -n "$(ss -Htln "src $host:2379")" ]
+}
+
+# Whether a voting member is at the endpoint and has quorum. (Not "endpoint health": an alarm is no illness here.)
+answers() { timeout 6 etcdctl --endpoints="$1" --dial-timeout=2s --command-timeout=4s get kubexm >/dev/null 2>&1; }
+
+# The status of the member at the endpoint: one '"Field" : value' a line; quorum is not needed.
+status() { timeout 4 etcdctl --endpoints="$1" --dial-timeout=1s --command-timeout=2s endpoint status -w fields 2>/dev/null; }
+field() { sed -n "s/^\"$1\" : //p" | head -n 1; }
+
+# The IDs of the cluster and of the member that answers, of what etcdctl prints with "-w fields --hex".
+ids() { sed -n -e 's/^"ClusterID" : //p' -e 's/^"MemberID" : //p' | head -n 2 | paste -s -d ' ' -; }
+
+# The IDs of the member at the endpoint $1, if it is a voting one and has quorum: like answers, and it says who.
+identity() { timeout 6 etcdctl --endpoints="$1" --dial-timeout=2s --command-timeout=4s get kubexm -w fields --hex 2>/dev/null | ids; }
+
+# What is remembered of this member outside of its data: see the table in member.sh.
+record=$dir/member
+recorded() { cat "$record" 2>/dev/null; }
+
+# The members that the endpoints tell of, one a line: ID, started or not, name, peer URL, client URLs, whether a learner;
+# what it has none of is "-". One that has not started has not told its name, but it is known. Further words are etcdctl's.
+list() (
+	endpoints=$1
+	shift
+	told=$(ctl "$endpoints" member list "$@") || exit
+	printf '%s\n' "$told" | awk -F', ' -v known="$known" '
+		BEGIN { for (n = split(known, words, /[ =]/); n > 1; n -= 2) names[words[n]] = words[n - 1] }
+		$3 == "" { $3 = names[$4] }
+		{ for (i = 1; i < NF; i++) printf "%s ", ($i == "" ? "-" : $i); print $NF }'
+)
+
+# Whether the member with the peer URL $1, the ID $2 and the name $3 is to go: a host that leaves has it, or no host that is known
+# and it is said to be gone.
+is_to_go() {
+	case " $leaving " in *" $1 "*) return 0 ;; esac
+	! is_known "$1" || return 1
+	case " $gone " in *" $2 "* | *" $3 "*) return 0 ;; esac
+	return 1
+}
+
+is_known() { case " $known " in *"=$1 "*) return 0 ;; *) return 1 ;; esac; }
+
+# Those of them that are on the standard input, for people.
+labels() { awk '{ printf "%s%s (%s)", sep, $3, $4; sep = ", " }'; }
+
+# Change the membership at the endpoints $1: "member" and further words. After each change etcd wants its members connected for
+# some seconds before it makes another.
+change() (
+	until=$(($(date +%s) + 15))
+	until error=$(ctl "$@" 2>&1 >/dev/null); do
+		case $error in *'unhealthy cluster'*) ;; *) break ;; esac
+		[ "$(date +%s)" -lt "$until" ] || break
+		sleep 0.5
+	done
+	[ -z "$error" ] || fail "$error"
+)
+
+# Count the voting members: how many there are with the one whose peer URL is $1, how many of the others answer, and the names
+# of those that do not.
+count() (
+	voting=0 well=0 ill=
+	members=$(list "$own") || exit
+	while read -r id state label at client learner; do
+		[ "$learner" = false ] || continue
+		voting=$((voting + 1))
+		[ "$at" != "$1" ] || continue
+		if [ "$state" = started ] && answers "$client"; then well=$((well + 1)); else ill="$ill $label ($at)"; fi
+	done <<END
+$members
+END
+	echo "$voting $well $ill"
+)
+
+# Look at the others than the member with the peer URL $1; see count.
+look() {
+	counted=$(count "$1") || return
+	read -r voting well ill <<END
+$counted
+END
+}
+
+# Whether the member with the peer URL $1 can be away for a while: the others keep quorum, or (there are two) are all well.
+spare() {
+	voting= well= ill=
+	look "$1" && { [ "$well" -gt $((voting / 2)) ] || [ -z "$ill" ]; }
+}
+
+# Try for $1 seconds until the command succeeds.
+await() {
+	until=$(($(date +%s) + $1))
+	shift
+	until "$@"; do
+		[ "$(date +%s)" -lt "$until" ] || return 1
+		sleep 0.2
+	done
+}
+
+# Run the script $3 while nobody else in the cluster restarts, removes or defragments a member, waiting for it and with it at
+# most $1 seconds; $2 are the endpoints that keep the lock. It goes with the one who holds it, however that one ends.
+hold() (
+	export lockers="$2"
+	error=$(timeout "$1" etcdctl --endpoints="$2" --dial-timeout=5s lock --ttl=20 kubexm/etcd -- /bin/sh -uc "$3" etcd 2>&1) && exit
+	code=$?
+	[ "$code" -ne 124 ] || fail "others in the cluster restart, remove or defragment members for $1 s already"
+	printf '%s\n' "$error" | grep -v -e '^{' -e '^Error: exit status' >&2
+	exit "$code"
+)
+
+# Fail if the lock with which hold runs a script is lost, as it is when etcd is not told for 20 s that it is held: the script goes on
+# all the same. It is asked for right before what costs a member.
+keep_hold() {
+	[ -n "${ETCD_LOCK_KEY:-}" ] || return 0
+	is_held() { [ -n "$(ctl "$lockers" get "$ETCD_LOCK_KEY" --keys-only)" ]; }
+	await 5 is_held || fail "$name has lost the lock under which one member at a time is restarted, defragmented or removed: nothing more is done"
+}
+
+# Why etcd must be restarted, or nothing. A file from the future says nothing: a clock was set back since.
+outdated() {
+	if [ "$(sha256sum <"$config" | cut -c 1-64)" != "$digest" ]; then
+		echo "$config is to change"
+	elif [ "$form" = pod ]; then
+		[ "$(installed)" = "$(wanted_pod)" ] || echo "older than $config or the certificate authority"
+	else
+		now=$(date +%s)
+		for file in "$config" "$program" "$dir/ssl/ca.pem"; do
+			[ "$file" -nt "$run" ] && [ "$(stat -c %Y "$file")" -le "$now" ] && { echo "older than $file"; return; }
+		done
+	fi
+	return 0
+}
+
+# What the pod runs with, as its manifest says and as it should: the manifest itself tells more, which counts only once.
+installed() { sed -n "s/^ *kubexm.io\/config: '\(.*\)'/\1/p" "$manifest" 2>/dev/null; }
+wanted_pod() { cat "$config" "$dir/ssl/ca.pem" | sha256sum | cut -c 1-64; }

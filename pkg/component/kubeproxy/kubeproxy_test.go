@@ -1,0 +1,54 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeproxy_test
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component/kubeproxy"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/graph"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func TestManifest(t *testing.T) {
+	for name, change := range map[string]func(*spec.Cluster){
+		"iptables": func(*spec.Cluster) {},
+		"ipvs": func(c *spec.Cluster) {
+			c.Kubernetes.Proxy = spec.Proxy{Mode: spec.ProxyIPVS, Masquerade: spec.MasqueradeAll, IPVS: spec.IPVS{ExcludeCIDRs: []string{"10.9.0.0/16"}}}
+			c.Kubernetes.FeatureGates = []spec.FeatureGate{{Name: "A", State: spec.FeatureDisabled}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := spec.Cluster{ControlPlaneEndpoint: spec.ControlPlaneEndpoint{Address: "10.0.0.1"}}
+			change(&c)
+			c.Default()
+			s, ok := kubeproxy.Deploy(c, false, graph.Output[string]{Name: "api"}).(step.Sequence)
+			if !ok {
+				t.Fatal("not a sequence")
+			}
+			got := s.Parts[0].(step.Apply).Manifest.String()
+			path := filepath.Join("testdata", name+".yaml")
+			if *update {
+				if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("%s (-want +got), go test -update writes it anew:\n%s", path, diff)
+			}
+		})
+	}
+}
