@@ -65,5 +65,6 @@ stop_etcd() {
 # What etcd itself said last, for the end of a message.
 last_words() {
 	[ "$form" = unit ] || return 0
+	timeout 10 journalctl --sync 2>/dev/null
 	journalctl -u etcd.service -n 100 -o cat --no-pager 2>/dev/null | grep -E '"level":"(error|fatal|panic)"' | tail -n 1
 }

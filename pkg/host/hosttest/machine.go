@@ -299,10 +299,25 @@ func testUnitFails(r *rig) {
 	} else if lines := strings.Split(errs[0].Output, "\n"); len(lines) < 3 || lines[1] != "Error: I cannot" {
 		r.t.Errorf("why the unit does not stay up is not said first: %s", explain(err))
 	}
+	testUnitFailsBeforeItIsHeard(r, unit)
 	r.undo(s, host.Scope{})
 	r.end(s)
 	if d := diff(stateOf(before), stateOf(r.observe(h, unitQuery(r)))); d != "" {
 		r.t.Errorf("the host is not as before:\n%s", d)
+	}
+}
+
+// testUnitFailsBeforeItIsHeard has a journal that is behind: what a unit said arrives after it has ended.
+func testUnitFailsBeforeItIsHeard(r *rig, unit func(active, does string) error) {
+	const signal = `systemctl kill -s "$1" systemd-journald.service`
+	r.sh(signal, "STOP")
+	r.t.Cleanup(func() { r.sh(signal, "CONT") })
+	done := make(chan error, 1)
+	go func() { done <- unit("restarted", "echo Error: I am late; exit 7") }()
+	r.eventually("the journal is waited for", func() bool { return r.runs("journalctl --sync") })
+	r.sh(signal, "CONT")
+	if errs := hostErrors(<-done); len(errs) == 0 || !strings.Contains(errs[0].Output, "Error: I am late") {
+		r.t.Errorf("what the unit said late is not said: %v", errs)
 	}
 }
 

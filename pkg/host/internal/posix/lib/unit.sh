@@ -39,13 +39,30 @@ c_systemctl() {
 # What it said before, when it did run, is not why.
 c_journal() {
 	[ -n "$2" ] || { c_show "$1"; set -- "$1" "$invocation"; }
+	# What a unit said comes to the journal by another way than that it ended, and on a busy host later.
+	timeout 10 journalctl --sync 2>/dev/null
 	log=
-	[ -z "$2" ] || log=$(journalctl -n 15 --no-pager -o cat "_SYSTEMD_INVOCATION_ID=$2" + "INVOCATION_ID=$2" 2>/dev/null)
-	[ -n "$log" ] || log=$(journalctl -n 15 --no-pager -o cat -u "$1" 2>&1)
+	if [ -z "$2" ]; then
+		:
+	elif [ -n "$(c_log 1 "_SYSTEMD_INVOCATION_ID=$2" 2>/dev/null)" ]; then
+		log=$(c_log 15 "_SYSTEMD_INVOCATION_ID=$2" + "INVOCATION_ID=$2" 2>/dev/null)
+	else
+		# So much later that the journal did not find out whose words they were: all since systemd started it.
+		first=$(journalctl -q --no-pager -o short-unix "INVOCATION_ID=$2" 2>/dev/null | head -n 1)
+		[ -z "$first" ] || log=$(c_log 15 --since "@${first%%[!0-9.]*}" -u "$1" 2>/dev/null)
+	fi
+	[ -n "$log" ] || log=$(c_log 15 -u "$1" 2>&1)
 	{
 		printf '%s\n' "$log" | grep -E '^[EF][0-9]{4} |^(Error|error|panic):|"?level"?[=:]"?(error|fatal|panic)' | tail -n 1
 		printf '%s\n' "$log"
 	} >&2
+}
+
+# The last $1 messages of the journal that match.
+c_log() {
+	last=$1
+	shift
+	journalctl -q -n "$last" --no-pager -o cat "$@"
 }
 
 # A unit: name, its field, wanted file state, wanted activity ("" leaves either), settle time in hundredths.
