@@ -6,6 +6,7 @@ package infra
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -130,17 +131,27 @@ func (b *byoh) attached(ctx context.Context, machine *unstructured.Unstructured)
 		m.Status.Conditions.complaint(byoHostReady, clusterv1.ReadyCondition)}
 }
 
-// addresses are those of the interface with the default route, and those of all others, without the control plane's.
+// addresses are those of the interface with the default route, and those of all others. The control plane's is left out where it seems to
+// move from host to host (it was added to an interface alone, without a network), unless the host has no other: then it is its own.
 func (h *byoHost) addresses(endpoint string) (ofDefault, others []string) {
-	shared := usable([]string{endpoint})
-	isShared := func(a string) bool { return len(shared) > 0 && slices.Equal(usable([]string{a}), shared) }
-	for _, n := range h.Status.Network {
-		own := slices.DeleteFunc(slices.Clone(n.IPAddrs), isShared)
-		if n.IsDefault {
-			ofDefault = append(ofDefault, own...)
-		} else {
-			others = append(others, own...)
+	collect := func(leaveOut func(string) bool) {
+		ofDefault, others = nil, nil
+		for _, n := range h.Status.Network {
+			own := slices.DeleteFunc(slices.Clone(n.IPAddrs), leaveOut)
+			if n.IsDefault {
+				ofDefault = append(ofDefault, own...)
+			} else {
+				others = append(others, own...)
+			}
 		}
+	}
+	shared, notAddress := netip.ParseAddr(endpoint)
+	collect(func(a string) bool {
+		p, notPrefix := netip.ParsePrefix(a)
+		return notAddress == nil && notPrefix == nil && p.IsSingleIP() && p.Addr() == shared
+	})
+	if len(usable(ofDefault)) == 0 && len(usable(others)) == 0 {
+		collect(func(string) bool { return false })
 	}
 	return ofDefault, others
 }

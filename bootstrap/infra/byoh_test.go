@@ -126,10 +126,24 @@ func TestByohHost(t *testing.T) {
 			machine: "spec: {providerID: byoh://rack-1/x}",
 			want:    wanted{lost: "had the ByoHost of byoh://rack-1/x, and none is attached to it any more"},
 		},
-		"no address but the control plane's": {
+		"the control plane's address is its own": {
+			hosts: byoHost("rack-1", "fleet.m", endpoint, ours+succeeded+"network: [{isDefault: true, ipAddrs: [10.0.0.100/24, 127.0.0.1/8]}, "+
+				"{ipAddrs: [192.168.7.5/24]}]"),
+			want: wanted{host: &infra.Host{
+				Host:       spec.Host{Name: "rack-1", Address: "10.0.0.100", InternalAddresses: []string{"10.0.0.100", "192.168.7.5"}},
+				Candidates: []string{"10.0.0.100", "192.168.7.5"},
+			}},
+		},
+		"the control plane's address is all that it has": {
 			hosts: byoHost("rack-1", "fleet.m", endpoint,
 				ours+succeeded+"network: [{isDefault: true, ipAddrs: [10.0.0.100/32, nonsense, 127.0.0.1/8]}]"),
-			want: wanted{notYet: "the ByoHost rack-1 has no address in status.network"},
+			want: wanted{host: &infra.Host{
+				Host: spec.Host{Name: "rack-1", Address: "10.0.0.100", InternalAddresses: []string{"10.0.0.100"}}, Candidates: []string{"10.0.0.100"},
+			}},
+		},
+		"no address": {
+			hosts: byoHost("rack-1", "fleet.m", endpoint, ours+succeeded+"network: [{isDefault: true, ipAddrs: [nonsense, 127.0.0.1/8]}]"),
+			want:  wanted{notYet: "the ByoHost rack-1 has no address in status.network"},
 		},
 		"the control plane has a name": {
 			hosts: byoHost("rack-1", "fleet.m", "annotations: {byoh.infrastructure.cluster.x-k8s.io/endpointip: api.example.org}",
