@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/netip"
@@ -61,11 +62,20 @@ func (e *environment) install(program string) []*provider {
 	return all
 }
 
+// freePort is one that nobody has. It is none of those that Linux gives to connections, by which it would be taken before a manager starts.
 func (e *environment) freePort() int {
-	listener, err := new(net.ListenConfig).Listen(e.t.Context(), "tcp", "127.0.0.1:0")
-	e.Expect(err).NotTo(HaveOccurred())
-	defer listener.Close()
-	return listener.Addr().(*net.TCPAddr).Port
+	e.t.Helper()
+	const first, end = 20000, 30000
+	for {
+		port := first + rand.IntN(end-first)
+		listener, err := new(net.ListenConfig).Listen(e.t.Context(), "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if errors.Is(err, syscall.EADDRINUSE) {
+			continue
+		}
+		e.Expect(err).NotTo(HaveOccurred())
+		e.Expect(listener.Close()).To(Succeed())
+		return port
+	}
 }
 
 // writeCertificate does cert-manager's part.
