@@ -321,7 +321,7 @@ func (r *KubexmConfigReconciler) waitsFor(ctx context.Context, s *scope) (string
 // optionsFor are the engine's options for the scope's host. The engine's own contexts are those of the job.
 func (r *KubexmConfigReconciler) optionsFor(s *scope) engine.Options {
 	cluster, address := client.ObjectKeyFromObject(s.cluster), s.host.Address
-	o := engine.Options{
+	return engine.Options{
 		Dial:      r.dialer(s.config.Namespace, *s.host),
 		Ownership: r.ownership(s),
 		Secrets:   r.secrets(context.Background(), cluster),
@@ -333,10 +333,6 @@ func (r *KubexmConfigReconciler) optionsFor(s *scope) engine.Options {
 		Reader:    r.Reads,
 		Policy:    s.failurePolicy(),
 	}
-	if o.Reader == nil {
-		o.Reader = event.ReaderFunc(func(event.Event) {})
-	}
-	return o
 }
 
 // reportContact tells the infrastructure what came of dialling the host, if anything.

@@ -40,10 +40,7 @@ func (r *KubexmConfigReconciler) withoutPlan(s *scope, what string, asked time.T
 
 // tell does it, as a run of one step. One that is stopped from outside has not failed.
 func (j *withoutPlan) tell(ctx context.Context, tell event.Reader, do func(context.Context) error) error {
-	readers := event.Readers(tell)
-	if j.reader != nil {
-		readers = event.Readers(j.reader, tell)
-	}
+	readers := event.Readers(j.reader, tell)
 	began := time.Now()
 	read := func(e event.Event) {
 		e.Time, e.Intent, e.Cluster, e.Holder = time.Now(), j.what, j.cluster, j.holder

@@ -8,6 +8,7 @@ package event
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -116,8 +117,9 @@ type ReaderFunc func(Event)
 // Read calls f.
 func (f ReaderFunc) Read(e Event) { f(e) }
 
-// Readers gives each event to each reader in turn.
+// Readers gives each event to each reader in turn. It passes over those that are nil.
 func Readers(rs ...Reader) Reader {
+	rs = slices.DeleteFunc(slices.Clone(rs), func(r Reader) bool { return r == nil })
 	return ReaderFunc(func(e Event) {
 		for _, r := range rs {
 			r.Read(e)

@@ -33,7 +33,7 @@ func TestReaders(t *testing.T) {
 	reader := func(name string) event.Reader {
 		return event.ReaderFunc(func(e event.Event) { got = append(got, name+e.Message) })
 	}
-	r := event.Readers(reader("a"), reader("b"))
+	r := event.Readers(nil, reader("a"), nil, reader("b"))
 	r.Read(event.Event{Message: "1"})
 	r.Read(event.Event{Message: "2"})
 	if len(got) != 4 || got[0] != "a1" || got[1] != "b1" || got[2] != "a2" || got[3] != "b2" {
