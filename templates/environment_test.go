@@ -41,6 +41,7 @@ import (
 	controlplanesetup "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/setup"
 	"github.com/mensylisir/cluster-api-provider-kubexm/exp/embedded"
 	infrasetup "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/setup"
+	"github.com/mensylisir/cluster-api-provider-kubexm/test/pairing/byoh"
 )
 
 const namespace = "fleet"
@@ -87,6 +88,11 @@ func start(dir string) (*embedded.Plane, error) {
 		}
 		definitions = append(definitions, definition)
 	}
+	byohs, err := byoh.Definitions()
+	if err != nil {
+		return nil, err
+	}
+	definitions = append(definitions, byohs...)
 	hooks, err := webhook.All()
 	if err != nil {
 		return nil, err

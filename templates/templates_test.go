@@ -19,6 +19,7 @@ import (
 func TestTemplates(t *testing.T) {
 	own := map[string]map[string]string{
 		"cluster/cluster.yaml":      {},
+		"cluster/cluster-byoh.yaml": {"CONTROL_PLANE_ENDPOINT_HOST": "172.16.0.11"},
 		"cluster/cluster-ha.yaml":   {"CONTROL_PLANE_MACHINE_COUNT": "3", "CONTROL_PLANE_ENDPOINT_HOST": "172.16.0.100"},
 		"cluster/clusterclass.yaml": {},
 		"cluster/credentials.yaml":  {"SSH_PRIVATE_KEY_BASE64": "c2VjcmV0"},

@@ -20,6 +20,7 @@ import (
 // of clusters, and classes.
 var templates = map[string]string{
 	"cluster-template.yaml":          "cluster.yaml",
+	"cluster-template-byoh.yaml":     "cluster-byoh.yaml",
 	"cluster-template-ha.yaml":       "cluster-ha.yaml",
 	"cluster-template-topology.yaml": "cluster-topology.yaml",
 	"clusterclass-kubexm.yaml":       "clusterclass.yaml",

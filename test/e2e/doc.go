@@ -18,6 +18,9 @@
 // TestMove moves a cluster with etcd and load balancers on hosts of their own to another management cluster and back, and restores a
 // backup of it in a third one when the first is lost. No file of the hosts changes, and no process is another, by any of that.
 //
+// TestBYOH has hosts of another infrastructure provider, which is played (test/pairing/byoh) and installed when our managers already run.
+// Nobody has ever logged in there for us: the bootstrap data lets us in.
+//
 // A host that was reset equals its snapshot from before.
 //
 // The management cluster is the embedded plane with Cluster API's own reconcilers. Ours run as they do in production: the

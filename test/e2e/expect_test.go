@@ -38,7 +38,7 @@ func (e *environment) expectReady(workers int) {
 	e.Eventually(func(g Gomega) {
 		claimed := e.readyMachines(ctx, g, workers)
 		e.readyCluster(ctx, g, workers)
-		e.readyNodes(ctx, g, claimed)
+		e.readyNodes(ctx, g, len(claimed))
 	}, converging).Should(Succeed())
 }
 
@@ -108,11 +108,11 @@ func (e *environment) readyCluster(ctx context.Context, g Gomega, workers int) {
 	}
 }
 
-// readyNodes observes the cluster itself: there is a Node for each host and no other.
-func (e *environment) readyNodes(ctx context.Context, g Gomega, claimed map[string]*infrav1.KubexmHost) {
+// readyNodes observes the cluster itself: so many hosts are Nodes, and nothing else is.
+func (e *environment) readyNodes(ctx context.Context, g Gomega, count int) []corev1.Node {
 	nodes, err := e.workload().CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(namesOf(nodes)).To(HaveLen(len(claimed)))
+	g.Expect(namesOf(nodes)).To(HaveLen(count))
 	for i := range nodes.Items {
 		node := &nodes.Items[i]
 		at := slices.IndexFunc(e.pool.Hosts, func(h *hosts.Host) bool { return h.Name == node.Name })
@@ -128,6 +128,7 @@ func (e *environment) readyNodes(ctx context.Context, g Gomega, claimed map[stri
 			g.Expect(node.Labels).To(HaveKeyWithValue("pool", "workers"))
 		}
 	}
+	return nodes.Items
 }
 
 func expectTrue(g Gomega, what string, object conditions.Getter, kind string) {

@@ -1,0 +1,142 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/test/pairing/byoh"
+)
+
+// TestBYOH takes a cluster on hosts of Bring Your Own Host through its life.
+func TestBYOH(t *testing.T) {
+	e := startWith(t, "by", "control-plane", "worker", "worker")
+	ctx := t.Context()
+	defer func() {
+		if t.Failed() {
+			t.Log(e.explain(context.WithoutCancel(ctx)))
+		}
+	}()
+	e.startManagers()
+	began := time.Now()
+	phase := func(what string) {
+		t.Helper()
+		t.Logf("%6.1f s: %s", time.Since(began).Seconds(), what)
+	}
+
+	phase("the provider is installed, and its agents register the hosts")
+	player := e.playBYOH()
+	e.apply(e.template("cluster-byoh.yaml", map[string]string{
+		"NAMESPACE": namespace, "CLUSTER_NAME": clusterName, "KUBERNETES_VERSION": e.bundle.Version("kubernetes"),
+		"CONTROL_PLANE_MACHINE_COUNT": "1", "WORKER_MACHINE_COUNT": "1", "CONTROL_PLANE_ENDPOINT_HOST": e.pool.Hosts[0].Address,
+	})...)
+	e.expectPaired(1)
+	phase("proven")
+	proven(e)
+
+	phase("agents that start again find the addresses of the cluster's own networks too, and nothing follows from that")
+	for _, h := range e.pool.Hosts {
+		e.Expect(player.Register(ctx, h)).To(Succeed())
+	}
+	e.operate("check", bootstrapv1.CheckDriftType, bootstrapv1.OperationTarget{Kind: bootstrapv1.ClusterTarget, Name: clusterName})
+	for _, h := range e.operated("check", 2) {
+		e.Expect(h.Message).To(Equal("up to date"), h.Name)
+	}
+
+	phase("scaled to two workers, and to one")
+	e.scale(2)
+	e.expectPaired(2)
+	e.scale(1)
+	e.expectPaired(1)
+	free := e.expectUnattached(player, 1)
+	e.expectReset(free...)
+
+	phase("its host is given to another Machine")
+	e.scale(2)
+	e.expectPaired(2)
+	e.expectUnattached(player, 0)
+
+	phase("deleted")
+	e.requestDeletion(clusterName)
+	e.expectDeleted(clusterName, converging)
+	e.expectUnattached(player, len(e.pool.Hosts))
+	e.expectReset(e.names()...)
+	e.expectNothingLeft()
+	e.stopManagers()
+}
+
+// playBYOH has an agent on each host, which registers it with its role.
+func (e *environment) playBYOH() *byoh.Player {
+	e.t.Helper()
+	o := byoh.Options{
+		Config: e.plane.RESTConfig(), Namespace: namespace, Hosts: e.pool.Hosts, Labels: map[string]map[string]string{}, Log: e.t.Logf,
+	}
+	for i, h := range e.pool.Hosts {
+		o.Labels[h.Name] = map[string]string{"role": e.roles[i]}
+	}
+	player, err := byoh.Start(e.t.Context(), o)
+	e.Expect(err).NotTo(HaveOccurred())
+	e.t.Cleanup(func() {
+		if err := player.Stop(); err != nil {
+			e.t.Error(err)
+		}
+	})
+	return player
+}
+
+// expectPaired waits until the cluster is one control plane host and so many workers, each known by a key of its own that was made on it.
+func (e *environment) expectPaired(workers int) {
+	e.t.Helper()
+	ctx := e.t.Context()
+	e.Eventually(func(g Gomega) {
+		machines, err := list(ctx, e, clusterName, &clusterv1.MachineList{})
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(namesOf(machines)).To(HaveLen(1 + workers))
+		ids, keys := map[string]string{}, map[string]bool{}
+		for i := range machines.Items {
+			m := &machines.Items[i]
+			expectTrue(g, "Machine "+m.Name, m, clusterv1.MachineReadyCondition)
+			config, err := get(ctx, e, m.Spec.Bootstrap.ConfigRef.Name, &bootstrapv1.KubexmConfig{})
+			g.Expect(err).NotTo(HaveOccurred())
+			expectTrue(g, "KubexmConfig "+config.Name, config, bootstrapv1.ReadyCondition)
+			expectTrue(g, "KubexmConfig "+config.Name, config, bootstrapv1.HostReadyCondition)
+			g.Expect(config.Status.Host.HostKey).To(HavePrefix("ecdsa-sha2-nistp521 "))
+			g.Expect(config.Status.Operation(bootstrapv1.ConvergeOperation).Outcome).To(Equal(bootstrapv1.RunSucceeded))
+			keys[config.Status.Host.HostKey] = true
+			ids[m.Status.NodeRef.Name] = m.Spec.ProviderID
+		}
+		g.Expect(keys).To(HaveLen(1 + workers))
+		e.readyCluster(ctx, g, workers)
+		for _, node := range e.readyNodes(ctx, g, 1+workers) {
+			g.Expect(node.Spec.ProviderID).To(HavePrefix("byoh://" + node.Name + "/"))
+			g.Expect(ids).To(HaveKeyWithValue(node.Name, node.Spec.ProviderID))
+		}
+	}, converging).Should(Succeed())
+}
+
+// expectUnattached waits until so many ByoHosts can be attached, and returns their names.
+func (e *environment) expectUnattached(player *byoh.Player, count int) []string {
+	e.t.Helper()
+	var names []string
+	e.Eventually(func(g Gomega) {
+		hosts := &byoh.HostList{}
+		g.Expect(player.Client.List(e.t.Context(), hosts)).To(Succeed())
+		names = nil
+		for i := range hosts.Items {
+			if hosts.Items[i].Labels[clusterv1.ClusterNameLabel] == "" {
+				names = append(names, hosts.Items[i].Name)
+			}
+		}
+		g.Expect(names).To(HaveLen(count))
+	}).Should(Succeed())
+	return names
+}

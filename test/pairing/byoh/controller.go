@@ -1,0 +1,253 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package byoh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/ptr"
+	clusterv1beta1 "sigs.k8s.io/cluster-api/api/core/v1beta1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util"
+	"sigs.k8s.io/cluster-api/util/kubeconfig"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+)
+
+// clusters reconciles ByoClusters.
+type clusters struct{ client client.Client }
+
+// Reconcile makes a ByoCluster ready, whatever its endpoint is.
+func (r *clusters) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	cluster := &Cluster{}
+	if err := r.client.Get(ctx, request.NamespacedName, cluster); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	owner, err := util.GetOwnerCluster(ctx, r.client, cluster.ObjectMeta)
+	if err != nil || owner == nil {
+		return ctrl.Result{}, err
+	}
+	before := copyOf(cluster)
+	if !cluster.DeletionTimestamp.IsZero() {
+		machines := &MachineList{}
+		if err := r.client.List(ctx, machines, client.InNamespace(cluster.Namespace), client.MatchingLabels{
+			clusterv1.ClusterNameLabel: owner.Name,
+		}); err != nil {
+			return ctrl.Result{}, err
+		}
+		if len(machines.Items) > 0 {
+			return ctrl.Result{RequeueAfter: again}, nil
+		}
+		controllerutil.RemoveFinalizer(cluster, clusterFinalizer)
+		return ctrl.Result{}, client.IgnoreNotFound(r.client.Patch(ctx, cluster, client.MergeFrom(before)))
+	}
+	controllerutil.AddFinalizer(cluster, clusterFinalizer)
+	if cluster.Spec.ControlPlaneEndpoint.Port == 0 {
+		cluster.Spec.ControlPlaneEndpoint.Port = 6443
+	}
+	if err := r.client.Patch(ctx, cluster, client.MergeFrom(before)); err != nil {
+		return ctrl.Result{}, err
+	}
+	before = copyOf(cluster)
+	cluster.Status.Ready = true
+	return ctrl.Result{}, r.client.Status().Patch(ctx, cluster, client.MergeFrom(before))
+}
+
+// machines reconciles ByoMachines.
+type machines struct{ client client.Client }
+
+// Reconcile attaches a ByoHost to a ByoMachine, and finds its Node. Whatever fails is tried again ever more rarely.
+func (r *machines) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	machine := &Machine{}
+	if err := r.client.Get(ctx, request.NamespacedName, machine); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	owner, err := util.GetOwnerMachine(ctx, r.client, machine.ObjectMeta)
+	if err != nil || owner == nil {
+		return ctrl.Result{}, err
+	}
+	cluster, err := util.GetClusterFromMetadata(ctx, r.client, machine.ObjectMeta)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	host, err := r.attached(ctx, machine)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if !machine.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, r.release(ctx, machine, host)
+	}
+	before := copyOf(machine)
+	if controllerutil.AddFinalizer(machine, machineFinalizer) {
+		if err := r.client.Patch(ctx, machine, client.MergeFrom(before)); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	switch {
+	case !ptr.Deref(cluster.Status.Initialization.InfrastructureProvisioned, false):
+		return ctrl.Result{}, r.say(ctx, machine, "WaitingForClusterInfrastructure")
+	case owner.Spec.Bootstrap.DataSecretName == nil:
+		return ctrl.Result{}, r.say(ctx, machine, "WaitingForBootstrapDataSecret")
+	case host == nil:
+		if host, err = r.attach(ctx, cluster, owner, machine); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	if machine.Spec.ProviderID != "" {
+		return ctrl.Result{}, nil
+	}
+	id, err := r.provide(ctx, cluster, host)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	before = copyOf(machine)
+	machine.Spec.ProviderID = id
+	if err := r.client.Patch(ctx, machine, client.MergeFrom(before)); err != nil {
+		return ctrl.Result{}, err
+	}
+	before = copyOf(machine)
+	machine.Status.Ready = true
+	set(&machine.Status.Conditions, hostReady, corev1.ConditionTrue, "")
+	return ctrl.Result{}, r.client.Status().Patch(ctx, machine, client.MergeFrom(before))
+}
+
+// attached is the ByoHost that says that it is the ByoMachine's, nil if none does.
+func (r *machines) attached(ctx context.Context, machine *Machine) (*Host, error) {
+	all := &HostList{}
+	if err := r.client.List(ctx, all); err != nil {
+		return nil, err
+	}
+	for i := range all.Items {
+		ref := all.Items[i].Status.MachineRef
+		if ref != nil && ref.Namespace == machine.Namespace && ref.Name == machine.Name {
+			return &all.Items[i], nil
+		}
+	}
+	return nil, nil
+}
+
+// attach takes the first ByoHost of any namespace that is in no Cluster and matches the selector.
+func (r *machines) attach(ctx context.Context, cluster *clusterv1.Cluster, owner *clusterv1.Machine, machine *Machine) (*Host, error) {
+	selector := labels.NewSelector()
+	if machine.Spec.Selector != nil {
+		var err error
+		if selector, err = metav1.LabelSelectorAsSelector(machine.Spec.Selector); err != nil {
+			return nil, err
+		}
+	}
+	free, err := labels.NewRequirement(clusterv1.ClusterNameLabel, selection.DoesNotExist, nil)
+	if err != nil {
+		return nil, err
+	}
+	all := &HostList{}
+	if err := r.client.List(ctx, all, client.MatchingLabelsSelector{Selector: selector.Add(*free)}); err != nil {
+		return nil, err
+	}
+	if len(all.Items) == 0 {
+		return nil, errors.Join(errors.New("no hosts found"), r.say(ctx, machine, "BYOHostsUnavailable"))
+	}
+	host := &all.Items[0]
+	before := copyOf(host)
+	host.Status.MachineRef = &corev1.ObjectReference{
+		APIVersion: groupVersion.String(), Kind: "ByoMachine", Namespace: machine.Namespace, Name: machine.Name, UID: machine.UID,
+	}
+	if err := r.client.Status().Patch(ctx, host, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return nil, err
+	}
+	before = copyOf(host)
+	metav1.SetMetaDataLabel(&host.ObjectMeta, clusterv1.ClusterNameLabel, cluster.Name)
+	metav1.SetMetaDataLabel(&host.ObjectMeta, attachedLabel, machine.Namespace+"."+machine.Name)
+	metav1.SetMetaDataAnnotation(&host.ObjectMeta, endpointAnnotation, cluster.Spec.ControlPlaneEndpoint.Host)
+	metav1.SetMetaDataAnnotation(&host.ObjectMeta, versionAnnotation, owner.Spec.Version)
+	host.Spec.BootstrapSecret = &corev1.ObjectReference{
+		Kind: "Secret", Namespace: machine.Namespace, Name: *owner.Spec.Bootstrap.DataSecretName,
+	}
+	return host, r.client.Patch(ctx, host, client.MergeFrom(before))
+}
+
+// provide gives the Node of a ByoHost its provider ID. That there is no such Node yet is an error.
+func (r *machines) provide(ctx context.Context, cluster *clusterv1.Cluster, host *Host) (string, error) {
+	raw, err := kubeconfig.FromSecret(ctx, r.client, client.ObjectKeyFromObject(cluster))
+	if err != nil {
+		return "", err
+	}
+	config, err := clientcmd.RESTConfigFromKubeConfig(raw)
+	if err != nil {
+		return "", err
+	}
+	remote, err := client.New(config, client.Options{})
+	if err != nil {
+		return "", err
+	}
+	node := &corev1.Node{}
+	if err := remote.Get(ctx, client.ObjectKey{Name: host.Name}, node); err != nil {
+		return "", err
+	}
+	if node.Spec.ProviderID != "" {
+		if !regexp.MustCompile(`^byoh://` + regexp.QuoteMeta(host.Name) + `/.+$`).MatchString(node.Spec.ProviderID) {
+			return "", fmt.Errorf("the provider ID %q of the Node %s has an invalid format", node.Spec.ProviderID, node.Name)
+		}
+		return node.Spec.ProviderID, nil
+	}
+	before := node.DeepCopy()
+	node.Spec.ProviderID = "byoh://" + host.Name + "/" + rand.String(6)
+	return node.Spec.ProviderID, remote.Patch(ctx, node, client.MergeFrom(before))
+}
+
+// release lets the ByoMachine go. It does not wait for the agent, which is asked to clean up.
+func (r *machines) release(ctx context.Context, machine *Machine, host *Host) error {
+	if host != nil {
+		before := copyOf(host)
+		metav1.SetMetaDataAnnotation(&host.ObjectMeta, cleanupAnnotation, "")
+		if err := r.client.Patch(ctx, host, client.MergeFrom(before)); err != nil {
+			return err
+		}
+	}
+	before := copyOf(machine)
+	controllerutil.RemoveFinalizer(machine, machineFinalizer)
+	return client.IgnoreNotFound(r.client.Patch(ctx, machine, client.MergeFrom(before)))
+}
+
+// say sets the condition by which a ByoMachine says why it has no host.
+func (r *machines) say(ctx context.Context, machine *Machine, reason string) error {
+	before := copyOf(machine)
+	if !set(&machine.Status.Conditions, hostReady, corev1.ConditionFalse, reason) {
+		return nil
+	}
+	err := r.client.Status().Patch(ctx, machine, client.MergeFrom(before))
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// set reports whether it changed a condition.
+func set(all *clusterv1beta1.Conditions, of clusterv1beta1.ConditionType, status corev1.ConditionStatus, reason string) bool {
+	wanted := clusterv1beta1.Condition{Type: of, Status: status, Reason: reason, LastTransitionTime: metav1.Now().Rfc3339Copy()}
+	if status == corev1.ConditionFalse {
+		wanted.Severity = clusterv1beta1.ConditionSeverityInfo
+	}
+	at := slices.IndexFunc(*all, func(c clusterv1beta1.Condition) bool { return c.Type == of })
+	if at < 0 {
+		*all = append(*all, wanted)
+		return true
+	}
+	if c := (*all)[at]; c.Status == status && c.Reason == reason {
+		return false
+	}
+	(*all)[at] = wanted
+	return true
+}
