@@ -109,6 +109,23 @@ func (h *Host) create(ctx context.Context, image string) error {
 	return err
 }
 
+// recreate removes the host with all that it keeps, and makes it again.
+func (h *Host) recreate(ctx context.Context, image string, keys []ssh.PublicKey) error {
+	if _, err := docker(ctx, nil, "rm", "--force", h.container); err != nil {
+		return err
+	}
+	if _, err := docker(ctx, nil, "volume", "rm", h.container+"-var"); err != nil {
+		return err
+	}
+	if err := h.create(ctx, image); err != nil {
+		return err
+	}
+	if err := h.WaitReady(ctx); err != nil {
+		return err
+	}
+	return h.authorize(ctx, h.Signer, keys)
+}
+
 // Exec runs a command on the host as root, through Docker and not SSH, and returns
 // its standard output without the final newline.
 func (h *Host) Exec(ctx context.Context, argv ...string) (string, error) {

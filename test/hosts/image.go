@@ -28,7 +28,7 @@ const (
 	imageEntrypoint = "/usr/local/sbin/testhost-init"
 )
 
-//go:embed image image-rpm
+//go:embed image image-rpm image-cloud-init
 var recipeFiles embed.FS
 
 // System is what a test host's operating system is.
@@ -40,6 +40,8 @@ const (
 	// SimulatedRPM is a host of the Red Hat family as far as programs of Debian go: they say that they are Rocky Linux 9, and rpm, dnf,
 	// firewalld and NetworkManager look after them. There is no dpkg and no apt.
 	SimulatedRPM System = "rpm"
+	// CloudInit is Debian as cloud images have it: with cloud-init, which runs what a config drive says when there is one.
+	CloudInit System = "cloud-init"
 )
 
 // recipes are the directories that a system's image is made by, one after the other.

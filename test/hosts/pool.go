@@ -73,6 +73,10 @@ type Pool struct {
 	Hosts   []*Host
 	// Dir holds the pool's files, or is empty.
 	Dir string
+
+	// image and keys are what Start made the hosts of, and who may log in there.
+	image string
+	keys  []ssh.PublicKey
 }
 
 var validName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$`)
@@ -133,12 +137,12 @@ func start(ctx context.Context, options Options, image string) (*Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	pool := &Pool{Name: options.Name, Subnet: subnet, Dir: options.Dir}
+	pool := &Pool{Name: options.Name, Subnet: subnet, Dir: options.Dir, image: image}
 	if options.DualStack {
 		pool.Subnet6 = subnet6(subnet)
 	}
 	pool.addHosts(options.Count)
-	keys := append([]ssh.PublicKey{signer.PublicKey()}, options.AuthorizedKeys...)
+	pool.keys = append([]ssh.PublicKey{signer.PublicKey()}, options.AuthorizedKeys...)
 	err = pool.each(ctx, func(ctx context.Context, host *Host) error {
 		if err := host.create(ctx, image); err != nil {
 			return err
@@ -157,12 +161,21 @@ func start(ctx context.Context, options Options, image string) (*Pool, error) {
 				return err
 			}
 		}
-		return host.authorize(ctx, signer, keys)
+		return host.authorize(ctx, signer, pool.keys)
 	})
 	if err != nil {
 		return nil, err
 	}
 	return pool, pool.Write()
+}
+
+// Reinstall makes a host of a pool that Start made anew, as writing an image to its disk does: nothing of what it was stays but its name and
+// its address, and it has other host keys. It returns when the host is ready.
+func (p *Pool) Reinstall(ctx context.Context, h *Host) error {
+	if err := h.recreate(ctx, p.image, p.keys); err != nil {
+		return fmt.Errorf("reinstall host %s: %w", h.Name, err)
+	}
+	return p.Write()
 }
 
 // Open returns the pool of that name, starting hosts that do not run (after a

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/hosts"
+	"github.com/mensylisir/cluster-api-provider-kubexm/test/pairing/provider"
 )
 
 // agents are the agents of all hosts, each of which reconciles its own ByoHost.
@@ -42,7 +43,7 @@ func (a *agents) register(ctx context.Context, namespace string, on *hosts.Host,
 	if err := a.client.Get(ctx, client.ObjectKeyFromObject(host), host); err != nil {
 		return err
 	}
-	before := copyOf(host)
+	before := provider.Copy(host)
 	host.Status.Network = network
 	return a.client.Status().Patch(ctx, host, client.MergeFrom(before))
 }
@@ -164,13 +165,13 @@ func (a *agents) cleanUp(ctx context.Context, host *Host, on *hosts.Host) error 
 	if _, err := on.Exec(ctx, "bash", "-ec", script, "bash", host.Annotations[endpointAnnotation], byDefault); err != nil {
 		return err
 	}
-	before := copyOf(host)
+	before := provider.Copy(host)
 	host.Status.MachineRef = nil
 	set(&host.Status.Conditions, nodeBootstrapped, corev1.ConditionFalse, "K8sNodeAbsent")
 	if err := a.client.Status().Patch(ctx, host, client.MergeFrom(before)); err != nil {
 		return err
 	}
-	before = copyOf(host)
+	before = provider.Copy(host)
 	for _, label := range []string{clusterv1.ClusterNameLabel, attachedLabel} {
 		delete(host.Labels, label)
 	}
@@ -183,7 +184,7 @@ func (a *agents) cleanUp(ctx context.Context, host *Host, on *hosts.Host) error 
 
 // say sets the condition by which the agent says how far it is.
 func (a *agents) say(ctx context.Context, host *Host, status corev1.ConditionStatus, reason string) error {
-	before := copyOf(host)
+	before := provider.Copy(host)
 	if !set(&host.Status.Conditions, nodeBootstrapped, status, reason) {
 		return nil
 	}

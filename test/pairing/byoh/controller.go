@@ -16,15 +16,15 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/util/rand"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/ptr"
 	clusterv1beta1 "sigs.k8s.io/cluster-api/api/core/v1beta1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util"
-	"sigs.k8s.io/cluster-api/util/kubeconfig"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/test/pairing/provider"
 )
 
 // clusters reconciles ByoClusters.
@@ -40,7 +40,7 @@ func (r *clusters) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 	if err != nil || owner == nil {
 		return ctrl.Result{}, err
 	}
-	before := copyOf(cluster)
+	before := provider.Copy(cluster)
 	if !cluster.DeletionTimestamp.IsZero() {
 		machines := &MachineList{}
 		if err := r.client.List(ctx, machines, client.InNamespace(cluster.Namespace), client.MatchingLabels{
@@ -61,13 +61,16 @@ func (r *clusters) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 	if err := r.client.Patch(ctx, cluster, client.MergeFrom(before)); err != nil {
 		return ctrl.Result{}, err
 	}
-	before = copyOf(cluster)
+	before = provider.Copy(cluster)
 	cluster.Status.Ready = true
 	return ctrl.Result{}, r.client.Status().Patch(ctx, cluster, client.MergeFrom(before))
 }
 
 // machines reconciles ByoMachines.
-type machines struct{ client client.Client }
+type machines struct {
+	client   client.Client
+	provider *provider.Provider
+}
 
 // Reconcile attaches a ByoHost to a ByoMachine, and finds its Node. Whatever fails is tried again ever more rarely.
 func (r *machines) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
@@ -90,7 +93,7 @@ func (r *machines) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 	if !machine.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, r.release(ctx, machine, host)
 	}
-	before := copyOf(machine)
+	before := provider.Copy(machine)
 	if controllerutil.AddFinalizer(machine, machineFinalizer) {
 		if err := r.client.Patch(ctx, machine, client.MergeFrom(before)); err != nil {
 			return ctrl.Result{}, err
@@ -113,12 +116,12 @@ func (r *machines) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	before = copyOf(machine)
+	before = provider.Copy(machine)
 	machine.Spec.ProviderID = id
 	if err := r.client.Patch(ctx, machine, client.MergeFrom(before)); err != nil {
 		return ctrl.Result{}, err
 	}
-	before = copyOf(machine)
+	before = provider.Copy(machine)
 	machine.Status.Ready = true
 	set(&machine.Status.Conditions, hostReady, corev1.ConditionTrue, "")
 	return ctrl.Result{}, r.client.Status().Patch(ctx, machine, client.MergeFrom(before))
@@ -160,14 +163,14 @@ func (r *machines) attach(ctx context.Context, cluster *clusterv1.Cluster, owner
 		return nil, errors.Join(errors.New("no hosts found"), r.say(ctx, machine, "BYOHostsUnavailable"))
 	}
 	host := &all.Items[0]
-	before := copyOf(host)
+	before := provider.Copy(host)
 	host.Status.MachineRef = &corev1.ObjectReference{
 		APIVersion: groupVersion.String(), Kind: "ByoMachine", Namespace: machine.Namespace, Name: machine.Name, UID: machine.UID,
 	}
 	if err := r.client.Status().Patch(ctx, host, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return nil, err
 	}
-	before = copyOf(host)
+	before = provider.Copy(host)
 	metav1.SetMetaDataLabel(&host.ObjectMeta, clusterv1.ClusterNameLabel, cluster.Name)
 	metav1.SetMetaDataLabel(&host.ObjectMeta, attachedLabel, machine.Namespace+"."+machine.Name)
 	metav1.SetMetaDataAnnotation(&host.ObjectMeta, endpointAnnotation, cluster.Spec.ControlPlaneEndpoint.Host)
@@ -180,15 +183,7 @@ func (r *machines) attach(ctx context.Context, cluster *clusterv1.Cluster, owner
 
 // provide gives the Node of a ByoHost its provider ID. That there is no such Node yet is an error.
 func (r *machines) provide(ctx context.Context, cluster *clusterv1.Cluster, host *Host) (string, error) {
-	raw, err := kubeconfig.FromSecret(ctx, r.client, client.ObjectKeyFromObject(cluster))
-	if err != nil {
-		return "", err
-	}
-	config, err := clientcmd.RESTConfigFromKubeConfig(raw)
-	if err != nil {
-		return "", err
-	}
-	remote, err := client.New(config, client.Options{})
+	remote, err := r.provider.Workload(ctx, cluster)
 	if err != nil {
 		return "", err
 	}
@@ -210,20 +205,20 @@ func (r *machines) provide(ctx context.Context, cluster *clusterv1.Cluster, host
 // release lets the ByoMachine go. It does not wait for the agent, which is asked to clean up.
 func (r *machines) release(ctx context.Context, machine *Machine, host *Host) error {
 	if host != nil {
-		before := copyOf(host)
+		before := provider.Copy(host)
 		metav1.SetMetaDataAnnotation(&host.ObjectMeta, cleanupAnnotation, "")
 		if err := r.client.Patch(ctx, host, client.MergeFrom(before)); err != nil {
 			return err
 		}
 	}
-	before := copyOf(machine)
+	before := provider.Copy(machine)
 	controllerutil.RemoveFinalizer(machine, machineFinalizer)
 	return client.IgnoreNotFound(r.client.Patch(ctx, machine, client.MergeFrom(before)))
 }
 
 // say sets the condition by which a ByoMachine says why it has no host.
 func (r *machines) say(ctx context.Context, machine *Machine, reason string) error {
-	before := copyOf(machine)
+	before := provider.Copy(machine)
 	if !set(&machine.Status.Conditions, hostReady, corev1.ConditionFalse, reason) {
 		return nil
 	}

@@ -4,13 +4,13 @@
 package byoh
 
 import (
-	"encoding/json"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clusterv1beta1 "sigs.k8s.io/cluster-api/api/core/v1beta1"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/test/pairing/provider"
 )
 
 // groupVersion is that of the provider's kinds.
@@ -118,32 +118,19 @@ func AddToScheme(scheme *runtime.Scheme) error {
 }
 
 // DeepCopyObject copies it.
-func (h *Host) DeepCopyObject() runtime.Object { return copyOf(h) }
+func (h *Host) DeepCopyObject() runtime.Object { return provider.Copy(h) }
 
 // DeepCopyObject copies it.
-func (l *HostList) DeepCopyObject() runtime.Object { return copyOf(l) }
+func (l *HostList) DeepCopyObject() runtime.Object { return provider.Copy(l) }
 
 // DeepCopyObject copies it.
-func (m *Machine) DeepCopyObject() runtime.Object { return copyOf(m) }
+func (m *Machine) DeepCopyObject() runtime.Object { return provider.Copy(m) }
 
 // DeepCopyObject copies it.
-func (l *MachineList) DeepCopyObject() runtime.Object { return copyOf(l) }
+func (l *MachineList) DeepCopyObject() runtime.Object { return provider.Copy(l) }
 
 // DeepCopyObject copies it.
-func (c *Cluster) DeepCopyObject() runtime.Object { return copyOf(c) }
+func (c *Cluster) DeepCopyObject() runtime.Object { return provider.Copy(c) }
 
 // DeepCopyObject copies it.
-func (l *ClusterList) DeepCopyObject() runtime.Object { return copyOf(l) }
-
-// copyOf copies what is nothing but data.
-func copyOf[T any](object *T) *T {
-	content, err := json.Marshal(object)
-	if err != nil {
-		panic(err)
-	}
-	out := new(T)
-	if err := json.Unmarshal(content, out); err != nil {
-		panic(err)
-	}
-	return out
-}
+func (l *ClusterList) DeepCopyObject() runtime.Object { return provider.Copy(l) }
