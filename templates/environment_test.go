@@ -42,6 +42,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/exp/embedded"
 	infrasetup "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/setup"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/pairing/byoh"
+	"github.com/mensylisir/cluster-api-provider-kubexm/test/pairing/metal3"
 )
 
 const namespace = "fleet"
@@ -88,11 +89,13 @@ func start(dir string) (*embedded.Plane, error) {
 		}
 		definitions = append(definitions, definition)
 	}
-	byohs, err := byoh.Definitions()
-	if err != nil {
-		return nil, err
+	for _, others := range []func() ([]*apiextensionsv1.CustomResourceDefinition, error){byoh.Definitions, metal3.Definitions} {
+		kinds, err := others()
+		if err != nil {
+			return nil, err
+		}
+		definitions = append(definitions, kinds...)
 	}
-	definitions = append(definitions, byohs...)
 	hooks, err := webhook.All()
 	if err != nil {
 		return nil, err

@@ -21,6 +21,10 @@ func TestTemplates(t *testing.T) {
 		"cluster/cluster.yaml":      {},
 		"cluster/cluster-byoh.yaml": {"CONTROL_PLANE_ENDPOINT_HOST": "172.16.0.11"},
 		"cluster/cluster-ha.yaml":   {"CONTROL_PLANE_MACHINE_COUNT": "3", "CONTROL_PLANE_ENDPOINT_HOST": "172.16.0.100"},
+		"cluster/cluster-metal3.yaml": {
+			"CONTROL_PLANE_ENDPOINT_HOST": "172.16.0.11", "IMAGE_URL": "http://172.16.0.1/debian-12.qcow2", "IMAGE_FORMAT": "qcow2",
+			"IMAGE_CHECKSUM": "http://172.16.0.1/debian-12.qcow2.sha256sum",
+		},
 		"cluster/clusterclass.yaml": {},
 		"cluster/credentials.yaml":  {"SSH_PRIVATE_KEY_BASE64": "c2VjcmV0"},
 		"cluster/host.yaml": {

@@ -4,14 +4,18 @@
 package reconcilers
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
@@ -299,6 +303,37 @@ func TestNodeAddresses(t *testing.T) {
 	} {
 		if got := nodeAddresses(tc.said, tc.observed, tc.reached); !slices.Equal(got, tc.want) {
 			t.Errorf("%s: %v, want %v", name, got, tc.want)
+		}
+	}
+}
+
+// refusing is an infrastructure that we may not read.
+type refusing struct{ adapter }
+
+func (*refusing) Host(context.Context, infra.Subject) (*infra.Host, error) {
+	return nil, fmt.Errorf("get the BareMetalHost fleet/m1: %w", apierrors.NewForbidden(schema.GroupResource{Group: "metal3.io", Resource: "baremetalhosts"}, "m1", nil))
+}
+
+// TestInfrastructureMayNotBeRead: what is missing is on the object, unless the host was reached before.
+func TestInfrastructureMayNotBeRead(t *testing.T) {
+	f := newForeigner(t)
+	for _, tc := range []struct{ before, want metav1.ConditionStatus }{
+		{metav1.ConditionUnknown, metav1.ConditionFalse}, {metav1.ConditionTrue, metav1.ConditionTrue},
+	} {
+		s := f.scope()
+		s.adapter = &refusing{}
+		set(s.config, bootstrapv1.HostReachableCondition, tc.before, "Before", "")
+		if goOn, _, err := f.r.resolveHost(t.Context(), s); goOn || !apierrors.IsForbidden(err) {
+			t.Errorf("it goes on is %v, after %v", goOn, err)
+		}
+		now := conditions.Get(s.config, bootstrapv1.HostReachableCondition)
+		if now.Status != tc.want {
+			t.Errorf("it is %+v", now)
+		}
+		if tc.want == metav1.ConditionFalse && (now.Reason != bootstrapv1.WaitingForHostReason ||
+			!strings.Contains(now.Message, `baremetalhosts.metal3.io "m1" is forbidden`) ||
+			!strings.Contains(now.Message, "add a ClusterRole that lets the manager do so")) {
+			t.Errorf("it says %s: %s", now.Reason, now.Message)
 		}
 	}
 }

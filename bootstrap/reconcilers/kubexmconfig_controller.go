@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -216,6 +217,9 @@ func (r *KubexmConfigReconciler) resolveHost(ctx context.Context, s *scope) (boo
 		return false, ctrl.Result{}, err
 	}
 	if err := r.locate(ctx, s); err != nil {
+		if !conditions.IsTrue(s.config, bootstrapv1.HostReachableCondition) {
+			setFalse(s.config, bootstrapv1.HostReachableCondition, bootstrapv1.WaitingForHostReason, whyNotLocated(err))
+		}
 		return false, ctrl.Result{}, err
 	}
 	if s.host != nil {
@@ -224,6 +228,14 @@ func (r *KubexmConfigReconciler) resolveHost(ctx context.Context, s *scope) (boo
 	r.Runner.Cancel(s.key, errChanged)
 	setFalse(s.config, bootstrapv1.HostReachableCondition, bootstrapv1.WaitingForHostReason, s.waiting)
 	return false, ctrl.Result{RequeueAfter: askAgain}, nil
+}
+
+// whyNotLocated says why the infrastructure could not be asked, and what to do where that is a right that we lack.
+func whyNotLocated(err error) string {
+	if apierrors.IsForbidden(err) {
+		return err.Error() + ": add a ClusterRole that lets the manager do so, with the label bootstrap.cluster.x-k8s.io/aggregate-to-manager: \"true\""
+	}
+	return err.Error()
 }
 
 // watchInfrastructure has us notified of what the Machine's infrastructure says of its host.

@@ -10,7 +10,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/exp/embedded/child"
 )
 
-// startControllerManager starts the two controllers of Kubernetes that any API with owner references and namespaces
+// startControllerManager starts the controllers of Kubernetes that any API with owner references, namespaces and roles made of others
 // relies on. Nothing waits for them.
 func startControllerManager(ctx context.Context, o Options) (*child.Process, error) {
 	return child.Start(ctx, child.Spec{
@@ -18,7 +18,7 @@ func startControllerManager(ctx context.Context, o Options) (*child.Process, err
 		Env: []string{"GOGC=50"},
 		Args: []string{
 			"--kubeconfig=" + filepath.Join(o.Dir, kubeconfigFile),
-			"--controllers=garbage-collector-controller,namespace-controller",
+			"--controllers=garbage-collector-controller,namespace-controller,clusterrole-aggregation-controller",
 			"--leader-elect=false",
 			"--secure-port=0",
 			"--profiling=false",

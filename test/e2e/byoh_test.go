@@ -8,7 +8,6 @@ package e2e
 import (
 	"context"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -27,11 +26,8 @@ func TestBYOH(t *testing.T) {
 		}
 	}()
 	e.startManagers()
-	began := time.Now()
-	phase := func(what string) {
-		t.Helper()
-		t.Logf("%6.1f s: %s", time.Since(began).Seconds(), what)
-	}
+	phase := e.phases()
+	const id = "byoh://"
 
 	phase("the provider is installed, and its agents register the hosts")
 	player := e.playBYOH()
@@ -39,7 +35,7 @@ func TestBYOH(t *testing.T) {
 		"NAMESPACE": namespace, "CLUSTER_NAME": clusterName, "KUBERNETES_VERSION": e.bundle.Version("kubernetes"),
 		"CONTROL_PLANE_MACHINE_COUNT": "1", "WORKER_MACHINE_COUNT": "1", "CONTROL_PLANE_ENDPOINT_HOST": e.pool.Hosts[0].Address,
 	})...)
-	e.expectPaired(1)
+	e.expectPaired(1, id)
 	phase("proven")
 	proven(e)
 
@@ -54,15 +50,15 @@ func TestBYOH(t *testing.T) {
 
 	phase("scaled to two workers, and to one")
 	e.scale(2)
-	e.expectPaired(2)
+	e.expectPaired(2, id)
 	e.scale(1)
-	e.expectPaired(1)
+	e.expectPaired(1, id)
 	free := e.expectUnattached(player, 1)
 	e.expectReset(free...)
 
 	phase("its host is given to another Machine")
 	e.scale(2)
-	e.expectPaired(2)
+	e.expectPaired(2, id)
 	e.expectUnattached(player, 0)
 
 	phase("deleted")
@@ -91,36 +87,6 @@ func (e *environment) playBYOH() *byoh.Player {
 		}
 	})
 	return player
-}
-
-// expectPaired waits until the cluster is one control plane host and so many workers, each known by a key of its own that was made on it.
-func (e *environment) expectPaired(workers int) {
-	e.t.Helper()
-	ctx := e.t.Context()
-	e.Eventually(func(g Gomega) {
-		machines, err := list(ctx, e, clusterName, &clusterv1.MachineList{})
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(namesOf(machines)).To(HaveLen(1 + workers))
-		ids, keys := map[string]string{}, map[string]bool{}
-		for i := range machines.Items {
-			m := &machines.Items[i]
-			expectTrue(g, "Machine "+m.Name, m, clusterv1.MachineReadyCondition)
-			config, err := get(ctx, e, m.Spec.Bootstrap.ConfigRef.Name, &bootstrapv1.KubexmConfig{})
-			g.Expect(err).NotTo(HaveOccurred())
-			expectTrue(g, "KubexmConfig "+config.Name, config, bootstrapv1.ReadyCondition)
-			expectTrue(g, "KubexmConfig "+config.Name, config, bootstrapv1.HostReadyCondition)
-			g.Expect(config.Status.Host.HostKey).To(HavePrefix("ecdsa-sha2-nistp521 "))
-			g.Expect(config.Status.Operation(bootstrapv1.ConvergeOperation).Outcome).To(Equal(bootstrapv1.RunSucceeded))
-			keys[config.Status.Host.HostKey] = true
-			ids[m.Status.NodeRef.Name] = m.Spec.ProviderID
-		}
-		g.Expect(keys).To(HaveLen(1 + workers))
-		e.readyCluster(ctx, g, workers)
-		for _, node := range e.readyNodes(ctx, g, 1+workers) {
-			g.Expect(node.Spec.ProviderID).To(HavePrefix("byoh://" + node.Name + "/"))
-			g.Expect(ids).To(HaveKeyWithValue(node.Name, node.Spec.ProviderID))
-		}
-	}, converging).Should(Succeed())
 }
 
 // expectUnattached waits until so many ByoHosts can be attached, and returns their names.

@@ -49,8 +49,9 @@ type environment struct {
 	bundle *artifact.Bundle
 
 	pool *lab.Lab
-	// roles are the hosts' labels, in order.
-	roles []string
+	// roles are the hosts' labels, in order; system is theirs.
+	roles  []string
+	system hosts.System
 
 	plane *embedded.Plane
 	// api is the management cluster's, without a cache.
@@ -68,7 +69,13 @@ func start(t *testing.T) *environment {
 // startWith does so with a host for each of these roles.
 func startWith(t *testing.T, pool string, roles ...string) *environment {
 	t.Helper()
-	e := &environment{WithT: NewWithT(t), t: t, roles: roles}
+	return startOn(t, hosts.Debian, pool, roles...)
+}
+
+// startOn does so with hosts of an operating system.
+func startOn(t *testing.T, system hosts.System, pool string, roles ...string) *environment {
+	t.Helper()
+	e := &environment{WithT: NewWithT(t), t: t, roles: roles, system: system}
 	e.SetDefaultEventuallyPollingInterval(poll)
 	e.SetDefaultEventuallyTimeout(time.Minute)
 	e.dir = lab.Dir(t)
@@ -102,7 +109,7 @@ func (e *environment) manage(manager string) {
 func (e *environment) startHosts(pool string) {
 	e.t.Helper()
 	e.pool = lab.Start(e.t, hosts.Options{
-		Name: pool, Count: len(e.roles), Subnet: lab.Subnet(e.t, "E2E_SUBNET"), Dir: filepath.Join(e.dir, "hosts"),
+		Name: pool, Count: len(e.roles), System: e.system, Subnet: lab.Subnet(e.t, "E2E_SUBNET"), Dir: filepath.Join(e.dir, "hosts"),
 	})
 }
 

@@ -115,8 +115,9 @@ func (e *environment) readyNodes(ctx context.Context, g Gomega, count int) []cor
 	g.Expect(namesOf(nodes)).To(HaveLen(count))
 	for i := range nodes.Items {
 		node := &nodes.Items[i]
-		at := slices.IndexFunc(e.pool.Hosts, func(h *hosts.Host) bool { return h.Name == node.Name })
-		g.Expect(at).NotTo(Equal(-1), "the Node %s is none of the hosts", node.Name)
+		g.Expect(slices.ContainsFunc(e.pool.Hosts, func(h *hosts.Host) bool {
+			return slices.Contains(node.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: h.Address})
+		})).To(BeTrue(), "the Node %s is none of the hosts", node.Name)
 		g.Expect(slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 		})).To(BeTrue(), "the Node %s is not Ready", node.Name)

@@ -103,22 +103,6 @@ func (p *Player) setup() error {
 			return []ctrl.Request{{NamespacedName: client.ObjectKey{Namespace: namespace, Name: name}}}
 		})).
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(util.MachineToInfrastructureMapFunc(machineKind))).
-		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(p.ofCluster)).
+		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(p.OfCluster(&MachineList{}))).
 		Complete(&machines{client: p.Client, provider: p.Provider})
-}
-
-// ofCluster are a Cluster's ByoMachines.
-func (p *Player) ofCluster(ctx context.Context, object client.Object) []ctrl.Request {
-	all := &MachineList{}
-	if err := p.Client.List(ctx, all, client.InNamespace(object.GetNamespace()), client.MatchingLabels{
-		clusterv1.ClusterNameLabel: object.GetName(),
-	}); err != nil {
-		p.options.Log("list the ByoMachines of %s: %v", object.GetName(), err)
-		return nil
-	}
-	var requests []ctrl.Request
-	for i := range all.Items {
-		requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(&all.Items[i])})
-	}
-	return requests
 }

@@ -15,6 +15,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -25,6 +26,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/yaml"
 )
@@ -124,6 +126,33 @@ func (p *Provider) Workload(ctx context.Context, cluster *clusterv1.Cluster) (cl
 		return nil, err
 	}
 	return client.New(at, client.Options{})
+}
+
+// OfCluster are a Cluster's objects of a kind, which is that of the list.
+func (p *Provider) OfCluster(kind client.ObjectList) handler.MapFunc {
+	return func(ctx context.Context, cluster client.Object) []ctrl.Request {
+		all, isList := kind.DeepCopyObject().(client.ObjectList)
+		if !isList {
+			return nil
+		}
+		var requests []ctrl.Request
+		err := p.Client.List(ctx, all, client.InNamespace(cluster.GetNamespace()), client.MatchingLabels{
+			clusterv1.ClusterNameLabel: cluster.GetName(),
+		})
+		if err == nil {
+			err = meta.EachListItem(all, func(item runtime.Object) error {
+				object, err := meta.Accessor(item)
+				if err == nil {
+					requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKey{Namespace: object.GetNamespace(), Name: object.GetName()}})
+				}
+				return err
+			})
+		}
+		if err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "Cannot list the objects of a Cluster", "Cluster", cluster.GetName())
+		}
+		return requests
+	}
 }
 
 // Patch writes what differs between an object and what it was before: its status, and all else.
