@@ -42,6 +42,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/exp/embedded"
 	infrasetup "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/setup"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/pairing/byoh"
+	"github.com/mensylisir/cluster-api-provider-kubexm/test/pairing/dev"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/pairing/metal3"
 )
 
@@ -89,7 +90,12 @@ func start(dir string) (*embedded.Plane, error) {
 		}
 		definitions = append(definitions, definition)
 	}
-	for _, others := range []func() ([]*apiextensionsv1.CustomResourceDefinition, error){byoh.Definitions, metal3.Definitions} {
+	for _, others := range []func() ([]*apiextensionsv1.CustomResourceDefinition, error){
+		byoh.Definitions, metal3.Definitions,
+		func() ([]*apiextensionsv1.CustomResourceDefinition, error) {
+			return dev.Definitions(context.Background())
+		},
+	} {
 		kinds, err := others()
 		if err != nil {
 			return nil, err

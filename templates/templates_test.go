@@ -20,7 +20,10 @@ func TestTemplates(t *testing.T) {
 	own := map[string]map[string]string{
 		"cluster/cluster.yaml":      {},
 		"cluster/cluster-byoh.yaml": {"CONTROL_PLANE_ENDPOINT_HOST": "172.16.0.11"},
-		"cluster/cluster-ha.yaml":   {"CONTROL_PLANE_MACHINE_COUNT": "3", "CONTROL_PLANE_ENDPOINT_HOST": "172.16.0.100"},
+		"cluster/cluster-dev.yaml": {
+			"HOST_IMAGE": "debian:12", "LOAD_BALANCER_IMAGE_REPOSITORY": "kindest", "LOAD_BALANCER_IMAGE_TAG": "v20230606-42a2262b",
+		},
+		"cluster/cluster-ha.yaml": {"CONTROL_PLANE_MACHINE_COUNT": "3", "CONTROL_PLANE_ENDPOINT_HOST": "172.16.0.100"},
 		"cluster/cluster-metal3.yaml": {
 			"CONTROL_PLANE_ENDPOINT_HOST": "172.16.0.11", "IMAGE_URL": "http://172.16.0.1/debian-12.qcow2", "IMAGE_FORMAT": "qcow2",
 			"IMAGE_CHECKSUM": "http://172.16.0.1/debian-12.qcow2.sha256sum",

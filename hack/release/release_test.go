@@ -79,6 +79,7 @@ func TestWriteRepository(t *testing.T) {
 		"control-plane-kubexm/v0.1.7/metadata.yaml",
 		"control-plane-kubexm/v0.1.7/namespaced-control-plane-components.yaml",
 		"infrastructure-kubexm/v0.1.7/cluster-template-byoh.yaml",
+		"infrastructure-kubexm/v0.1.7/cluster-template-dev.yaml",
 		"infrastructure-kubexm/v0.1.7/cluster-template-ha.yaml",
 		"infrastructure-kubexm/v0.1.7/cluster-template-metal3.yaml",
 		"infrastructure-kubexm/v0.1.7/cluster-template-topology.yaml",

@@ -21,6 +21,7 @@ import (
 var templates = map[string]string{
 	"cluster-template.yaml":          "cluster.yaml",
 	"cluster-template-byoh.yaml":     "cluster-byoh.yaml",
+	"cluster-template-dev.yaml":      "cluster-dev.yaml",
 	"cluster-template-ha.yaml":       "cluster-ha.yaml",
 	"cluster-template-metal3.yaml":   "cluster-metal3.yaml",
 	"cluster-template-topology.yaml": "cluster-topology.yaml",

@@ -18,8 +18,9 @@
 // TestMove moves a cluster with etcd and load balancers on hosts of their own to another management cluster and back, and restores a
 // backup of it in a third one when the first is lost. No file of the hosts changes, and no process is another, by any of that.
 //
-// TestBYOH and TestMetal3 have hosts of other infrastructure providers, which are played (test/pairing) and installed when our managers
-// already run. Nobody has ever logged in there for us: the bootstrap data lets us in.
+// TestBYOH, TestMetal3 and TestDev have hosts of other infrastructure providers (test/pairing), which are installed when our managers
+// already run: the first two are played, the third is Cluster API's own for development. Nobody has ever logged in there for us: the
+// bootstrap data lets us in.
 //
 // A host that was reset equals its snapshot from before.
 //

@@ -75,7 +75,17 @@ func startWith(t *testing.T, pool string, roles ...string) *environment {
 // startOn does so with hosts of an operating system.
 func startOn(t *testing.T, system hosts.System, pool string, roles ...string) *environment {
 	t.Helper()
-	e := &environment{WithT: NewWithT(t), t: t, roles: roles, system: system}
+	e, manager := prepare(t)
+	e.roles, e.system = roles, system
+	e.startHosts(pool)
+	e.manage(manager)
+	return e
+}
+
+// prepare opens the bundle and compiles the managers' program, whose path it returns.
+func prepare(t *testing.T) (e *environment, manager string) {
+	t.Helper()
+	e = &environment{WithT: NewWithT(t), t: t}
 	e.SetDefaultEventuallyPollingInterval(poll)
 	e.SetDefaultEventuallyTimeout(time.Minute)
 	e.dir = lab.Dir(t)
@@ -85,12 +95,10 @@ func startOn(t *testing.T, system hosts.System, pool string, roles ...string) *e
 	e.bundle, err = artifact.Open(ctx, lab.Bundle(t, "KUBEXM_BUNDLE", "bundle"), store)
 	e.Expect(err).NotTo(HaveOccurred(), "make artifacts builds the bundle")
 
-	manager := filepath.Join(e.dir, "manager")
+	manager = filepath.Join(e.dir, "manager")
 	out, err := exec.CommandContext(ctx, "go", "build", "-o", manager, "../../cmd/manager").CombinedOutput()
 	e.Expect(err).NotTo(HaveOccurred(), "%s", out)
-	e.startHosts(pool)
-	e.manage(manager)
-	return e
+	return e, manager
 }
 
 // manage makes the management cluster.

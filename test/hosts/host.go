@@ -54,10 +54,10 @@ func newHost(pool string, number int, address netip.Addr) *Host {
 	}
 }
 
-// capabilities are all but those that a machine may lack in its bounding set
+// Capabilities of a host are all but those that a machine may lack in its bounding set
 // (SYS_RESOURCE) or its Docker engine not know (BPF, PERFMON, CHECKPOINT_RESTORE):
 // --privileged asks for every one and is refused on such machines.
-func capabilities() []string {
+func Capabilities() []string {
 	return strings.Fields(`
 		AUDIT_CONTROL AUDIT_READ AUDIT_WRITE BLOCK_SUSPEND CHOWN DAC_OVERRIDE
 		DAC_READ_SEARCH FOWNER FSETID IPC_LOCK IPC_OWNER KILL LEASE LINUX_IMMUTABLE
@@ -96,7 +96,7 @@ func (h *Host) create(ctx context.Context, image string) error {
 		args = append(args, "--ip6", h.Address6,
 			"--sysctl", "net.ipv6.conf.all.disable_ipv6=0", "--sysctl", "net.ipv6.conf.default.disable_ipv6=0")
 	}
-	for _, capability := range capabilities() {
+	for _, capability := range Capabilities() {
 		args = append(args, "--cap-add", capability)
 	}
 	for _, device := range []string{"/dev/kmsg", "/dev/fuse"} {

@@ -25,9 +25,9 @@ func machineSettings() map[string]int {
 	}
 }
 
-// prepareMachine raises the machine's settings to what many hosts need and leaves
+// PrepareMachine raises the machine's settings to what many hosts need and leaves
 // them so: other pools may be using them. Settings it may not write are logged.
-func prepareMachine(log func(format string, args ...any)) {
+func PrepareMachine(log func(format string, args ...any)) {
 	for name, want := range machineSettings() {
 		path := filepath.Join("/proc/sys", name)
 		content, err := os.ReadFile(path)

@@ -118,7 +118,7 @@ func Start(ctx context.Context, options Options) (*Pool, error) {
 			return nil, fmt.Errorf("test hosts: %w", err)
 		}
 	}
-	prepareMachine(log)
+	PrepareMachine(log)
 	pool, err := start(ctx, options, image)
 	if err != nil {
 		err = errors.Join(err, Remove(context.WithoutCancel(ctx), options.Name))

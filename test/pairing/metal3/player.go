@@ -49,7 +49,11 @@ func Start(ctx context.Context, o Options) (*Player, error) {
 	if o.Log == nil {
 		o.Log = func(string, ...any) {}
 	}
-	p, err := provider.Install(ctx, o.Config, definitions, AddToScheme)
+	kinds, err := Definitions()
+	if err != nil {
+		return nil, err
+	}
+	p, err := provider.Install(ctx, o.Config, kinds, AddToScheme)
 	if err != nil {
 		return nil, err
 	}

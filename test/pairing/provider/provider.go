@@ -43,7 +43,9 @@ type Provider struct {
 }
 
 // Install installs the kinds, and returns when they are served.
-func Install(ctx context.Context, at *rest.Config, definitions []byte, addToScheme func(*runtime.Scheme) error) (*Provider, error) {
+func Install(
+	ctx context.Context, at *rest.Config, definitions []*apiextensionsv1.CustomResourceDefinition, addToScheme func(*runtime.Scheme) error,
+) (*Provider, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, apiextensionsv1.AddToScheme, clusterv1.AddToScheme, addToScheme} {
 		if err := add(scheme); err != nil {
@@ -92,11 +94,7 @@ func Definitions(content []byte) ([]*apiextensionsv1.CustomResourceDefinition, e
 	return all.Items, nil
 }
 
-func install(ctx context.Context, c client.Client, content []byte) error {
-	all, err := Definitions(content)
-	if err != nil {
-		return err
-	}
+func install(ctx context.Context, c client.Client, all []*apiextensionsv1.CustomResourceDefinition) error {
 	for _, definition := range all {
 		if err := c.Create(ctx, definition); err != nil {
 			return err

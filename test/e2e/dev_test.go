@@ -1,0 +1,156 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/test/management"
+	"github.com/mensylisir/cluster-api-provider-kubexm/test/pairing/dev"
+	"github.com/mensylisir/cluster-api-provider-kubexm/test/smoke/proof"
+)
+
+// TestDev takes a cluster through its life on hosts of Cluster API's infrastructure provider for development, which runs as its own program.
+// Its load balancer is the endpoint of three control plane hosts.
+func TestDev(t *testing.T) {
+	e, manager := prepare(t)
+	e.manage(manager)
+	defer func() {
+		if t.Failed() {
+			t.Log(e.explain(context.WithoutCancel(t.Context())))
+		}
+	}()
+	e.startManagers()
+	phase := e.phases()
+
+	phase("the provider is installed")
+	provider := e.runDev()
+	e.apply(e.template("cluster-dev.yaml", map[string]string{
+		"NAMESPACE": namespace, "CLUSTER_NAME": clusterName, "KUBERNETES_VERSION": e.bundle.Version("kubernetes"),
+		"CONTROL_PLANE_MACHINE_COUNT": "3", "WORKER_MACHINE_COUNT": "1", "HOST_IMAGE": provider.HostImage,
+		"LOAD_BALANCER_IMAGE_REPOSITORY": provider.LoadBalancerRepository, "LOAD_BALANCER_IMAGE_TAG": provider.LoadBalancerTag,
+	})...)
+	first := e.expectDev(1)
+	phase("proven")
+	proven := &proof.Cluster{Client: e.workload(), Bundle: e.bundle.Dir(), SSHConfig: e.loginConfig(), Out: t.Output()}
+	e.Expect(proven.Prove(t.Context())).To(Succeed())
+
+	phase("a control plane Machine and a worker's are deleted, and others take their places")
+	deleted := map[bool]string{}
+	for name := range first {
+		machine, err := get(t.Context(), e, name, &clusterv1.Machine{})
+		e.Expect(err).NotTo(HaveOccurred())
+		_, isControlPlane := machine.Labels[clusterv1.MachineControlPlaneLabel]
+		if deleted[isControlPlane] == "" {
+			e.Expect(e.api.Delete(t.Context(), machine)).To(Succeed())
+			deleted[isControlPlane] = name
+		}
+	}
+	e.Eventually(func(g Gomega) {
+		machines, err := list(t.Context(), e, clusterName, &clusterv1.MachineList{})
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(namesOf(machines)).NotTo(ContainElement(BeElementOf(slices.Collect(maps.Values(deleted)))))
+	}, converging).Should(Succeed())
+	e.expectDev(1)
+
+	phase("scaled to two workers")
+	e.scale(2)
+	e.expectDev(2)
+
+	phase("deleted")
+	e.requestDeletion(clusterName)
+	e.expectDeleted(clusterName, converging)
+	e.expectNothingLeft()
+	e.stopManagers()
+}
+
+// runDev runs the provider until the test ends.
+func (e *environment) runDev() *dev.Provider {
+	e.t.Helper()
+	dir := filepath.Join(e.dir, "dev")
+	e.Expect(os.Mkdir(dir, 0o700)).To(Succeed())
+	provider, err := dev.Start(e.t.Context(), dev.Options{
+		Name: "e2e", Config: e.plane.RESTConfig(), Kubeconfig: management.Kubeconfig(filepath.Join(e.dir, "plane")), Dir: dir,
+		Webhooks: e.freePort(), Health: e.freePort(), Diagnostics: e.freePort(), Log: e.t.Logf,
+	})
+	e.Expect(err).NotTo(HaveOccurred())
+	e.t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), stopping)
+		defer cancel()
+		if err := provider.Stop(ctx); err != nil {
+			e.t.Error(err)
+		}
+	})
+	return provider
+}
+
+// expectDev waits until the cluster is three control plane hosts and so many workers, behind the provider's load balancer. It returns the
+// Machines' Nodes, by the Machines' names.
+func (e *environment) expectDev(workers int) map[string]string {
+	e.t.Helper()
+	ctx := e.t.Context()
+	var nodes map[string]string
+	e.Eventually(func(g Gomega) {
+		machines, err := list(ctx, e, clusterName, &clusterv1.MachineList{})
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(namesOf(machines)).To(HaveLen(3 + workers))
+		nodes = map[string]string{}
+		for i := range machines.Items {
+			m := &machines.Items[i]
+			g.Expect(m.DeletionTimestamp).To(BeNil())
+			expectTrue(g, "Machine "+m.Name, m, clusterv1.MachineReadyCondition)
+			config, err := get(ctx, e, m.Spec.Bootstrap.ConfigRef.Name, &bootstrapv1.KubexmConfig{})
+			g.Expect(err).NotTo(HaveOccurred())
+			expectTrue(g, "KubexmConfig "+config.Name, config, bootstrapv1.HostReadyCondition)
+			g.Expect(config.Status.Host.HostKey).To(HavePrefix("ecdsa-sha2-nistp521 "))
+			g.Expect(m.Spec.ProviderID).To(Equal("docker:////" + m.Status.NodeRef.Name))
+			nodes[m.Name] = m.Status.NodeRef.Name
+		}
+		controlPlane, err := get(ctx, e, clusterName, &controlplanev1.KubexmControlPlane{})
+		g.Expect(err).NotTo(HaveOccurred())
+		expectTrue(g, "KubexmControlPlane", controlPlane, controlplanev1.AvailableCondition)
+		expectTrue(g, "KubexmControlPlane", controlPlane, controlplanev1.EtcdClusterHealthyCondition)
+		cluster, err := get(ctx, e, clusterName, &clusterv1.Cluster{})
+		g.Expect(err).NotTo(HaveOccurred())
+		expectTrue(g, "Cluster", cluster, clusterv1.ClusterAvailableCondition)
+		all, err := e.workload().CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(namesOf(all)).To(HaveLen(3 + workers))
+	}, converging).Should(Succeed())
+	return nodes
+}
+
+// loginConfig is an ssh_config by which a person gets to the hosts as the provider does: with the Cluster's key, each known by its own.
+func (e *environment) loginConfig() string {
+	e.t.Helper()
+	key, err := get(e.t.Context(), e, clusterName+"-ssh", &corev1.Secret{})
+	e.Expect(err).NotTo(HaveOccurred())
+	identity, known, path := filepath.Join(e.dir, "identity"), filepath.Join(e.dir, "known_hosts"), filepath.Join(e.dir, "ssh_config")
+	e.Expect(os.WriteFile(identity, key.Data[corev1.SSHAuthPrivateKey], 0o600)).To(Succeed())
+	configs, err := list(e.t.Context(), e, clusterName, &bootstrapv1.KubexmConfigList{})
+	e.Expect(err).NotTo(HaveOccurred())
+	var keys string
+	for i := range configs.Items {
+		host := configs.Items[i].Status.Host
+		keys += host.Address + " " + host.HostKey + "\n"
+	}
+	e.Expect(os.WriteFile(known, []byte(keys), 0o600)).To(Succeed())
+	e.Expect(os.WriteFile(path, fmt.Appendf(nil, "User kubexm\nIdentityFile %s\nUserKnownHostsFile %s\nStrictHostKeyChecking yes\n", identity, known), 0o600)).To(Succeed())
+	return path
+}

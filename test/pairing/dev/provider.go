@@ -1,0 +1,222 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dev
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/exp/embedded/child"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
+	"github.com/mensylisir/cluster-api-provider-kubexm/test/hosts"
+	"github.com/mensylisir/cluster-api-provider-kubexm/test/pairing/provider"
+)
+
+const (
+	// program is the provider's, and module is what that is in.
+	program = "sigs.k8s.io/cluster-api/test/infrastructure/docker"
+	module  = "sigs.k8s.io/cluster-api/test"
+	// network is the one that the provider puts its containers in.
+	network = "kind"
+	// label is on all that is made here, with the name of the player.
+	label = "kubexm.test/dev"
+)
+
+// Options say where the provider runs.
+type Options struct {
+	// Name tells what is made from what others make.
+	Name string
+	// Config is the management cluster's, and Kubeconfig a file for it, of somebody who may do anything there.
+	Config     *rest.Config
+	Kubeconfig string
+	// Dir is for what the provider keeps, its log and the proxy's socket. Its path is short, as that of a socket must be.
+	Dir string
+	// Ports of this machine are the provider's own.
+	Webhooks, Health, Diagnostics int
+	// Log receives progress.
+	Log func(format string, args ...any)
+}
+
+// Provider is the provider while it runs.
+type Provider struct {
+	// HostImage is what DevMachines name as their customImage.
+	HostImage string
+	// LoadBalancerRepository and LoadBalancerTag are what DevClusters name as their load balancers' image.
+	LoadBalancerRepository, LoadBalancerTag string
+
+	options Options
+	proxy   *Proxy
+	process *child.Process
+}
+
+// Start installs the provider's kinds and runs it until Stop.
+func Start(ctx context.Context, o Options) (*Provider, error) {
+	p := &Provider{options: o, proxy: &Proxy{Labels: map[string]string{label: o.Name}}}
+	hosts.PrepareMachine(o.Log)
+	if err := p.images(ctx); err != nil {
+		return nil, err
+	}
+	if err := p.remove(ctx); err != nil { // what a run that was killed has left
+		return nil, err
+	}
+	if _, err := command(ctx, "docker", "network", "inspect", network); err != nil {
+		if _, err := command(ctx, "docker", "network", "create", "--label", label+"="+o.Name, network); err != nil {
+			return nil, err
+		}
+	}
+	kinds, err := Definitions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := provider.Install(ctx, o.Config, kinds, func(*runtime.Scheme) error { return nil }); err != nil {
+		return nil, err
+	}
+	socket := filepath.Join(o.Dir, "engine.sock")
+	if err := p.proxy.Listen(ctx, socket); err != nil {
+		return nil, err
+	}
+	if err := p.run(ctx, "unix://"+socket); err != nil {
+		return nil, errors.Join(err, p.proxy.Close())
+	}
+	return p, nil
+}
+
+// Stop ends the provider, and removes what it has left.
+func (p *Provider) Stop(ctx context.Context) error {
+	return errors.Join(p.process.Stop(ctx), p.proxy.Close(), p.remove(ctx))
+}
+
+// Err is why the provider has ended by itself, nil while it runs.
+func (p *Provider) Err() error { return p.process.Err() }
+
+// images are made of test hosts', and have the names that the provider's fields are made for.
+func (p *Provider) images(ctx context.Context) error {
+	var err error
+	if p.HostImage, err = hosts.EnsureImage(ctx, hosts.Debian, p.options.Log); err != nil {
+		return err
+	}
+	balancer, err := hosts.EnsureImage(ctx, hosts.HAProxy, p.options.Log)
+	if err != nil {
+		return err
+	}
+	p.LoadBalancerRepository, p.LoadBalancerTag, _ = strings.Cut(balancer, ":")
+	_, err = command(ctx, "docker", "tag", balancer, p.LoadBalancerRepository+"/haproxy:"+p.LoadBalancerTag)
+	return err
+}
+
+// run runs the provider's program.
+func (p *Provider) run(ctx context.Context, engine string) error {
+	o := p.options
+	path := filepath.Join(o.Dir, "provider")
+	if _, err := command(ctx, "go", "build", "-o", path, program); err != nil {
+		return err
+	}
+	authority, err := pki.NewCA(pki.CARequest{CommonName: "dev", Key: pki.ECDSAP256})
+	if err != nil {
+		return err
+	}
+	pair, err := authority.Sign(pki.LeafRequest{
+		CommonName: "dev", IPs: []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1})}, Usages: []pki.Usage{pki.Server},
+	})
+	if err != nil {
+		return err
+	}
+	for name, content := range map[string][]byte{"tls.crt": pair.Cert, "tls.key": pair.Key.Reveal()} {
+		if err := os.WriteFile(filepath.Join(o.Dir, name), content, 0o600); err != nil {
+			return err
+		}
+	}
+	p.process, err = child.Start(ctx, child.Spec{
+		Name: "provider", Path: path, Dir: o.Dir, Grace: 30 * time.Second,
+		Env: []string{"DOCKER_HOST=" + engine, "HOME=" + os.Getenv("HOME")},
+		Args: []string{
+			"--kubeconfig=" + o.Kubeconfig, "--feature-gates=MachinePool=false",
+			fmt.Sprintf("--webhook-port=%d", o.Webhooks), "--webhook-cert-dir=.",
+			fmt.Sprintf("--health-addr=127.0.0.1:%d", o.Health),
+			fmt.Sprintf("--diagnostics-address=127.0.0.1:%d", o.Diagnostics), "--insecure-diagnostics",
+		},
+	})
+	return err
+}
+
+// remove removes the containers and the network of this name.
+func (p *Provider) remove(ctx context.Context) error {
+	filter := "label=" + label + "=" + p.options.Name
+	containers, err := command(ctx, "docker", "ps", "--all", "--quiet", "--filter", filter)
+	if err != nil {
+		return err
+	}
+	if all := strings.Fields(containers); len(all) > 0 {
+		if _, err := command(ctx, "docker", append([]string{"rm", "--force", "--volumes"}, all...)...); err != nil {
+			return err
+		}
+	}
+	networks, err := command(ctx, "docker", "network", "ls", "--quiet", "--filter", filter)
+	if err != nil {
+		return err
+	}
+	for _, one := range strings.Fields(networks) {
+		if _, err := command(ctx, "docker", "network", "rm", one); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Definitions are the provider's kinds in the one version that is stored: nothing converts others here.
+func Definitions(ctx context.Context) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	dir, err := command(ctx, "go", "list", "-m", "-f", "{{.Dir}}", module)
+	if err != nil {
+		return nil, err
+	}
+	files, err := filepath.Glob(filepath.Join(strings.TrimSpace(dir), "infrastructure/docker/config/crd/bases/*.yaml"))
+	if err != nil {
+		return nil, err
+	}
+	var all []*apiextensionsv1.CustomResourceDefinition
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		definition := &apiextensionsv1.CustomResourceDefinition{}
+		if err := yaml.UnmarshalStrict(content, definition); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		for _, version := range definition.Spec.Versions {
+			if version.Storage {
+				definition.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{version}
+				break
+			}
+		}
+		// What the provider's kustomization adds, by which Cluster API knows which version follows its contract.
+		definition.Labels = map[string]string{"cluster.x-k8s.io/v1beta2": definition.Spec.Versions[0].Name}
+		all = append(all, definition)
+	}
+	return all, nil
+}
+
+// command runs a program of this machine, and returns what it writes.
+func command(ctx context.Context, name string, args ...string) (string, error) {
+	c := exec.CommandContext(ctx, name, args...)
+	var said strings.Builder
+	c.Stderr = &said
+	out, err := c.Output()
+	if err != nil {
+		return "", fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err, said.String())
+	}
+	return string(out), nil
+}
