@@ -6,6 +6,7 @@
 package templates
 
 import (
+	"maps"
 	"testing"
 	"time"
 
@@ -15,11 +16,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/controllers/external"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
 // soon is how long Cluster API may take for something, on a machine that has other things to do.
@@ -97,6 +100,80 @@ network: {plugin: Flannel, flannel: {backend: HostGateway}}
 		settle(t, "old", to)
 		expectVersions(t, "old", to, to)
 	})
+}
+
+// TestClassesOfOthers has Cluster API's own reconcilers make clusters of the classes for other infrastructure providers.
+func TestClassesOfOthers(t *testing.T) {
+	for name, tc := range map[string]struct {
+		given            map[string]string
+		cluster, machine string // the specs of the infrastructure's objects
+		loadBalancer     spec.LoadBalancerType
+	}{
+		"byoh": {
+			given:   map[string]string{"CONTROL_PLANE_ENDPOINT_HOST": "172.16.0.11"},
+			cluster: `{controlPlaneEndpoint: {host: 172.16.0.11, port: 6443}}`, machine: `{selector: {matchLabels: {role: control-plane}}}`,
+		},
+		"metal3": {
+			given: map[string]string{
+				"CONTROL_PLANE_ENDPOINT_HOST": "172.16.0.11", "IMAGE_URL": "http://172.16.0.1/os.raw", "IMAGE_CHECKSUM": "http://172.16.0.1/os.sum",
+				"IMAGE_FORMAT": "raw",
+			},
+			cluster: `{cloudProviderEnabled: false, controlPlaneEndpoint: {host: 172.16.0.11, port: 6443}}`,
+			machine: `{hostSelector: {matchLabels: {role: control-plane}},
+				image: {url: "http://172.16.0.1/os.raw", checksum: "http://172.16.0.1/os.sum", checksumType: sha256, format: raw}}`,
+		},
+		"dev": {
+			given: map[string]string{"HOST_IMAGE": "debian:12", "LOAD_BALANCER_IMAGE_REPOSITORY": "kindest", "LOAD_BALANCER_IMAGE_TAG": "v1"},
+			cluster: `{controlPlaneEndpoint: {port: 6443},
+				backend: {docker: {loadBalancer: {imageRepository: kindest, imageTag: v1}}}}`,
+			machine: `{backend: {docker: {customImage: "debian:12"}}}`, loadBalancer: spec.LoadBalancerInfrastructure,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			create(t, read(t, "cluster/clusterclass-"+name+".yaml", values("")))
+			given := values("of-" + name)
+			maps.Copy(given, tc.given)
+			create(t, read(t, "cluster/cluster-topology-"+name+".yaml", given))
+			made := controlPlane(t, "of-"+name)
+			if got := made.Spec.Cluster.LoadBalancer.Type; got != tc.loadBalancer {
+				t.Errorf("the load balancer is %q, not %q", got, tc.loadBalancer)
+			}
+			cluster := &clusterv1.Cluster{}
+			NewWithT(t).Eventually(func(g Gomega) {
+				g.Expect(api.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "of-" + name}, cluster)).To(Succeed())
+				g.Expect(cluster.Spec.InfrastructureRef.IsDefined()).To(BeTrue(), func() string { return state(t, "of-"+name) })
+			}, soon).Should(Succeed())
+			expectSpec(t, cluster.Spec.InfrastructureRef, tc.cluster)
+			expectSpec(t, made.Spec.MachineTemplate.Spec.InfrastructureRef, tc.machine, "template", "spec")
+		})
+	}
+}
+
+// expectSpec wants an object's spec, or what is at a path in it, to be this.
+func expectSpec(t *testing.T, ref clusterv1.ContractVersionedObjectReference, spec string, path ...string) {
+	t.Helper()
+	object, err := external.GetObjectFromContractVersionedRef(t.Context(), api, ref, namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, _, err := unstructured.NestedMap(object.Object, append([]string{"spec"}, path...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want map[string]any
+	if err := yaml.Unmarshal([]byte(spec), &want); err != nil {
+		t.Fatal(err)
+	}
+	text := func(of map[string]any) string {
+		content, err := yaml.Marshal(of)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(content)
+	}
+	if diff := cmp.Diff(text(want), text(got)); diff != "" {
+		t.Errorf("the %s (-want +got):\n%s", ref.Kind, diff)
+	}
 }
 
 // expectVersions waits until a Cluster's KubexmControlPlane and MachineDeployment are declared with these versions.

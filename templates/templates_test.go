@@ -34,8 +34,13 @@ func TestTemplates(t *testing.T) {
 			"HOST_NAME": "worker1", "HOST_ADDRESS": "172.16.0.21", "HOST_ROLE": "worker", "SSH_USER": "ops",
 			"HOST_KEY": "SHA256:uNiVztksCsDhcc0u9e8BrWfPrQmMlQWbZ+Yb9Jgkl3c",
 		},
-		"cluster/cluster-topology.yaml": nil, // see TestClusterClass: it is nothing without its class
-		"management/bundles.yaml":       {"BUNDLES_NODE": "worker1"},
+		"cluster/clusterclass-byoh.yaml":   {},
+		"cluster/clusterclass-dev.yaml":    {},
+		"cluster/clusterclass-metal3.yaml": {},
+		// See TestClusterClass: they are nothing without their classes.
+		"cluster/cluster-topology.yaml": nil, "cluster/cluster-topology-byoh.yaml": nil, "cluster/cluster-topology-dev.yaml": nil,
+		"cluster/cluster-topology-metal3.yaml": nil,
+		"management/bundles.yaml":              {"BUNDLES_NODE": "worker1"},
 	}
 	for _, dir := range []string{"cluster", "management"} {
 		found, err := filepath.Glob(dir + "/*.yaml")

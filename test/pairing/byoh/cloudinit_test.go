@@ -66,7 +66,7 @@ func TestDefinitions(t *testing.T) {
 	for _, d := range all {
 		kinds = append(kinds, d.Spec.Names.Kind)
 	}
-	if want := []string{"ByoHost", "ByoMachine", "ByoMachineTemplate", "ByoCluster"}; !slices.Equal(kinds, want) {
+	if want := []string{"ByoHost", "ByoMachine", "ByoMachineTemplate", "ByoCluster", "ByoClusterTemplate"}; !slices.Equal(kinds, want) {
 		t.Errorf("they are %q, want %q", kinds, want)
 	}
 }
