@@ -25,6 +25,8 @@ import (
 const (
 	enrolling   = string(bootstrapv1.EnrollOperation)
 	enrollLimit = 2 * time.Minute
+	// secondTry is how long sshd may take to take its configuration in.
+	secondTry = 2 * time.Second
 )
 
 // enrolled is what an enrollment came to.
@@ -111,7 +113,7 @@ func (j *enrollment) do(ctx context.Context, tell event.Reader) outcome {
 	out.err = j.tell(ctx, tell, func(ctx context.Context) (err error) {
 		within, cancel := context.WithTimeout(ctx, enrollLimit)
 		defer cancel()
-		h, err := j.dial(within, j.host)
+		h, err := j.enter(within)
 		if err != nil {
 			return err
 		}
@@ -119,6 +121,21 @@ func (j *enrollment) do(ctx context.Context, tell event.Reader) outcome {
 		return j.meet(within, h, &out)
 	})
 	return out
+}
+
+// enter dials the host, and once more where it does not let us in: infrastructure says that bootstrap data was run when that has had sshd
+// take its configuration in, which refuses for a moment.
+func (j *enrollment) enter(ctx context.Context) (host.Host, error) {
+	h, err := j.dial(ctx, j.host)
+	if err == nil || !awaitsBootstrapData(err) {
+		return h, err
+	}
+	select {
+	case <-ctx.Done():
+		return nil, err
+	case <-time.After(secondTry):
+		return j.dial(ctx, j.host)
+	}
 }
 
 // meet does what is to be done on the host.
