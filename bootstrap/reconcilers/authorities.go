@@ -14,7 +14,7 @@ import (
 )
 
 // untrusted is why no host may be made with the key pair in a Secret of the Cluster: it is not the one that the KubexmClusterConfig
-// names, or it cannot be read. It is "" if the KubexmClusterConfig names none yet, but for the Cluster's own authority, by which hosts
+// names, it cannot be read, or what is to be signed by it cannot be. It is "" if the KubexmClusterConfig names none yet, but for the Cluster's own authority, by which hosts
 // know whose they are. What to do is also said by the control plane's condition CertificatesAvailable.
 func untrusted(s *scope, purpose capisecret.Purpose, pair *corev1.Secret) string {
 	want := s.clusterConfig.Spec.FingerprintOf(string(purpose))
@@ -28,6 +28,9 @@ func untrusted(s *scope, purpose capisecret.Purpose, pair *corev1.Secret) string
 			"of the cluster (kubexm certs recover, kubexm certs secrets)", pair.Name, err)
 	case want != "" && has != want:
 		return fmt.Sprintf("the Secret %s holds another key pair (%s) than the cluster was made with (%s): restore it", pair.Name, has, want)
+	case purpose == capisecret.ClusterCA && s.role().IsNode() && len(pair.Data[capisecret.TLSKeyDataName]) == 0:
+		return fmt.Sprintf("the Secret %s has a certificate and no %s: the kubelet's certificate is signed by it. Put the key of the cluster's "+
+			"authority in it", pair.Name, capisecret.TLSKeyDataName)
 	}
 	return ""
 }

@@ -75,14 +75,16 @@ func TestUntrusted(t *testing.T) {
 	for name, tc := range map[string]struct {
 		record pki.Fingerprints
 		cert   []byte
+		key    string
 		want   string
 	}{
-		"the pair that is recorded": {prints, pairs.Cluster.Cert, ""},
-		"nothing is recorded":       {nil, other.Cert, ""},
-		"another pair":              {prints, other.Cert, "the Secret prod-ca holds another key pair"},
-		"an empty Secret":           {prints, nil, "the Secret prod-ca has no key pair that can be read"},
+		"the pair that is recorded": {prints, pairs.Cluster.Cert, "key", ""},
+		"nothing is recorded":       {nil, other.Cert, "key", ""},
+		"another pair":              {prints, other.Cert, "key", "the Secret prod-ca holds another key pair"},
+		"no key":                    {prints, pairs.Cluster.Cert, "", "the Secret prod-ca has a certificate and no tls.key"},
+		"an empty Secret":           {prints, nil, "", "the Secret prod-ca has no key pair that can be read"},
 		"one that cannot be read, and nothing is recorded": {
-			nil, []byte("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"), "the Secret prod-ca has no key pair that can be read",
+			nil, []byte("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"), "key", "the Secret prod-ca has no key pair that can be read",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -92,7 +94,7 @@ func TestUntrusted(t *testing.T) {
 			}
 			reads := 0
 			r := &KubexmConfigReconciler{Reader: fake.NewClientBuilder().WithObjects(&corev1.Secret{
-				ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "prod-ca"}, Data: map[string][]byte{"tls.crt": tc.cert},
+				ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "prod-ca"}, Data: map[string][]byte{"tls.crt": tc.cert, "tls.key": []byte(tc.key)},
 			}).WithInterceptorFuncs(interceptor.Funcs{
 				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
 					reads++
