@@ -19,7 +19,7 @@ import (
 // longest is how long a host's message may be.
 const longest = 1000
 
-// progress is one look at an operation that has begun.
+// progress is one reconcile of an operation that has begun.
 type progress struct {
 	verb
 	name    string

@@ -18,7 +18,7 @@ const (
 	lastBackoff  = 5 * time.Minute
 )
 
-// hostCache is what the process remembers of a host between jobs. Losing it costs one look at the host.
+// hostCache is what the process remembers of a host between jobs. Losing it costs one observation of the host.
 type hostCache struct {
 	// system is what was last seen of the host, nil if it was not seen yet.
 	system *host.System

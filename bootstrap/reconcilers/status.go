@@ -233,7 +233,7 @@ func showNetwork(c *bootstrapv1.KubexmConfig, declared *spec.Cluster) {
 	}
 }
 
-// showDriftCheck says what a look at a converged host came to, and reports whether the host is as planned.
+// showDriftCheck says what a drift check of a converged host came to, and reports whether the host is as planned.
 func showDriftCheck(c *bootstrapv1.KubexmConfig, job *hostrun.State[outcome], drift spec.DriftPolicy) (same bool, err error) {
 	out := &job.Result
 	setReachability(c, out)

@@ -103,7 +103,7 @@ func (r *rig) testKubeletPutBack(t *testing.T) {
 	*args = []spec.Arg{{Name: "max-podz", Value: "1"}}
 	_, err := r.engine().Run(t.Context(), r.plan(t))
 	if err == nil || !strings.Contains(err.Error(), "was rolled back to what it was before the change of its kubelet") || !strings.Contains(err.Error(), "max-podz") {
-		t.Errorf("it ended with %v, want that it was put back, and what the kubelet said", err)
+		t.Errorf("it ended with %v, want that it was rolled back, and what the kubelet said", err)
 	}
 	if now := r.sh(t, files); now != before {
 		t.Errorf("the files are\n%s\nand were\n%s", now, before)

@@ -161,7 +161,7 @@ func TestServiceWatches(t *testing.T) {
 			there = there || q.Path == path
 		}
 		if !there {
-			t.Errorf("%s is not looked at", path)
+			t.Errorf("%s is not checked", path)
 		}
 	}
 }

@@ -46,7 +46,7 @@ func writeRegistry(b *strings.Builder, name string, insecure bool) {
 	}
 }
 
-// mirror is where a mirror is, and whether it is asked without TLS or without a look at its certificate. The library puts /v2/ before a
+// mirror is where a mirror is, and whether it is asked without TLS or without verification of its certificate. The library puts /v2/ before a
 // path; the specification allows no other.
 func mirror(endpoint string, insecure []string) (string, bool) {
 	u, err := url.Parse(endpoint)

@@ -8,7 +8,7 @@ APT_CONFIG=$MMDEBSTRAP_APT_CONFIG
 LC_ALL=C
 export APT_CONFIG LC_ALL
 
-work=$root/srv/work
+work=$root/srv/build
 mkdir -p "$work/debs" "$root/srv/rpms"
 cp "$here/repository.txt" "$here/base.txt" "$here/packages.sh" "$work"
 
@@ -18,7 +18,7 @@ cd "$work/debs"
 wanted=$(apt-get -q -q -s -y --no-install-recommends install $names | sed -n 's/^Inst \([^ ]*\).*/\1/p')
 apt-get -q -q -o APT::Sandbox::User=root download $wanted >&2
 cd /
-chroot "$root" sh -eu /srv/work/packages.sh
+chroot "$root" sh -eu /srv/build/packages.sh
 rm -rf "$work"
 
 mkdir -p "$root/etc/yum.repos.d" "$root/etc/dnf/vars" "$root/etc/sysconfig"

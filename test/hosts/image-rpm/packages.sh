@@ -1,6 +1,6 @@
-# Runs in the root file system that becomes the image: makes an rpm of each package in /srv/work/debs, a repository of these in
+# Runs in the root file system that becomes the image: makes an rpm of each package in /srv/build/debs, a repository of these in
 # /srv/rpms, and has rpm know what the image consists of.
-cd /srv/work
+cd /srv/build
 # Debian has each user keep packages of their own.
 mkdir -p /etc/rpm
 echo '%_dbpath /var/lib/rpm' >/etc/rpm/macros.testhost
@@ -17,7 +17,7 @@ version() { printf '%s\n' "$1" | sed 's/^[0-9]*://; s/-/./g'; }
 make_rpm() {
 	package=$(dpkg-deb -f "$1" Package)
 	name=$(named "$package")
-	tree=/srv/work/tree/$name
+	tree=/srv/build/tree/$name
 	rm -rf "$tree"
 	mkdir -p "$tree"
 	dpkg-deb -x "$1" "$tree"
@@ -52,7 +52,7 @@ make_rpm() {
 }
 
 build() {
-	rpmbuild --quiet -bb --define '_rpmdir /srv/work/rpms' --define '_topdir /srv/work/top' --define '_build_id_links none' \
+	rpmbuild --quiet -bb --define '_rpmdir /srv/build/rpms' --define '_topdir /srv/build/top' --define '_build_id_links none' \
 		--define 'debug_package %{nil}' --define '__os_install_post %{nil}' --define '_binary_payload w1.gzdio' "$1" >&2
 }
 
