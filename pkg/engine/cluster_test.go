@@ -94,6 +94,12 @@ func (c *cluster) TakeTurn(_ context.Context, group string, want, over step.Turn
 	return step.Turn{Holder: c.turn, Term: want.Term, Version: fmt.Sprint(c.version)}, nil
 }
 
+func (c *cluster) HasTurn(_ context.Context, _, holder string) (bool, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.turn == holder, nil
+}
+
 func (c *cluster) EndTurn(_ context.Context, group, holder string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -130,6 +130,7 @@ func (s *scheduler) close(h *hostRun, undo *host.Scope) {
 	h.busy = true
 	keep := undo == nil && (h.failure != nil || s.ctx.Err() != nil)
 	open := h.open()
+	asDesired := undo == nil && h.failure == nil && h.at == len(h.nodes) && len(open) == 0
 	s.work(func() func() {
 		var restored int
 		var err error
@@ -144,6 +145,9 @@ func (s *scheduler) close(h *hostRun, undo *host.Scope) {
 		}
 		// While a savepoint is open, or the host does not serve as it did, no other host's turn comes but by time.
 		h.turn.end(s.ctx, settled)
+		if asDesired && !h.tookTurn && s.ctx.Err() == nil {
+			h.m.endLeftTurns(s.ctx, h.spans)
+		}
 		h.m.leave(s.ctx, keep)
 		return func() {
 			h.busy, h.turn, h.unsettled = false, nil, err == nil && !settled

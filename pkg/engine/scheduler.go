@@ -91,6 +91,7 @@ type hostRun struct {
 	unsettled            bool   // it does not serve as before
 	spans                []span
 	turn                 *turn // nil while it has none
+	tookTurn             bool  // it had one in this run
 	failure              *Failure
 	start                time.Time
 	report               HostReport

@@ -222,9 +222,13 @@ func (t *turn) end(ctx context.Context, atOnce bool) {
 	}
 	t.stop()
 	<-t.stopped
-	if !atOnce {
-		return
+	if atOnce {
+		t.release(ctx)
 	}
+}
+
+// release removes what the cluster has recorded of the turn.
+func (t *turn) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*turnRequest)
 	defer cancel()
 	for {
@@ -238,6 +242,32 @@ func (t *turn) end(ctx context.Context, atOnce bool) {
 	}
 }
 
+// endLeftTurns ends the turns that a run which was killed has left to its host after the last change: nobody else would before their
+// term. It does so under the host's lock, since another run may be what holds them. What cannot be asked ends with its term.
+func (m *machine) endLeftTurns(ctx context.Context, spans []span) {
+	asked := map[string]bool{}
+	for _, p := range spans {
+		if p.Turn == "" || asked[p.Turn] {
+			continue
+		}
+		asked[p.Turn] = true
+		if has, err := m.hasTurn(ctx, p.Turn); err != nil || !has || m.begin(ctx) != nil {
+			continue
+		}
+		(&turn{w: m.worker, group: p.Turn, holder: m.name}).release(ctx)
+	}
+}
+
+func (m *machine) hasTurn(ctx context.Context, group string) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, turnRequest)
+	defer cancel()
+	cluster, err := m.api.get(ctx)
+	if err != nil {
+		return false, err
+	}
+	return cluster.HasTurn(ctx, group, m.name)
+}
+
 // hasTurn reports whether the node whose turn it is on h needs no turn among hosts, or h has it; if not, it may run when h has.
 func (s *scheduler) hasTurn(h *hostRun) bool {
 	p := h.span()
@@ -249,7 +279,7 @@ func (s *scheduler) hasTurn(h *hostRun) bool {
 	s.work(func() func() {
 		t, waited, err := s.takeTurn(s.ctx, n, p.Turn, func() (bool, error) { return h.m.serves(s.ctx, p.Savepoint) })
 		return func() {
-			h.busy, h.turn = false, t
+			h.busy, h.turn, h.tookTurn = false, t, true
 			switch {
 			case err != nil && s.stopping:
 			case err != nil:

@@ -63,6 +63,18 @@ func turnOf(lease *coordinationv1.Lease) step.Turn {
 	}
 }
 
+// HasTurn reports whether the Lease is the holder's.
+func (c *Cluster) HasTurn(ctx context.Context, group, holder string) (bool, error) {
+	lease, err := c.typed.CoordinationV1().Leases(metav1.NamespaceSystem).Get(ctx, leaseOf(group), metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, c.fail(err, "Lease %s", leaseOf(group))
+	}
+	return ptr.Deref(lease.Spec.HolderIdentity, "") == holder, nil
+}
+
 // EndTurn removes the Lease, if it is the holder's.
 func (c *Cluster) EndTurn(ctx context.Context, group, holder string) error {
 	leases := c.typed.CoordinationV1().Leases(metav1.NamespaceSystem)

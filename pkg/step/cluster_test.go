@@ -58,6 +58,8 @@ func (c *cluster) TakeTurn(_ context.Context, _ string, want, _ step.Turn) (step
 	return want, nil
 }
 
+func (c *cluster) HasTurn(context.Context, string, string) (bool, error) { return false, nil }
+
 func (c *cluster) EndTurn(context.Context, string, string) error { return nil }
 
 func (c *cluster) NodeHeld(_ context.Context, name string) (bool, error) {

@@ -86,6 +86,8 @@ type Cluster interface {
 	// TakeTurn has want.Holder take the turn of a group of hosts, or renew it, for want.Term. It returns whose turn it is afterwards. Over is
 	// one that may be taken over if nobody has renewed it: the zero value if none may.
 	TakeTurn(ctx context.Context, group string, want, over Turn) (Turn, error)
+	// HasTurn reports whether it is the turn of the holder, whoever has taken it in its name.
+	HasTurn(ctx context.Context, group, holder string) (bool, error)
 	// EndTurn ends the turn of a host, if it is its.
 	EndTurn(ctx context.Context, group, holder string) error
 	// NodeMetadataDiffers says how the Node's labels and taints differ from those that are declared; SetNodeMetadata makes them so, and
