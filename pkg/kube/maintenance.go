@@ -149,15 +149,18 @@ func (c *Cluster) ReleaseNode(ctx context.Context, name string, daemonSets []str
 	return c.patchNode(ctx, name, map[string]any{MaintenanceAnnotation: nil, cordonedAnnotation: nil}, spec)
 }
 
-// heldSince is when the Node was held, by the API server's clock, as the ages of Pods are. (What the annotation says is by
-// ours.)
+// heldSince is when the Node was held: by the API server's clock, as the ages of Pods are, or where nobody has kept track of who manages
+// its fields (it was made without any, or they were cleared), by ours, as the annotation says.
 func heldSince(node *corev1.Node) time.Time {
 	for _, f := range node.ManagedFields {
 		if f.FieldsV1 != nil && f.Time != nil && strings.Contains(f.FieldsV1.GetRawString(), `"f:`+MaintenanceAnnotation+`"`) {
 			return f.Time.Time
 		}
 	}
-	return node.CreationTimestamp.Time // nobody manages it: no Pod on it is older
+	if since, err := time.Parse(time.RFC3339, node.Annotations[MaintenanceAnnotation]); err == nil {
+		return since
+	}
+	return node.CreationTimestamp.Time // somebody has written over it: no Pod on it is older
 }
 
 // renewPod deletes the DaemonSet's Pod on the Node if it is older than since, and wants the one that follows Ready.

@@ -8,6 +8,7 @@ package kube_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -30,7 +31,10 @@ import (
 // readyNode makes a Node that is Ready with a version.
 func readyNode(t *testing.T, client *kubernetes.Clientset, name, version string, taints ...corev1.Taint) {
 	t.Helper()
-	n, err := client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.NodeSpec{Taints: taints}}, metav1.CreateOptions{})
+	n, err := client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}},
+		Spec:       corev1.NodeSpec{Taints: taints},
+	}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +194,15 @@ func TestReleaseNodeLeavesCordonsOfOthers(t *testing.T) {
 }
 
 // A DaemonSet's Pod that is older than the maintenance is made anew, once, and waited for.
+// Pods of a Node are renewed whether or not the API server keeps track of who manages its fields, as it does not for a Node that was made
+// without any.
 func TestReleaseNodeRenewsPods(t *testing.T) {
+	for _, tracked := range []bool{true, false} {
+		t.Run(fmt.Sprintf("tracked=%t", tracked), func(t *testing.T) { releaseNodeRenewsPods(t, tracked) })
+	}
+}
+
+func releaseNodeRenewsPods(t *testing.T, tracked bool) {
 	c, client := api(t)
 	const ns, ds = metav1.NamespaceSystem, "renewed"
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: ns}}
@@ -206,6 +218,16 @@ func TestReleaseNodeRenewsPods(t *testing.T) {
 		t.Fatal(err)
 	}
 	readyNode(t, client, "renewing", "v1.36.3")
+	if !tracked {
+		clear := []byte(`{"metadata":{"managedFields":[{}]}}`)
+		if _, err := client.CoreV1().Nodes().Patch(t.Context(), "renewing", types.MergePatchType, clear, metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		_ = client.AppsV1().DaemonSets(ns).Delete(context.Background(), ds, metav1.DeleteOptions{})
+		_ = client.CoreV1().Pods(ns).Delete(context.Background(), ds, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)})
+	})
 	pod := func() {
 		t.Helper()
 		if _, err := client.CoreV1().Pods(ns).Create(t.Context(), &corev1.Pod{
@@ -216,8 +238,12 @@ func TestReleaseNodeRenewsPods(t *testing.T) {
 		}
 	}
 	pod()
+	awaitNextSecond(t) // the Pod is older than the maintenance, and the Node not younger than the Pod
 	if err := c.DrainNode(t.Context(), "renewing"); err != nil {
 		t.Fatal(err)
+	}
+	if is := len(nodeOf(t, client, "renewing").ManagedFields) > 0; is != tracked {
+		t.Fatalf("its fields are tracked: %t, want %t", is, tracked)
 	}
 	awaitNextSecond(t) // the API tells times in seconds
 	notYet := func(want string) {
