@@ -131,7 +131,7 @@ fuzz: ## Each fuzz target for FUZZTIME (3m), RUN=FuzzFrames for one; what is fou
 
 .PHONY: test-envtest
 test-envtest: $(GOTESTSUM) artifacts ## Reconcilers, webhooks and the embedded plane against a real API server
-	$(GOTESTSUM) --format pkgname-and-test-fails -- -tags envtest -p 2 -timeout 20m $$(hack/tagged.sh envtest)
+	$(GOTESTSUM) --format pkgname-and-test-fails -- -tags envtest -p 2 -parallel 4 -timeout 20m $$(hack/tagged.sh envtest)
 
 .PHONY: test-hosts
 test-hosts: $(GOTESTSUM) artifacts artifacts-offline ## Steps and the SSH host on real hosts (containers with systemd and sshd)

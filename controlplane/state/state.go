@@ -212,4 +212,4 @@ func (c *ControlPlane) Next() time.Duration {
 }
 
 // soon is when what nobody reports may have changed, such as a Pod that is Ready now.
-const soon = 5 * time.Second
+const soon = 2 * time.Second

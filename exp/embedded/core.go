@@ -5,6 +5,7 @@ package embedded
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -36,6 +37,9 @@ const (
 	remoteConditionsGracePeriod = 5 * time.Minute
 	syncPeriod                  = 10 * time.Minute
 )
+
+// clusterCacheDials is how long after a failed dial of a cluster the next comes. The core manager's is 30 s.
+const clusterCacheDials = time.Second
 
 // concurrency of each reconciler. A plane has one cluster, or a few.
 const concurrency = 10
@@ -76,6 +80,15 @@ func addCore(ctx, after context.Context, mgr ctrl.Manager) error {
 	if err != nil {
 		return fmt.Errorf("cluster cache: %w", err)
 	}
+	// A first control plane host is seconds away from having an API server when it is dialled first; the cache would dial it once more
+	// after 30 seconds, and until then no Machine has a Node. The library offers that to tests alone, so its absence is no silent matter.
+	dials, ok := cached.(interface {
+		SetConnectionCreationRetryInterval(interval time.Duration)
+	})
+	if !ok {
+		return errors.New("cluster cache: it does not take the interval at which clusters are dialled")
+	}
+	dials.SetConnectionCreationRetryInterval(clusterCacheDials)
 	clusters := lastingSources{ClusterCache: cached, life: after}
 
 	for _, reconciler := range []struct {
