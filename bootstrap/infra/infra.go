@@ -30,6 +30,8 @@ type Host struct {
 	spec.Host
 	// Access is how it is dialled at its Address, as far as that is declared: what is unset, the bootstrap data brings to the host.
 	Access spec.Access
+	// BMC is the machine's management controller, the zero value where nobody has declared one.
+	BMC spec.BMC
 	// Maintenance is why nothing is to be run on it now, "" if something may.
 	Maintenance string
 	// Candidates are the addresses at which the host may be, the likeliest first, IPv4 before IPv6 among equals: none is of a loopback or a

@@ -42,7 +42,7 @@ func HostOf(h *infrav1.KubexmHost) *Host {
 		Host: spec.Host{
 			Name: h.Name, ProviderID: infrav1.ProviderID(h), Address: h.Spec.Address, InternalAddresses: h.Spec.InternalAddresses, Arch: h.Spec.Arch,
 		},
-		Access: h.Spec.Access, Maintenance: h.Spec.Maintenance.Message,
+		Access: h.Spec.Access, BMC: h.Spec.BMC, Maintenance: h.Spec.Maintenance.Message,
 	}
 }
 

@@ -445,12 +445,15 @@ func (w *world) ofHost(t *testing.T, o client.Object) footprint {
 }
 
 func (w *world) freeHost() subject {
-	h := inventory[spec.RoleWorker]
+	h, controller := inventory[spec.RoleWorker], someBMC()
+	if len(w.controlPlane.Spec.Cluster.Network.PodCIDRs) == 2 {
+		controller = signedBMC()
+	}
 	return subject{w.name + "-free", &infrav1.KubexmHost{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: h.name},
 		Spec: infrav1.KubexmHostSpec{
 			Address: h.address, InternalAddresses: w.internal(h.internal), FailureDomain: "rack1", Arch: spec.ArchAMD64,
-			Access:     someAccess(),
+			Access: someAccess(), BMC: controller,
 			Quarantine: infrav1.Quarantine{Reason: "NotReset", Message: "it was another's", Time: metav1.Unix(1, 0)}, Maintenance: infrav1.Maintenance{Message: "a new disk"},
 		},
 	}, w.ofHost}

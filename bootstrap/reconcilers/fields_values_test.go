@@ -18,6 +18,7 @@ import (
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
@@ -43,6 +44,7 @@ var elsewhere = func() map[string]string {
 		"KubexmClusterConfig.spec.members[].configName":                                        "bootstrap/api/v1beta1/members.go: m.ConfigName",
 		"KubexmHost.spec.failureDomain":                                                        "exp/infrastructure/reconcilers/claim.go: Spec.FailureDomain",
 		"KubexmHost.spec.quarantine":                                                           "exp/infrastructure/reconcilers/availability.go: IsQuarantined",
+		"KubexmHost.spec.bmc":                                                                  "bootstrap/reconcilers/bmc.go: s.host.BMC",
 		"KubexmHost.spec.access":                                                               "bootstrap/infra/kubexm.go: h.Spec.Access",
 		"KubexmHost.spec.maintenance":                                                          "bootstrap/reconcilers/maintenance.go: s.host.Maintenance",
 		"KubexmHost.spec.claimRef.uid":                                                         "exp/infrastructure/api/v1alpha1/kubexmhost.go: ClaimRef.UID",
@@ -198,10 +200,35 @@ var values = []known{
 	of(`members\[\]\.phase`, bootstrapv1.MemberDraining),
 	of(`bootstrapMode`, spec.BootstrapInit, spec.BootstrapJoin), of(`hostRef\.role`, spec.RoleEtcd, spec.RoleLoadBalancer),
 	of(`pinned(\[\])?`, "SHA256:BBBBztksCsDhcc0u9e8BrWfPrQmMlQWbZ+Yb9Jgkl3c"),
+	of(`sha256Fingerprint`, strings.Repeat("0b", 32)), of(`bmc\.certificate\.caBundle`, signer()),
 	of(`KubexmHost\.spec\.address`, "192.168.0.22"), of(`internalAddresses\[\]`, "fd00::22"), of(`arch`, spec.ArchARM64),
 	of(`claimRef\.kind`, infrav1.ClaimedByConfig, infrav1.ClaimedByMachine),
 	of(`providerID`, "kubexm://fleet/w2"), of(`host[sS]elector|hosts\.selector`, metav1.LabelSelector{MatchLabels: map[string]string{"rack": "2"}}),
 	of(`certificatesExpiryDays`, 10),
+}
+
+// someBMC sets all that may be said of a management controller, which is known by its certificate.
+func someBMC() spec.BMC {
+	return spec.BMC{
+		Address: "https://10.1.0.21", SystemID: "1", Credentials: spec.Credentials{SecretRef: spec.SecretReference{Name: "bmc"}},
+		Certificate: spec.BMCCertificate{SHA256Fingerprint: strings.Repeat("0a", 32)},
+	}
+}
+
+// signedBMC is one that is known by who has signed that.
+func signedBMC() spec.BMC {
+	b := someBMC()
+	b.Certificate = spec.BMCCertificate{CABundle: signer()}
+	return b
+}
+
+// signer is the certificate of an authority, in PEM, another one each time.
+func signer() string {
+	ca, err := pki.NewCA(pki.CARequest{CommonName: "bmc", Key: pki.ECDSAP256})
+	if err != nil {
+		panic(err)
+	}
+	return string(ca.Cert)
 }
 
 // someAccess sets all that may be said of how a host is reached.

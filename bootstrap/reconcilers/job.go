@@ -16,6 +16,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/bmc"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pipeline"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
@@ -32,6 +33,9 @@ type outcome struct {
 	err error
 	// planFailed is whether err is about the plan, not about the host.
 	planFailed bool
+
+	// reset is how the host's management controller has reset the machine, "" if it has not.
+	reset bmc.ResetType
 
 	// checked is whether the host was examined before its first change, and problems what was found.
 	checked  bool

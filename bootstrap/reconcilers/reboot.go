@@ -20,6 +20,7 @@ import (
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/bmc"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/rescue"
 )
 
@@ -57,6 +58,7 @@ func (r *KubexmConfigReconciler) rebootIsDue(ctx context.Context, s *scope) (*ru
 	setFalse(s.config, bootstrapv1.HostConvergedCondition, bootstrapv1.RebootingReason,
 		"the host reboots, as was asked for at "+asked.UTC().Format(time.RFC3339))
 	j := &rebootJob{withoutPlan: r.withoutPlan(s, rebooting, asked), until: until, keep: r.keeper(s)}
+	r.byController(s, &j.reboot, &j.reset)
 	return &run{Urgent: true, Do: j.do, Lost: lostOf(asked)}, nil
 }
 
@@ -83,6 +85,9 @@ func (r *KubexmConfigReconciler) rebootTimeout(ctx context.Context, s *scope) (t
 type rebootJob struct {
 	withoutPlan
 	until time.Time
+	// reboot has how the machine is reset, if that is possible, and reset is how it was.
+	reboot rescue.Reboot
+	reset  bmc.ResetType
 	// keep keeps the host's logs, nil if that is off.
 	keep func(context.Context, host.Host) kept
 }
@@ -92,17 +97,17 @@ func (j *rebootJob) do(ctx context.Context, tell event.Reader) outcome {
 	out.err = j.tell(ctx, tell, func(ctx context.Context) error {
 		within, cancel := context.WithDeadline(ctx, j.until)
 		defer cancel()
-		reboot := rescue.Reboot{
-			Host: j.host, Asked: j.asked, Admit: j.admits,
-			Dial: func(ctx context.Context) (host.Host, error) { return j.dial(ctx, j.host) },
-			Before: func(ctx context.Context, h host.Host) {
-				if j.keep != nil {
-					out.kept = j.keep(ctx, h)
-				}
-			},
+		reboot := j.reboot
+		reboot.Host, reboot.Asked, reboot.Admit = j.host, j.asked, j.admits
+		reboot.Dial = func(ctx context.Context) (host.Host, error) { return j.dial(ctx, j.host) }
+		reboot.Before = func(ctx context.Context, h host.Host) {
+			if j.keep != nil {
+				out.kept = j.keep(ctx, h)
+			}
 		}
 		return reboot.Do(within)
 	})
+	out.reset = j.reset
 	return out
 }
 
@@ -114,9 +119,13 @@ func (r *KubexmConfigReconciler) settleReboot(_ context.Context, s *scope) (ctrl
 		return decideAnew(), nil
 	}
 	took := s.job.Ended.Sub(s.job.Started).Round(time.Second)
-	record(s, fmt.Sprintf("the host has booted, and answers after %s", took))
+	booted := fmt.Sprintf("the host has booted, and answers after %s", took)
+	if out.reset != "" {
+		booted += fmt.Sprintf("; its management controller has reset the machine (%s)", out.reset)
+	}
+	record(s, booted)
 	if out.err == nil {
-		r.Events.Eventf(s.config, nil, corev1.EventTypeNormal, "HostRebooted", rebooting, "the host has booted, and answers after %s", took)
+		r.Events.Eventf(s.config, nil, corev1.EventTypeNormal, "HostRebooted", rebooting, "%s", booted)
 	} else {
 		r.Events.Eventf(s.config, nil, corev1.EventTypeWarning, "RebootFailed", rebooting, "%s", short(out.err.Error()))
 	}

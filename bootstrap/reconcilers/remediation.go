@@ -39,8 +39,8 @@ func (p *remediationCase) attempts() []remediation.Attempt {
 		Stage: remediation.Reboot, Timeout: spec.RebootTimeout(), Field: "spec.rebootTimeoutSeconds",
 		Asked: p.asked(bootstrapv1.RebootAnnotation, status.LastRebootTime).Time,
 	}
-	if !hosthealth.Answers(p.config) {
-		reboot.Blocker = decision.Block(bootstrapv1.UnreachableReason, "its host does not answer, and cannot be rebooted")
+	if !hosthealth.CanReboot(p.config) {
+		reboot.Blocker = decision.Block(bootstrapv1.UnreachableReason, "its host does not answer, and has no management controller to reset it by")
 	}
 	return []remediation.Attempt{converge, reboot}
 }

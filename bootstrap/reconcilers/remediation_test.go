@@ -130,6 +130,8 @@ func (w *ward) set(t *testing.T, d *datadriven.TestData) {
 			conditions.Set(w.of.config, metav1.Condition{
 				Type: bootstrapv1.HostReachableCondition, Status: metav1.ConditionFalse, Reason: bootstrapv1.UnreachableReason,
 			})
+		case "bmc":
+			w.of.config.Status.Host.BMCAddress = value
 		case "owner":
 			if m.OwnerReferences[0].Kind = value; value == "none" {
 				m.OwnerReferences = nil

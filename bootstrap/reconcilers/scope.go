@@ -156,7 +156,7 @@ func (r *KubexmConfigReconciler) locate(ctx context.Context, s *scope) error {
 		}
 		own := s.shared().Host(found.Host, s.role())
 		status := &s.config.Status.Host
-		status.Name, status.InternalAddress = found.Name, own.NodeAddress()
+		status.Name, status.InternalAddress, status.BMCAddress = found.Name, own.NodeAddress(), found.BMC.Address
 		if s.isDeclared() {
 			status.Address = found.Address // else it is the one where the host answers: see enroll
 		}

@@ -29,7 +29,7 @@ func (c *ControlPlane) nextStage(m *clusterv1.Machine) remediation.Action {
 		Stage: remediation.Reboot, Asked: c.askedForThis(m, bootstrapv1.RebootAnnotation),
 		Timeout: limits.RebootTimeout(), Field: "spec.remediation.rebootTimeoutSeconds",
 	}
-	if !hosthealth.Answers(c.ConfigOf(m)) || !c.canSpare(m) {
+	if !hosthealth.CanReboot(c.ConfigOf(m)) || !c.canSpare(m) {
 		reboot.Blocker = decision.Block(HostUnhealthyReason, "its host does not answer, or the cluster cannot do without it while it reboots")
 	}
 	return remediation.Next(c.Now, converge, reboot)

@@ -125,6 +125,9 @@ func WithReason(b *decision.Blocker) string {
 	return strings.TrimSuffix(b.Reason+": "+b.Message, ": ")
 }
 
+// CanReboot reports whether the host can be rebooted: by itself, or by its management controller.
+func CanReboot(c *bootstrapv1.KubexmConfig) bool { return Answers(c) || c.Status.Host.BMCAddress != "" }
+
 // Answers reports whether the host was reached when it was last tried to, or was not tried yet.
 func Answers(c *bootstrapv1.KubexmConfig) bool {
 	return !meta.IsStatusConditionFalse(c.Status.Conditions, bootstrapv1.HostReachableCondition)

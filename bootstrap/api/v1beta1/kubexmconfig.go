@@ -174,6 +174,12 @@ type HostStatus struct {
 	// +kubebuilder:validation:MaxLength=256
 	InternalAddress string `json:"internalAddress,omitempty"`
 
+	// bmcAddress is the URL of the machine's management controller, if one is declared.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	BMCAddress string `json:"bmcAddress,omitempty"`
+
 	// observedAddresses are those of the host's own interfaces, as it was enrolled with them. Only they can be its Node's.
 	// +optional
 	// +listType=atomic

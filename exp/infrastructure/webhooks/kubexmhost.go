@@ -40,6 +40,7 @@ func ValidateHost(h *infrav1.KubexmHost) field.ErrorList {
 	// The name is metadata's, which is checked above, and the role is the Machine's to say.
 	seen.Name, seen.Role = "host", spec.RoleWorker
 	errs = append(errs, seen.Validate(path)...)
+	errs = append(errs, h.Spec.BMC.Validate(path.Child("bmc"))...)
 	return append(errs, h.Spec.Access.Validate(path.Child("access"))...)
 }
 
@@ -76,6 +77,7 @@ func ValidateHostUpdate(old, updated *infrav1.KubexmHost) field.ErrorList {
 		{path.Child("access", "port"), cmp.Or(was.Port, 22) != cmp.Or(is.Port, 22)},
 		{path.Child("access", "hostKeys"), !equality.Semantic.DeepEqual(was.HostKeys, is.HostKeys)},
 		{path.Child("access", "credentials"), was.Credentials != is.Credentials},
+		{path.Child("bmc"), old.Spec.BMC != updated.Spec.BMC},
 		{path.Child("access", "proxyJump"), !equality.Semantic.DeepEqual(was.ProxyJump, is.ProxyJump)},
 	} {
 		if f.changed {

@@ -103,9 +103,10 @@ func TestValidateHostUpdate(t *testing.T) {
 		h.Spec.Access.Credentials.SecretRef.Name = "others-ssh"
 		h.Spec.Access.HostKeys.Pinned = []string{"SHA256:AAAAztksCsDhcc0u9e8BrWfPrQmMlQWbZ+Yb9Jgkl3c"}
 		h.Spec.Access.ProxyJump.Host = "mallory.example.org"
+		h.Spec.BMC.Address = "https://mallory.example.org"
 	}
 	all := []string{
-		"spec.address", "spec.access.user", "spec.access.port", "spec.access.hostKeys", "spec.access.credentials", "spec.access.proxyJump",
+		"spec.address", "spec.access.user", "spec.access.port", "spec.access.hostKeys", "spec.access.credentials", "spec.bmc", "spec.access.proxyJump",
 	}
 	for name, test := range map[string]struct {
 		old, updated func(*infrav1.KubexmHost)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,6 +20,10 @@ const (
 	every = 3 * time.Second
 	// patience is how long a host has to shut down in order before it is asked to hurry: longer than systemd gives a unit to stop.
 	patience = 2 * time.Minute
+	// booting is how long a machine that was reset has until it is reset once more: servers take minutes to their own checks.
+	booting = 10 * time.Minute
+	// anew is when a reset is tried again that was not accepted.
+	anew = 30 * time.Second
 	// exchange is how long the host may take to answer one question.
 	exchange = 30 * time.Second
 )
@@ -36,16 +41,28 @@ type Reboot struct {
 	Admit func(context.Context, host.Host) error
 	// Before is called once, before the host is rebooted. May be nil.
 	Before func(context.Context, host.Host)
+	// Reset resets the host's machine by other means than the host itself, where it does not answer or does not reboot. May be nil.
+	Reset func(context.Context) error
+	// ResetAt is when that was last recorded, the zero time if it was not, and Record records it. It is called before the reset, so that
+	// whoever goes on with the reboot gives the machine time to boot. May be nil.
+	ResetAt time.Time
+	Record  func(context.Context, time.Time) error
 }
 
 // Do returns when the host has booted and answers: nil, or why it has not by the end of ctx. It may be called again with the same
 // Asked, by another process too: how long the host has been up tells what is done.
 func (r *Reboot) Do(ctx context.Context) error {
-	var told reboots
+	told := reboots{heard: time.Now()}
+	if r.ResetAt.After(r.Asked) {
+		told.reset = r.ResetAt
+	}
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	var last error
 	for {
+		if r.Reset != nil && told.wantReset(time.Now()) {
+			told.refusal = r.reset(ctx, &told)
+		}
 		done, err := r.try(ctx, &told)
 		if done {
 			return nil
@@ -68,6 +85,42 @@ func (r *Reboot) Do(ctx context.Context) error {
 type reboots struct {
 	first, last time.Time
 	refused     bool
+	// forced is when it was first told to reboot without waiting, heard when it answered last, or was asked first.
+	forced, heard time.Time
+	// reset and tried are when its machine was reset by other means, and when that was last tried; refusal is what came of it.
+	reset, tried time.Time
+	refusal      error
+}
+
+// wantReset reports whether the machine is to be reset by other means: its system has not answered for a while, or does not reboot though it
+// was forced to.
+func (t *reboots) wantReset(now time.Time) bool {
+	since := func(times ...time.Time) time.Duration { return now.Sub(slices.MaxFunc(times, time.Time.Compare)) }
+	switch {
+	case since(t.reset) < booting || since(t.tried) < anew:
+		return false
+	case !t.forced.IsZero() && since(t.forced) >= patience:
+		return true
+	}
+	return since(t.heard, t.last) >= patience
+}
+
+// reset has the machine reset. That is recorded first: a machine that boots must not be reset by whoever goes on with this.
+func (r *Reboot) reset(ctx context.Context, told *reboots) error {
+	told.tried = time.Now()
+	if r.Record != nil {
+		if err := r.Record(ctx, told.tried); err != nil {
+			return fmt.Errorf("record that the machine is to be reset: %w", err)
+		}
+	}
+	if err := r.Reset(ctx); err != nil {
+		return err
+	}
+	told.reset = told.tried
+	if told.first.IsZero() {
+		told.first = told.tried
+	}
+	return nil
 }
 
 // try observes the host once, and has it reboot if it has not been told to, or does not.
@@ -82,6 +135,7 @@ func (r *Reboot) try(ctx context.Context, told *reboots) (done bool, err error) 
 	if err != nil {
 		return false, err
 	}
+	told.heard = time.Now()
 	// The second holds whatever the difference between our clock and that of who asked.
 	if began.Add(-up).After(r.Asked) || !told.first.IsZero() && up < time.Since(told.first) {
 		return true, nil
@@ -101,6 +155,9 @@ func (r *Reboot) try(ctx context.Context, told *reboots) (done bool, err error) 
 	if !told.last.IsZero() {
 		// Without waiting for units to stop; file systems are unmounted.
 		argv = []string{"systemctl", "reboot", "--force"}
+		if told.forced.IsZero() {
+			told.forced = time.Now()
+		}
 	}
 	told.last = time.Now()
 	if told.first.IsZero() {
@@ -133,8 +190,18 @@ func (r *Reboot) late(ctx context.Context, told *reboots, last error) error {
 	if told.first.IsZero() {
 		e.Message, e.Remedy = "the host could not be told to reboot", "reboot it by other means, such as its management controller"
 	}
-	if last == nil {
+	if !told.reset.IsZero() {
+		e.Message = "the machine was reset by its management controller, and the host has not come back"
+	}
+	switch {
+	case last == nil && told.refusal == nil:
 		e.Err = context.Cause(ctx)
+	case told.refusal != nil:
+		e.Err = told.refusal
+		if last != nil {
+			e.Err = fmt.Errorf("%w; and of the host itself: %w", told.refusal, last)
+		}
+		e.Remedy = "see whether address, user and certificate of the management controller are as declared, and what it says itself"
 	}
 	return e
 }

@@ -26,6 +26,8 @@ type box struct {
 	takes time.Duration
 	// deaf is whether it does not reboot unless it is forced; refuses, whether it says so.
 	deaf, refuses bool
+	// stuck is whether it does not reboot even then.
+	stuck bool
 	// unreachable is whether it never answers; odd, what it says of its uptime instead.
 	unreachable bool
 	odd         string
@@ -52,7 +54,7 @@ func (b *box) command(_ *fake.Machine, c host.Command) host.Result {
 	switch {
 	case b.refuses && !forced:
 		return host.Result{ExitCode: 1, Stderr: []byte("Failed to connect to bus")}
-	case b.deaf && !forced:
+	case b.deaf && !forced, b.stuck:
 	default:
 		b.booted = time.Now().Add(b.takes)
 		b.away = b.booted
@@ -106,6 +108,86 @@ func TestReboot(t *testing.T) {
 				}
 				if !slices.Equal(b.told, test.told) || before != test.before {
 					t.Errorf("it was told %q after %d, want %q after %d", b.told, before, test.told, test.before)
+				}
+				if (err == nil) != (test.problem == "") || err != nil && !strings.Contains(err.Error(), test.problem) {
+					t.Errorf("error %v, want %q", err, test.problem)
+				}
+			})
+		})
+	}
+}
+
+// controller resets a box.
+type controller struct {
+	b *box
+	// boots is how long the box takes then; err is why it cannot be reset.
+	boots          time.Duration
+	err, recordErr error
+	resets         int
+	recorded       []time.Time
+}
+
+func (c *controller) reset(context.Context) error {
+	if c.err != nil {
+		return c.err
+	}
+	c.resets++
+	c.b.booted = time.Now().Add(c.boots)
+	c.b.away, c.b.unreachable = c.b.booted, false
+	return nil
+}
+
+func (c *controller) record(_ context.Context, at time.Time) error {
+	if c.recordErr != nil {
+		return c.recordErr
+	}
+	c.recorded = append(c.recorded, at)
+	return nil
+}
+
+// A machine whose system does not answer, or does not reboot, is reset by its management controller: once, and not again while it boots.
+func TestRebootByController(t *testing.T) {
+	const plain, forced = "systemctl reboot", "systemctl reboot --force"
+	hangs := func(b *box) { b.unreachable = true }
+	for name, test := range map[string]struct {
+		change      func(*box)
+		controller  controller
+		before      time.Duration // for how long the machine has been booting that another manager has reset
+		told        []string
+		resets      int
+		least, most time.Duration
+		problem     string
+	}{
+		"it reboots by itself":             {func(*box) {}, controller{}, 0, []string{plain}, 0, time.Minute, 70 * time.Second, ""},
+		"it does not answer":               {hangs, controller{boots: 4 * time.Minute}, 0, nil, 1, 6 * time.Minute, 7 * time.Minute, ""},
+		"it hangs when it goes down":       {func(b *box) { b.takes = -1 }, controller{boots: time.Minute}, 0, []string{plain}, 1, 3 * time.Minute, 4 * time.Minute, ""},
+		"it answers, and cannot be forced": {func(b *box) { b.refuses = true; b.stuck = true }, controller{boots: time.Minute}, 0, []string{plain, forced}, 1, 3 * time.Minute, 4 * time.Minute, ""},
+		"it takes long to boot":            {hangs, controller{boots: 9 * time.Minute}, 0, nil, 1, 11 * time.Minute, 12 * time.Minute, ""},
+		"it does not come back":            {hangs, controller{boots: 24 * time.Hour}, 0, nil, 2, 20 * time.Minute, 20 * time.Minute, "was reset by its management controller, and the host has not come back"},
+		"another manager has reset it":     {func(b *box) { b.away = time.Now().Add(5 * time.Minute); b.booted = b.away }, controller{}, 3 * time.Minute, nil, 0, 5 * time.Minute, 6 * time.Minute, ""},
+		"it refuses":                       {hangs, controller{err: errors.New("401 Unauthorized")}, 0, nil, 0, 20 * time.Minute, 20 * time.Minute, "could not be told to reboot: 401 Unauthorized"},
+		"it cannot be recorded":            {hangs, controller{recordErr: errors.New("conflict")}, 0, nil, 0, 20 * time.Minute, 20 * time.Minute, "record that the machine is to be reset: conflict"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b, c := newBox(test.change), test.controller
+				c.b = b
+				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
+				defer cancel()
+				began := time.Now()
+				reboot := rescue.Reboot{Host: "m1", Dial: b.dial, Asked: began.Add(-test.before - time.Second), Reset: c.reset, Record: c.record}
+				if test.before > 0 {
+					reboot.ResetAt = began.Add(-test.before)
+				}
+				err := reboot.Do(ctx)
+				if took := time.Since(began); took < test.least || took > test.most {
+					t.Errorf("it took %s, want %s to %s", took, test.least, test.most)
+				}
+				if !slices.Equal(b.told, test.told) || c.resets != test.resets {
+					t.Errorf("it was told %q and reset %d times, want %q and %d", b.told, c.resets, test.told, test.resets)
+				}
+				if c.err == nil && len(c.recorded) != test.resets {
+					t.Errorf("%d resets were recorded, want %d", len(c.recorded), test.resets)
 				}
 				if (err == nil) != (test.problem == "") || err != nil && !strings.Contains(err.Error(), test.problem) {
 					t.Errorf("error %v, want %q", err, test.problem)

@@ -36,6 +36,11 @@ type KubexmHostSpec struct {
 	// +kubebuilder:validation:XValidation:rule="has(self.user) && has(self.credentials) && has(self.hostKeys)",message="a host of the pool needs user, credentials and hostKeys: no bootstrap data brings them"
 	Access spec.Access `json:"access,omitempty,omitzero"`
 
+	// bmc is the machine's management controller. Where there is one, a host that does not answer can be rebooted too: its machine is reset
+	// once it has been silent for two minutes, or was told to reboot and does not for as long.
+	// +optional
+	BMC spec.BMC `json:"bmc,omitempty,omitzero"`
+
 	// failureDomain is what may fail as a whole and takes this host with it, such as a rack. Machines of one cluster are
 	// spread over failure domains.
 	// +optional

@@ -335,6 +335,7 @@ func (in *KubexmHostSpec) DeepCopyInto(out *KubexmHostSpec) {
 		copy(*out, *in)
 	}
 	in.Access.DeepCopyInto(&out.Access)
+	out.BMC = in.BMC
 	out.ClaimRef = in.ClaimRef
 	in.Quarantine.DeepCopyInto(&out.Quarantine)
 	out.Maintenance = in.Maintenance

@@ -1,0 +1,67 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcilers
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/bmc"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/rescue"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+)
+
+// byController has the reboot of the scope's host reset its machine by the management controller, if one is declared. How is what was done.
+func (r *KubexmConfigReconciler) byController(s *scope, reboot *rescue.Reboot, how *bmc.ResetType) {
+	if s.host.BMC.IsZero() {
+		return
+	}
+	declared, namespace, key := s.host.BMC, s.config.Namespace, s.key
+	reboot.ResetAt, _ = time.Parse(time.RFC3339, s.config.Annotations[bootstrapv1.MachineResetAnnotation])
+	// A status may be lost with a move, and the machine must not be reset again while it boots.
+	reboot.Record = func(ctx context.Context, at time.Time) error {
+		config := &bootstrapv1.KubexmConfig{}
+		config.Namespace, config.Name = key.Namespace, key.Name
+		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, bootstrapv1.MachineResetAnnotation, at.UTC().Format(time.RFC3339))
+		return r.Client.Patch(ctx, config, client.RawPatch(client.Merge.Type(), patch))
+	}
+	reboot.Reset = func(ctx context.Context) error {
+		c, err := r.controller(ctx, namespace, declared)
+		if err != nil {
+			return err
+		}
+		*how, err = c.Reset(ctx)
+		return err
+	}
+}
+
+// controller is a management controller with the credentials that its Secret has at that time.
+func (r *KubexmConfigReconciler) controller(ctx context.Context, namespace string, declared spec.BMC) (*bmc.Controller, error) {
+	const path = "spec.bmc.credentials.secretRef"
+	name := declared.Credentials.SecretRef.Name
+	s := &corev1.Secret{}
+	if err := r.Reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, s); apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("%s: the Secret %s does not exist", path, name)
+	} else if err != nil {
+		return nil, fmt.Errorf("%s: get the Secret %s: %w", path, name, err)
+	}
+	if err := labelled(s, bootstrapv1.ForHostsCredentials, "no management controller is asked with it"); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	user, password := s.Data[corev1.BasicAuthUsernameKey], s.Data[corev1.BasicAuthPasswordKey]
+	if len(user) == 0 || len(password) == 0 {
+		return nil, fmt.Errorf("%s: the Secret %s lacks %s or %s", path, name, corev1.BasicAuthUsernameKey, corev1.BasicAuthPasswordKey)
+	}
+	return &bmc.Controller{
+		Address: declared.Address, SystemID: declared.SystemID, User: string(user), Password: secret.New(password),
+		Authorities: []byte(declared.Certificate.CABundle), Fingerprint: declared.Certificate.SHA256Fingerprint,
+	}, nil
+}
