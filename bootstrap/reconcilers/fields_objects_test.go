@@ -453,7 +453,7 @@ func (w *world) freeHost() subject {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: h.name},
 		Spec: infrav1.KubexmHostSpec{
 			Address: h.address, InternalAddresses: w.internal(h.internal), FailureDomain: "rack1", Arch: spec.ArchAMD64,
-			Access: someAccess(), BMC: controller,
+			Access: someAccess(), BMC: controller, Capacity: someCapacity(),
 			Quarantine: infrav1.Quarantine{Reason: "NotReset", Message: "it was another's", Time: metav1.Unix(1, 0)}, Maintenance: infrav1.Maintenance{Message: "a new disk"},
 		},
 	}, w.ofHost}
@@ -478,6 +478,7 @@ func (w *world) freeMachine() subject {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "prod-w1"},
 		Spec: infrav1.KubexmMachineSpec{
 			HostSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"rack": "1"}}, HostName: "w1",
+			Requirements: someCapacity(), Preferences: somePreferences(),
 		},
 	}, none}
 }

@@ -177,7 +177,7 @@ type change struct {
 // isOneValue reports whether a type is one value to us, whatever is in it.
 func isOneValue(t reflect.Type) bool {
 	switch t.String() {
-	case "v1.Time", "v1.LabelSelector":
+	case "v1.Time", "v1.LabelSelector", "resource.Quantity":
 		return true
 	}
 	return t.Kind() != reflect.Struct

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -51,7 +52,10 @@ var elsewhere = func() map[string]string {
 		"KubexmHost.spec.arch":                                                                 "pkg/preflight/os.go: r.t.Host.Arch",
 		"KubexmMachine.spec.providerID":                                                        "exp/infrastructure/reconcilers/machine.go: Spec.ProviderID",
 		"KubexmMachine.spec.hostName":                                                          "exp/infrastructure/reconcilers/claim.go: HostName",
-		"KubexmMachine.spec.hostSelector":                                                      "exp/infrastructure/reconcilers/claim.go: HostSelector",
+		"KubexmHost.spec.capacity":                                                             "exp/infrastructure/api/v1alpha1/kubexmhost.go: h.Spec.Capacity",
+		"KubexmMachine.spec.requirements":                                                      "exp/infrastructure/reconcilers/claim.go: Spec.Requirements",
+		"KubexmMachine.spec.preferences":                                                       "exp/infrastructure/reconcilers/fit.go: m.Preferences",
+		"KubexmMachine.spec.hostSelector":                                                      "exp/infrastructure/reconcilers/fit.go: m.HostSelector",
 		"KubexmCluster.spec.controlPlaneEndpoint":                                              "exp/infrastructure/reconcilers/cluster.go: s.infra.Spec.ControlPlaneEndpoint",
 		"KubexmCluster.spec.failureDomains":                                                    "exp/infrastructure/reconcilers/cluster.go: FailureDomains",
 		"KubexmRemediation.spec.convergeTimeoutSeconds":                                        "bootstrap/reconcilers/remediation.go: spec.ConvergeTimeout()",
@@ -200,11 +204,22 @@ var values = []known{
 	of(`members\[\]\.phase`, bootstrapv1.MemberDraining),
 	of(`bootstrapMode`, spec.BootstrapInit, spec.BootstrapJoin), of(`hostRef\.role`, spec.RoleEtcd, spec.RoleLoadBalancer),
 	of(`pinned(\[\])?`, "SHA256:BBBBztksCsDhcc0u9e8BrWfPrQmMlQWbZ+Yb9Jgkl3c"),
+	of(`(capacity|requirements)\.cpus`, 7), of(`(capacity|requirements)\.memory`, resource.MustParse("7Gi")),
+	of(`preferences\[\]\.weight`, 7), of(`preferences\[\]\.selector`, metav1.LabelSelector{MatchLabels: map[string]string{"rack": "2"}}),
+	of(`preferences`, []infrav1.HostPreference{{Weight: 9, Selector: metav1.LabelSelector{MatchLabels: map[string]string{"rack": "3"}}}}),
 	of(`sha256Fingerprint`, strings.Repeat("0b", 32)), of(`bmc\.certificate\.caBundle`, signer()),
 	of(`KubexmHost\.spec\.address`, "192.168.0.22"), of(`internalAddresses\[\]`, "fd00::22"), of(`arch`, spec.ArchARM64),
 	of(`claimRef\.kind`, infrav1.ClaimedByConfig, infrav1.ClaimedByMachine),
 	of(`providerID`, "kubexm://fleet/w2"), of(`host[sS]elector|hosts\.selector`, metav1.LabelSelector{MatchLabels: map[string]string{"rack": "2"}}),
 	of(`certificatesExpiryDays`, 10),
+}
+
+func someCapacity() infrav1.HostCapacity {
+	return infrav1.HostCapacity{CPUs: 2, Memory: resource.MustParse("2Gi")}
+}
+
+func somePreferences() []infrav1.HostPreference {
+	return []infrav1.HostPreference{{Weight: 10, Selector: metav1.LabelSelector{MatchLabels: map[string]string{"rack": "1"}}}}
 }
 
 // someBMC sets all that may be said of a management controller, which is known by its certificate.
@@ -530,6 +545,7 @@ func templates() []subject {
 		{"template", &infrav1.KubexmMachineTemplate{ObjectMeta: meta, Spec: infrav1.KubexmMachineTemplateSpec{
 			Template: infrav1.KubexmMachineTemplateResource{ObjectMeta: labels, Spec: infrav1.KubexmMachineSpec{
 				HostName: "w1", HostSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"rack": "1"}},
+				Requirements: someCapacity(), Preferences: somePreferences(),
 			}},
 		}}, none},
 	}

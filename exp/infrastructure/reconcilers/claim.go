@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
@@ -27,6 +26,8 @@ type claimant struct {
 	hosts []infrav1.KubexmHost
 	// ids are those of all hosts, of whatever namespaces, nil where the machine has its host.
 	ids *identities
+	// preferred are the machine's preferences.
+	preferred []preference
 	// peers counts the machines that do the same work as this one, by the failure domain of their hosts.
 	peers map[string]int
 }
@@ -53,11 +54,12 @@ func (c *claimant) choose(now time.Time) choice {
 		return c.reclaim(had)
 	}
 
-	selector, err := metav1.LabelSelectorAsSelector(c.machine.Spec.HostSelector)
-	if c.machine.Spec.HostSelector == nil {
-		selector = labels.Everything()
-	} else if err != nil {
-		return choice{reason: infrav1.NoHostReason, message: fmt.Sprintf("spec.hostSelector: %v", err)}
+	selector, err := selectorOf(&c.machine.Spec)
+	if err == nil {
+		c.preferred, err = preferencesOf(&c.machine.Spec)
+	}
+	if err != nil {
+		return choice{reason: infrav1.NoHostReason, message: "spec." + err.Error()}
 	}
 	var free []*infrav1.KubexmHost
 	refused := refusals{}
@@ -117,14 +119,15 @@ func (c *claimant) unfit(host *infrav1.KubexmHost, selector labels.Selector) str
 	case wanted != "" && wanted != host.Spec.FailureDomain:
 		return "not in the failure domain " + wanted
 	}
-	return ""
+	return lacks(host, c.machine.Spec.Requirements)
 }
 
-// compare prefers failure domains with fewer peers, then hosts that are free the longest, then hosts by name. A Machine that
-// replaces an unhealthy one does not get that one's host while there is another.
+// compare prefers failure domains with fewer peers, then hosts by the machine's preferences, then those that are free the longest, then hosts
+// by name. A Machine that replaces an unhealthy one does not get that one's host while there is another as good.
 func (c *claimant) compare(a, b *infrav1.KubexmHost) int {
 	return cmp.Or(
 		cmp.Compare(c.peers[a.Spec.FailureDomain], c.peers[b.Spec.FailureDomain]),
+		cmp.Compare(c.weight(b), c.weight(a)),
 		freeSince(a).Compare(freeSince(b)),
 		cmp.Compare(a.Name, b.Name),
 	)

@@ -4,14 +4,17 @@
 package reconcilers
 
 import (
+	"maps"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -42,6 +45,35 @@ func in(domain string) hostOption {
 func worker(h *infrav1.KubexmHost) { h.Labels = map[string]string{"role": "worker"} }
 
 func onHold(h *infrav1.KubexmHost) { h.Annotations = map[string]string{clusterv1.PausedAnnotation: ""} }
+
+func with(cpus int32, memory string) hostOption {
+	return func(h *infrav1.KubexmHost) {
+		h.Spec.Capacity = infrav1.HostCapacity{CPUs: cpus}
+		if memory != "" {
+			h.Spec.Capacity.Memory = resource.MustParse(memory)
+		}
+	}
+}
+
+func said(cpus int32, bytes int64) hostOption {
+	return func(h *infrav1.KubexmHost) { h.Status.Facts.CPUs, h.Status.Facts.MemoryBytes = cpus, bytes }
+}
+
+func disk(kind string) hostOption {
+	return func(h *infrav1.KubexmHost) {
+		h.Labels = maps.Clone(h.Labels)
+		if h.Labels == nil {
+			h.Labels = map[string]string{}
+		}
+		h.Labels[kind] = ""
+	}
+}
+
+func prefers(weight int32, label string) infrav1.HostPreference {
+	return infrav1.HostPreference{Weight: weight, Selector: metav1.LabelSelector{
+		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: label, Operator: metav1.LabelSelectorOpExists}},
+	}}
+}
 
 func deleting(h *infrav1.KubexmHost) { h.DeletionTimestamp = &metav1.Time{Time: noon} }
 
@@ -119,6 +151,43 @@ func TestChoose(t *testing.T) {
 			spec:  infrav1.KubexmMachineSpec{HostSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"role": "worker"}}},
 			hosts: []infrav1.KubexmHost{aHost("a"), aHost("b", worker)}, want: "b",
 		},
+		"one that is large enough, as declared or as it said": {
+			spec: infrav1.KubexmMachineSpec{Requirements: infrav1.HostCapacity{CPUs: 4, Memory: resource.MustParse("8Gi")}},
+			hosts: []infrav1.KubexmHost{
+				aHost("a", with(2, "16Gi")), aHost("b", with(8, "4Gi")), aHost("c", said(64, 1<<40), with(1, "")), aHost("d", said(4, 8<<30)),
+			}, want: "d",
+		},
+		"none of which it is not known": {
+			spec:   infrav1.KubexmMachineSpec{Requirements: infrav1.HostCapacity{CPUs: 4, Memory: resource.MustParse("8Gi")}},
+			hosts:  []infrav1.KubexmHost{aHost("a"), aHost("b", with(4, "")), aHost("c", with(2, "8Gi")), aHost("d", with(4, "7Gi"))},
+			reason: infrav1.NoHostReason,
+			message: "no host is free; of the 4 in the namespace fleet: 1 of unknown memory (say so in spec.capacity) (b); " +
+				"1 of unknown processors (say so in spec.capacity) (a); 1 with fewer than 4 processors (c); 1 with less than 8Gi of memory (d)",
+		},
+		"its own, though it is too small by now": {
+			spec:  infrav1.KubexmMachineSpec{Requirements: infrav1.HostCapacity{CPUs: 64}},
+			hosts: []infrav1.KubexmHost{aHost("a", with(64, "")), aHost("b", takenBy("m"), inUse, with(1, ""))}, want: "b", claimed: true,
+		},
+		"the one with the highest sum of weights": {
+			spec:  infrav1.KubexmMachineSpec{Preferences: []infrav1.HostPreference{prefers(50, "nvme"), prefers(30, "new"), prefers(30, "near")}},
+			hosts: []infrav1.KubexmHost{aHost("a", disk("nvme")), aHost("b", disk("new"), disk("near")), aHost("c", disk("new"))}, want: "b",
+		},
+		"the failure domain with the fewest peers before one that is preferred": {
+			spec:  infrav1.KubexmMachineSpec{Preferences: []infrav1.HostPreference{prefers(100, "nvme")}},
+			hosts: []infrav1.KubexmHost{aHost("a", in("r1"), disk("nvme")), aHost("b", in("r2"))},
+			peers: map[string]int{"r1": 1}, want: "b",
+		},
+		"one that is preferred before one that is free for longer": {
+			spec:  infrav1.KubexmMachineSpec{Preferences: []infrav1.HostPreference{prefers(1, "nvme")}},
+			hosts: []infrav1.KubexmHost{aHost("a", reset), aHost("b", resetLately, disk("nvme"))}, want: "b",
+		},
+		"a preference that cannot be read": {
+			spec: infrav1.KubexmMachineSpec{Preferences: []infrav1.HostPreference{{Weight: 1, Selector: metav1.LabelSelector{
+				MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}},
+			}}}},
+			hosts: []infrav1.KubexmHost{aHost("a")}, reason: infrav1.NoHostReason,
+			message: `spec.preferences[0].selector: "Near" is not a valid label selector operator`,
+		},
 		"one that was unreachable long ago": {
 			hosts: []infrav1.KubexmHost{aHost("a", is(infrav1.ReachableCondition, metav1.ConditionFalse, "Unreachable", 11*time.Minute))}, want: "a",
 		},
@@ -186,6 +255,40 @@ func TestChoose(t *testing.T) {
 			}
 			if diff := cmp.Diff(test.message, got.message); diff != "" {
 				t.Errorf("message (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A template offers what each of the hosts has that its Machines may get.
+func TestOffer(t *testing.T) {
+	arch := func(a spec.Arch) hostOption { return func(h *infrav1.KubexmHost) { h.Status.Facts.Arch = a } }
+	hosts := []infrav1.KubexmHost{
+		aHost("a", with(8, "16Gi"), worker, arch(spec.ArchAMD64)), aHost("b", said(4, 32<<30), worker, arch(spec.ArchAMD64), takenBy("m")),
+		aHost("c", worker, arch(spec.ArchAMD64)), aHost("d", with(1, "1Gi"), arch(spec.ArchARM64)),
+	}
+	workers := &metav1.LabelSelector{MatchLabels: map[string]string{"role": "worker"}}
+	for name, test := range map[string]struct {
+		spec         infrav1.KubexmMachineSpec
+		cpus, memory string
+		arch         spec.Arch
+		os           string
+	}{
+		"all":                           {infrav1.KubexmMachineSpec{}, "1", "1Gi", "", "linux"},
+		"those that are selected":       {infrav1.KubexmMachineSpec{HostSelector: workers}, "4", "16Gi", spec.ArchAMD64, "linux"},
+		"those that are enough":         {infrav1.KubexmMachineSpec{Requirements: infrav1.HostCapacity{CPUs: 5}}, "8", "16Gi", spec.ArchAMD64, "linux"},
+		"the one that is named":         {infrav1.KubexmMachineSpec{HostName: "d"}, "1", "1Gi", spec.ArchARM64, "linux"},
+		"one of which nothing is known": {infrav1.KubexmMachineSpec{HostName: "c"}, "", "", spec.ArchAMD64, "linux"},
+		"none":                          {infrav1.KubexmMachineSpec{HostName: "e"}, "", "", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := offer(&test.spec, hosts)
+			cpus, memory := "", ""
+			if got.Capacity != nil {
+				cpus, memory = got.Capacity.Cpu().String(), got.Capacity.Memory().String()
+			}
+			if cpus != test.cpus || memory != test.memory || got.NodeInfo != (infrav1.NodeInfo{Architecture: test.arch, OperatingSystem: test.os}) {
+				t.Errorf("it offers %s processors, %s of memory, %+v; want %s, %s, %s of %s", cpus, memory, got.NodeInfo, test.cpus, test.memory, test.arch, test.os)
 			}
 		})
 	}

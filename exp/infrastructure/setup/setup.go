@@ -67,6 +67,13 @@ func Reconcilers(mgr ctrl.Manager, o Options) error {
 		return fmt.Errorf("set up the controller of KubexmHosts: %w", err)
 	}
 	if err := ctrl.NewControllerManagedBy(mgr).
+		For(&infrav1.KubexmMachineTemplate{}).
+		Watches(&infrav1.KubexmHost{}, handler.EnqueueRequestsFromMapFunc(templatesOfHost(mgr.GetClient())), builder.WithPredicates(capacityChanged())).
+		WithOptions(with).
+		Complete(&reconcilers.Template{Options: shared}); err != nil {
+		return fmt.Errorf("set up the controller of KubexmMachineTemplates: %w", err)
+	}
+	if err := ctrl.NewControllerManagedBy(mgr).
 		For(&infrav1.KubexmCluster{}).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(clusterOf), builder.WithPredicates(clusterChanged())).
 		Watches(&infrav1.KubexmMachine{}, handler.EnqueueRequestsFromMapFunc(clusterOfMachine(mgr.GetClient())), builder.WithPredicates(addressesChanged())).

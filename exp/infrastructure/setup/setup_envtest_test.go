@@ -16,6 +16,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -500,6 +501,49 @@ func TestMaintenance(t *testing.T) {
 }
 
 // TestExternallyManaged: a KubexmCluster that somebody else manages is left to them.
+// A template says what its Machines' hosts have, and follows them; a Machine takes none that is too small.
+func TestRequirements(t *testing.T) {
+	p := newPool(t, 0)
+	p.addHost("small", "", p.subnet+"1")
+	p.addHost("unknown", "", p.subnet+"2")
+	template := &infrav1.KubexmMachineTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "workers"}}
+	p.Expect(api.Create(t.Context(), template)).To(Succeed())
+	declare := func(name string, cpus int32, memory string) {
+		p.Eventually(func() error {
+			h := p.host(name)
+			h.Spec.Capacity = infrav1.HostCapacity{CPUs: cpus, Memory: resource.MustParse(memory)}
+			return api.Update(t.Context(), h)
+		}, patience).Should(Succeed())
+	}
+	offers := func(cpus, memory string) {
+		t.Helper()
+		p.Eventually(func(g Gomega) {
+			g.Expect(api.Get(t.Context(), client.ObjectKeyFromObject(template), template)).To(Succeed())
+			g.Expect(template.Status.Capacity.Cpu().String()).To(Equal(cpus))
+			g.Expect(template.Status.Capacity.Memory().String()).To(Equal(memory))
+			g.Expect(template.Status.NodeInfo.OperatingSystem).To(Equal("linux"))
+		}, patience).Should(Succeed())
+	}
+	p.Eventually(func(g Gomega) {
+		g.Expect(api.Get(t.Context(), client.ObjectKeyFromObject(template), template)).To(Succeed())
+		g.Expect(template.Status.ObservedGeneration).To(Equal(template.Generation))
+	}, patience).Should(Succeed())
+	p.Expect(template.Status.Capacity).To(BeEmpty())
+	declare("small", 2, "4Gi")
+	offers("2", "4Gi")
+
+	p.addMachine("m", nil, func(m *infrav1.KubexmMachine) {
+		m.Spec.Requirements = infrav1.HostCapacity{CPUs: 4, Memory: resource.MustParse("4Gi")}
+	})
+	p.Eventually(func(g Gomega) {
+		g.Expect(conditions.GetMessage(p.machine("m"), infrav1.HostClaimedCondition)).To(And(
+			ContainSubstring("1 with fewer than 4 processors (small)"), ContainSubstring("1 of unknown processors (say so in spec.capacity) (unknown)")))
+	}, patience).Should(Succeed())
+	declare("unknown", 4, "8Gi")
+	p.Eventually(func() string { return p.machine("m").Status.HostRef.Name }, patience).Should(Equal("unknown"))
+	offers("2", "4Gi")
+}
+
 func TestExternallyManaged(t *testing.T) {
 	p := newPool(t, 0)
 	infra := &infrav1.KubexmCluster{ObjectMeta: metav1.ObjectMeta{

@@ -121,3 +121,29 @@ func identityChanged() predicate.Predicate {
 			old.Status.Facts.MachineID != is.Status.Facts.MachineID || conditions.IsFalse(old, infrav1.CleanCondition) != conditions.IsFalse(is, infrav1.CleanCondition))
 	}}
 }
+
+// templatesOfHost are the templates whose Machines may get a host.
+func templatesOfHost(reader client.Reader) handler.MapFunc {
+	return func(ctx context.Context, object client.Object) []ctrl.Request {
+		templates := &infrav1.KubexmMachineTemplateList{}
+		if err := reader.List(ctx, templates, client.InNamespace(object.GetNamespace())); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "Cannot list the KubexmMachineTemplates of a host", "namespace", object.GetNamespace())
+			return nil
+		}
+		var all []ctrl.Request
+		for i := range templates.Items {
+			all = append(all, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(&templates.Items[i])})
+		}
+		return all
+	}
+}
+
+// capacityChanged passes what templates say of hosts.
+func capacityChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		old, wasHost := e.ObjectOld.(*infrav1.KubexmHost)
+		is, isHost := e.ObjectNew.(*infrav1.KubexmHost)
+		return wasHost && isHost && (!equality.Semantic.DeepEqual(old.CapacityOf(), is.CapacityOf()) || !equality.Semantic.DeepEqual(old.Labels, is.Labels) ||
+			old.Spec.Arch != is.Spec.Arch || old.Status.Facts.Arch != is.Status.Facts.Arch)
+	}}
+}

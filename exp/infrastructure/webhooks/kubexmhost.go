@@ -40,6 +40,7 @@ func ValidateHost(h *infrav1.KubexmHost) field.ErrorList {
 	// The name is metadata's, which is checked above, and the role is the Machine's to say.
 	seen.Name, seen.Role = "host", spec.RoleWorker
 	errs = append(errs, seen.Validate(path)...)
+	errs = append(errs, validateCapacity(h.Spec.Capacity, path.Child("capacity"))...)
 	errs = append(errs, h.Spec.BMC.Validate(path.Child("bmc"))...)
 	return append(errs, h.Spec.Access.Validate(path.Child("access"))...)
 }

@@ -64,6 +64,12 @@ func ValidateMachineUpdate(old, updated *infrav1.KubexmMachine) field.ErrorList 
 	if !equality.Semantic.DeepEqual(old.Spec.HostSelector, updated.Spec.HostSelector) {
 		errs = append(errs, field.Forbidden(path.Child("hostSelector"), claimed))
 	}
+	if !equality.Semantic.DeepEqual(old.Spec.Requirements, updated.Spec.Requirements) {
+		errs = append(errs, field.Forbidden(path.Child("requirements"), claimed))
+	}
+	if !equality.Semantic.DeepEqual(old.Spec.Preferences, updated.Spec.Preferences) {
+		errs = append(errs, field.Forbidden(path.Child("preferences"), claimed))
+	}
 	return errs
 }
 
@@ -81,6 +87,29 @@ func validateMachineSpec(s *infrav1.KubexmMachineSpec, path *field.Path) field.E
 	errs := metav1validation.ValidateLabelSelector(s.HostSelector, metav1validation.LabelSelectorValidationOptions{}, path.Child("hostSelector"))
 	if s.HostName != "" && len(validation.IsDNS1123Subdomain(s.HostName)) > 0 {
 		errs = append(errs, field.Invalid(path.Child("hostName"), s.HostName, "use the name of a KubexmHost in this namespace"))
+	}
+	errs = append(errs, validateCapacity(s.Requirements, path.Child("requirements"))...)
+	for i := range s.Preferences {
+		p, at := &s.Preferences[i], path.Child("preferences").Index(i)
+		if p.Weight < 1 || p.Weight > 100 {
+			errs = append(errs, field.Invalid(at.Child("weight"), p.Weight, "use a weight from 1 to 100"))
+		}
+		if len(p.Selector.MatchLabels)+len(p.Selector.MatchExpressions) == 0 {
+			errs = append(errs, field.Required(at.Child("selector"), "it would select all hosts: give labels that some have"))
+		}
+		errs = append(errs, metav1validation.ValidateLabelSelector(&p.Selector, metav1validation.LabelSelectorValidationOptions{}, at.Child("selector"))...)
+	}
+	return errs
+}
+
+// validateCapacity checks an amount that hosts have, or must have.
+func validateCapacity(c infrav1.HostCapacity, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if c.CPUs < 0 {
+		errs = append(errs, field.Invalid(path.Child("cpus"), c.CPUs, "use a number of processors, or leave it out"))
+	}
+	if c.Memory.Sign() < 0 {
+		errs = append(errs, field.Invalid(path.Child("memory"), c.Memory.String(), "use an amount of memory such as 32Gi, or leave it out"))
 	}
 	return errs
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
@@ -52,6 +53,11 @@ type KubexmHostSpec struct {
 	// +optional
 	Arch spec.Arch `json:"arch,omitempty"`
 
+	// capacity is how much the host has, for Machines that require so much. What is unset is what the host said itself when it was last
+	// connected to (status.facts); of a host that nobody has connected to, nothing is known.
+	// +optional
+	Capacity HostCapacity `json:"capacity,omitempty,omitzero"`
+
 	// claimRef is who has the host. It is set and removed by the infrastructure provider; nobody else should.
 	// It is here and not in the status because a status can be lost, and two Machines must never have one host.
 	// +optional
@@ -69,6 +75,35 @@ type KubexmHostSpec struct {
 	// reset waits. The condition Available says so, and HostReachable of the KubexmConfig.
 	// +optional
 	Maintenance Maintenance `json:"maintenance,omitempty,omitzero"`
+}
+
+// HostCapacity is how much of something a host has, or must have.
+//
+// +kubebuilder:validation:MinProperties=1
+type HostCapacity struct {
+	// cpus is how many processors.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	CPUs int32 `json:"cpus,omitempty"`
+
+	// memory is how much memory, such as 32Gi.
+	// +optional
+	Memory resource.Quantity `json:"memory,omitempty,omitzero"`
+}
+
+// IsZero reports whether nothing is said.
+func (c HostCapacity) IsZero() bool { return c.CPUs == 0 && c.Memory.IsZero() }
+
+// CapacityOf is how much a host has, as far as that is known.
+func (h *KubexmHost) CapacityOf() HostCapacity {
+	c := h.Spec.Capacity
+	if c.CPUs == 0 {
+		c.CPUs = h.Status.Facts.CPUs
+	}
+	if c.Memory.IsZero() && h.Status.Facts.MemoryBytes > 0 {
+		c.Memory = *resource.NewQuantity(h.Status.Facts.MemoryBytes, resource.BinarySI)
+	}
+	return c
 }
 
 // Maintenance is why nobody touches a host.

@@ -16,6 +16,7 @@ const ProviderIDPrefix = "kubexm://"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.providerID) || has(self.providerID) && self.providerID == oldSelf.providerID",fieldPath=".providerID",message="cannot be changed once it is set: set it back"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.providerID) || has(self.hostName) == has(oldSelf.hostName) && (!has(self.hostName) || self.hostName == oldSelf.hostName)",fieldPath=".hostName",message="the Machine has its host: delete the Machine, and make another to choose another host"
 // +kubebuilder:validation:XValidation:rule="!has(self.hostName) || !has(self.hostSelector)",fieldPath=".hostName",message="the name of a host and a selector of hosts exclude each other: remove hostName or hostSelector"
+// +kubebuilder:validation:XValidation:rule="!has(self.hostName) || !has(self.preferences)",fieldPath=".preferences",message="hostName names the one host to claim: remove hostName or preferences"
 type KubexmMachineSpec struct {
 	// providerID is kubexm://namespace/host. It is set when a host is claimed, and never changes.
 	// +optional
@@ -32,6 +33,32 @@ type KubexmMachineSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	HostName string `json:"hostName,omitempty"`
+
+	// requirements are how much a host must have at least. A host of which that is not known is not claimed. Only a host that is to be
+	// claimed is compared with it: one that the Machine has stays the Machine's.
+	// +optional
+	Requirements HostCapacity `json:"requirements,omitempty,omitzero"`
+
+	// preferences say which of the hosts that may be claimed are preferred: of those in the failure domains with the fewest Machines of
+	// the same control plane or MachineDeployment, one with the highest sum of weights, and of these the one that is free the longest.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	Preferences []HostPreference `json:"preferences,omitempty"`
+}
+
+// HostPreference prefers some hosts to others.
+type HostPreference struct {
+	// weight is how much, from 1 to 100.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	Weight int32 `json:"weight,omitempty"`
+
+	// selector selects the KubexmHosts by their labels.
+	// +required
+	Selector metav1.LabelSelector `json:"selector,omitempty,omitzero"`
 }
 
 // KubexmMachineStatus is which host the Machine has.
