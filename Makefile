@@ -158,8 +158,8 @@ e2e-upstream: $(GOTESTSUM) artifacts ## Cluster API's own end-to-end specs, with
 	$(GOTESTSUM) --format standard-verbose -- -tags upstream -timeout 60m -count=1 ./test/upstream/... -ginkgo.v -ginkgo.focus='$(RUN)'
 
 .PHONY: faults
-faults: $(GOTESTSUM) artifacts ## Kill, cut, pause, fill and corrupt, at every step boundary (FAULTS_BUDGET=10m for a sample)
-	$(GOTESTSUM) --format standard-verbose -- -tags faults -timeout 120m -count=1 ./test/faults/...
+faults: $(GOTESTSUM) artifacts ## Kill, cut, pause, fill and corrupt, at every step boundary (FAULTS_BUDGET=10m for a sample, RUN=TestLine for one)
+	$(GOTESTSUM) --format standard-verbose -- -tags faults -timeout 120m -count=1 -run '$(RUN)' ./test/faults/...
 
 .PHONY: suites
 suites: ## List the long suites, of which CI runs one for each commit (hack/suites.sh run NAME for one)
