@@ -4,8 +4,10 @@
 package reconcilers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -50,26 +52,28 @@ func (r *KubexmConfigReconciler) dialer(namespace string, h infra.Host) func(con
 // access is how the host called name is dialled: directly, or through its jump host.
 func (r *KubexmConfigReconciler) access(ctx context.Context, namespace, name string, h infra.Host) (ssh.Config, error) {
 	a := &h.Access
-	c, err := r.login(ctx, namespace, name, a.Credentials)
+	c, err := r.login(ctx, namespace, name, a.User, a.Credentials)
 	if err != nil {
 		return ssh.Config{}, err
 	}
 	c.Candidates = h.Candidates
-	c.Address, c.Port, c.User, c.HostKey = h.Address, a.Port, a.User, ssh.HostKey{Pinned: a.HostKeys.Pinned}
+	c.Address, c.Port, c.User, c.HostKey = h.Address, a.Port, a.User, ssh.HostKey{Pinned: a.HostKeys.Pinned, Authorities: a.HostKeys.Authorities}
 	if j := &a.ProxyJump; !j.IsZero() {
-		jump, err := r.login(ctx, namespace, name, j.Credentials)
+		jump, err := r.login(ctx, namespace, name, j.User, j.Credentials, ssh.PermitPortForwarding)
 		if err != nil {
 			return ssh.Config{}, ssh.JumpError(err, j.Host)
 		}
-		jump.Address, jump.Port, jump.User, jump.HostKey = j.Host, j.Port, j.User, ssh.HostKey{Pinned: j.HostKeys.Pinned}
+		jump.Address, jump.Port, jump.User, jump.HostKey = j.Host, j.Port, j.User, ssh.HostKey{Pinned: j.HostKeys.Pinned, Authorities: j.HostKeys.Authorities}
 		c.Jump = &jump
 	}
 	return c, nil
 }
 
-// login is the part of an ssh.Config that comes of credentials.
-func (r *KubexmConfigReconciler) login(ctx context.Context, namespace, name string, from spec.Credentials) (ssh.Config, error) {
-	ref := from.SecretRef.Name
+// login is the part of an ssh.Config that comes of a user's credentials. Permits are for certificates.
+func (r *KubexmConfigReconciler) login(
+	ctx context.Context, namespace, name, user string, from spec.Credentials, permits ...ssh.Permit,
+) (ssh.Config, error) {
+	ref := from.Secret()
 	credentials, err := r.credentials(ctx, client.ObjectKey{Namespace: namespace, Name: ref})
 	if err != nil {
 		return ssh.Config{}, &host.Error{
@@ -77,6 +81,9 @@ func (r *KubexmConfigReconciler) login(ctx context.Context, namespace, name stri
 			Remedy: fmt.Sprintf("have a Secret %s with %s or %s, of type %s or with the label %s=%s",
 				ref, infra.KeyPrivateKey, infra.KeyPassword, corev1.SecretTypeSSHAuth, bootstrapv1.ForHostsLabel, bootstrapv1.ForHostsCredentials),
 		}
+	}
+	if from.UserCA != (spec.UserCA{}) {
+		return r.certified(name, user, from.UserCA, credentials, permits)
 	}
 	c := ssh.Config{
 		Name: name, SudoPassword: secret.New(credentials[infra.KeySudoPassword]),
@@ -86,6 +93,28 @@ func (r *KubexmConfigReconciler) login(ctx context.Context, namespace, name stri
 		c.Auth.PrivateKeys = []secret.Value{secret.New(key)}
 	}
 	return c, nil
+}
+
+// certified is a login with a key that is made for it, signed by the authority that a Secret has.
+func (r *KubexmConfigReconciler) certified(
+	name, user string, from spec.UserCA, credentials map[string][]byte, permits []ssh.Permit,
+) (ssh.Config, error) {
+	fail := func(err error) (ssh.Config, error) {
+		return ssh.Config{}, &host.Error{
+			Kind: host.KindAuth, Host: name, Message: "there is no certificate to log in with", Err: err,
+			Remedy: fmt.Sprintf("have the Secret %s hold the authority's private key, not encrypted, as %s", from.SecretRef.Name, infra.KeyPrivateKey),
+		}
+	}
+	ca, err := ssh.NewUserCA(secret.New(credentials[infra.KeyPrivateKey]))
+	if err != nil {
+		return fail(err)
+	}
+	validity := cmp.Or(time.Duration(from.ValiditySeconds)*time.Second, spec.UserCAValidity)
+	auth, err := ssh.NewLogin(ca, cmp.Or(from.Principal, user), validity, time.Now(), host.Word("kubexm "+r.Holder+" "+name, 200), permits...)
+	if err != nil {
+		return fail(err)
+	}
+	return ssh.Config{Name: name, SudoPassword: secret.New(credentials[infra.KeySudoPassword]), Auth: auth}, nil
 }
 
 // credentials reads a Secret that has a private key or a password.

@@ -4,16 +4,23 @@
 package reconcilers
 
 import (
+	"bytes"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/pem"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	cryptossh "golang.org/x/crypto/ssh"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/infra"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/ssh"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
@@ -58,6 +65,69 @@ func TestJumpHostHasItsOwnLogin(t *testing.T) {
 	direct.Access.ProxyJump = spec.ProxyJump{}
 	if c, err := withSecrets(t, "ssh").access(t.Context(), "fleet", "w1", direct); err != nil || c.Jump != nil {
 		t.Errorf("without a jump host: %+v, %v", c.Jump, err)
+	}
+}
+
+// Where hosts trust an authority, each login has a key and a certificate of its own, the host's not good for the jump host's forwarding.
+func TestLoginByCertificate(t *testing.T) {
+	of := behind()
+	a := accessOf("dual-stack", true)
+	a.Credentials.UserCA.Principal, a.Credentials.UserCA.ValiditySeconds = "", 0
+	of.Access = a
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, err := cryptossh.MarshalPrivateKey(private, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	authority := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "users"}, Type: corev1.SecretTypeSSHAuth,
+		Data: map[string][]byte{infra.KeyPrivateKey: pem.EncodeToMemory(block)},
+	}
+	r := &KubexmConfigReconciler{Holder: "test", Reader: fake.NewClientBuilder().WithObjects(authority).Build()}
+	certificate := func(c *ssh.Config) *cryptossh.Certificate {
+		t.Helper()
+		if len(c.Auth.Signers) != 1 || len(c.Auth.PrivateKeys) > 0 || !c.Auth.Password.IsZero() {
+			t.Fatalf("it logs in with %+v", c.Auth)
+		}
+		return c.Auth.Signers[0].PublicKey().(*cryptossh.Certificate)
+	}
+	one, err := r.access(t.Context(), "fleet", "w1", of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	two, err := r.access(t.Context(), "fleet", "w1", of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Equal(certificate(&one).Key.Marshal(), certificate(&two).Key.Marshal()) {
+		t.Error("two logins have one key")
+	}
+	const forwarding = string(ssh.PermitPortForwarding)
+	for who, want := range map[*ssh.Config]struct {
+		principal string
+		valid     time.Duration
+		forwards  bool
+	}{
+		&one:     {"ops", spec.UserCAValidity, false},
+		one.Jump: {"kubexm", time.Minute, true},
+	} {
+		c := certificate(who)
+		_, forwards := c.Extensions[forwarding]
+		valid := time.Until(time.Unix(int64(c.ValidBefore), 0))
+		if !slices.Equal(c.ValidPrincipals, []string{want.principal}) || valid > want.valid || valid < want.valid-10*time.Second || forwards != want.forwards {
+			t.Errorf("for %q, %s, forwarding %t; want %+v", c.ValidPrincipals, valid, forwards, want)
+		}
+		if !slices.Equal(who.HostKey.Authorities, []string{someAuthority}) || len(who.HostKey.Pinned) > 0 {
+			t.Errorf("the host is known by %+v", who.HostKey)
+		}
+	}
+	authority.Data[infra.KeyPrivateKey] = []byte("no key")
+	r.Reader = fake.NewClientBuilder().WithObjects(authority).Build()
+	if _, err := r.access(t.Context(), "fleet", "w1", of); err == nil || !strings.Contains(err.Error(), "there is no certificate to log in with: the private key of the user CA") {
+		t.Errorf("error %v", err)
 	}
 }
 

@@ -45,8 +45,8 @@ func (r *KubexmConfigReconciler) byController(s *scope, reboot *rescue.Reboot, h
 
 // controller is a management controller with the credentials that its Secret has at that time.
 func (r *KubexmConfigReconciler) controller(ctx context.Context, namespace string, declared spec.BMC) (*bmc.Controller, error) {
-	const path = "spec.bmc.credentials.secretRef"
-	name := declared.Credentials.SecretRef.Name
+	const path = "spec.bmc.secretRef"
+	name := declared.SecretRef.Name
 	s := &corev1.Secret{}
 	if err := r.Reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, s); apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("%s: the Secret %s does not exist", path, name)

@@ -41,7 +41,7 @@ func TestByController(t *testing.T) {
 		err    string
 	}{
 		"as declared":           {secretOf(func(*corev1.Secret) {}), ""},
-		"no Secret":             {secretOf(func(s *corev1.Secret) { s.Name = "other" }), "spec.bmc.credentials.secretRef: the Secret bmc does not exist"},
+		"no Secret":             {secretOf(func(s *corev1.Secret) { s.Name = "other" }), "spec.bmc.secretRef: the Secret bmc does not exist"},
 		"nobody has agreed":     {secretOf(func(s *corev1.Secret) { s.Labels = nil }), "has no label bootstrap.cluster.x-k8s.io/for-hosts=credentials, so no management controller is asked with it"},
 		"without a password":    {secretOf(func(s *corev1.Secret) { delete(s.Data, "password") }), "the Secret bmc lacks username or password"},
 		"with another password": {secretOf(func(s *corev1.Secret) { s.Data["password"] = []byte("other") }), "401 Unauthorized"},

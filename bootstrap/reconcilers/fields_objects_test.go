@@ -405,7 +405,7 @@ func subjects(t *testing.T) []subject {
 			richNode(&config.Spec.Node, role, w.name)
 			config.UID, config.Status.KubernetesVersion = types.UID("1"), w.controlPlane.Spec.Version
 			if role == spec.RoleWorker {
-				config.Spec.Access = someAccess()
+				config.Spec.Access = accessOf(w.name, false)
 			}
 			all = append(all, subject{fmt.Sprintf("%s-%s", w.name, role), config, func(t *testing.T, o client.Object) footprint {
 				s := w.scope(w.controlPlane, role)
@@ -453,7 +453,7 @@ func (w *world) freeHost() subject {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: h.name},
 		Spec: infrav1.KubexmHostSpec{
 			Address: h.address, InternalAddresses: w.internal(h.internal), FailureDomain: "rack1", Arch: spec.ArchAMD64,
-			Access: someAccess(), BMC: controller, Capacity: someCapacity(),
+			Access: accessOf(w.name, true), BMC: controller, Capacity: someCapacity(),
 			Quarantine: infrav1.Quarantine{Reason: "NotReset", Message: "it was another's", Time: metav1.Unix(1, 0)}, Maintenance: infrav1.Maintenance{Message: "a new disk"},
 		},
 	}, w.ofHost}

@@ -124,6 +124,8 @@ var neverSet = func() map[string]string {
 		"KubexmControlPlane.spec.node", "KubexmControlPlaneTemplate.spec.template.spec.node", "KubexmConfig.spec",
 		"KubexmConfigTemplate.spec.template.spec",
 	} {
+		all[at+".access.credentials.userCA"] = "bootstrap/api/v1beta1/validate.go: s.Access.Credentials.UserCA"
+		all[at+".access.hostKeys.authorities"] = "bootstrap/api/v1beta1/validate.go: s.Access.HostKeys.Authorities"
 		if strings.HasSuffix(at, ".node") {
 			all[at+".hostRef"] = "bootstrap/api/v1beta1/validate.go: s.HostRef"
 			all[at+".bootstrapMode"] = "bootstrap/api/v1beta1/validate.go: s.BootstrapMode"
@@ -136,6 +138,9 @@ var neverSet = func() map[string]string {
 const (
 	someKey  = "SHA256:uNiVztksCsDhcc0u9e8BrWfPrQmMlQWbZ+Yb9Jgkl3c"
 	otherKey = "SHA256:AAAAztksCsDhcc0u9e8BrWfPrQmMlQWbZ+Yb9Jgkl3c"
+
+	someAuthority  = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f"
+	otherAuthority = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4g"
 )
 
 // known are valid values of fields with paths that match.
@@ -203,6 +208,7 @@ var values = []known{
 	of(`members\[\]\.role`, spec.RoleEtcd, spec.RoleLoadBalancer), of(`members\[\]\.address`, "10.0.0.99"),
 	of(`members\[\]\.phase`, bootstrapv1.MemberDraining),
 	of(`bootstrapMode`, spec.BootstrapInit, spec.BootstrapJoin), of(`hostRef\.role`, spec.RoleEtcd, spec.RoleLoadBalancer),
+	of(`authorities\[\]`, otherAuthority), of(`authorities`, []string{otherAuthority}), of(`validitySeconds`, 120),
 	of(`pinned(\[\])?`, "SHA256:BBBBztksCsDhcc0u9e8BrWfPrQmMlQWbZ+Yb9Jgkl3c"),
 	of(`(capacity|requirements)\.cpus`, 7), of(`(capacity|requirements)\.memory`, resource.MustParse("7Gi")),
 	of(`preferences\[\]\.weight`, 7), of(`preferences\[\]\.selector`, metav1.LabelSelector{MatchLabels: map[string]string{"rack": "2"}}),
@@ -225,7 +231,7 @@ func somePreferences() []infrav1.HostPreference {
 // someBMC sets all that may be said of a management controller, which is known by its certificate.
 func someBMC() spec.BMC {
 	return spec.BMC{
-		Address: "https://10.1.0.21", SystemID: "1", Credentials: spec.Credentials{SecretRef: spec.SecretReference{Name: "bmc"}},
+		Address: "https://10.1.0.21", SystemID: "1", SecretRef: spec.SecretReference{Name: "bmc"},
 		Certificate: spec.BMCCertificate{SHA256Fingerprint: strings.Repeat("0a", 32)},
 	}
 }
@@ -253,6 +259,22 @@ func someAccess() spec.Access {
 		Credentials: spec.Credentials{SecretRef: spec.SecretReference{Name: "ssh"}},
 	}
 	a.ProxyJump = spec.ProxyJump{Host: "bastion.example.org", Port: 2022, User: "jump", HostKeys: a.HostKeys, Credentials: a.Credentials}
+	return a
+}
+
+// accessOf is that of a world: in one of them, users and hosts, or jump hosts where bootstrap data brings the hosts' own, have certificates.
+func accessOf(world string, ofPool bool) spec.Access {
+	a := someAccess()
+	if world != "dual-stack" {
+		return a
+	}
+	a.ProxyJump.Credentials = spec.Credentials{UserCA: spec.UserCA{
+		SecretRef: spec.SecretReference{Name: "users"}, Principal: "kubexm", ValiditySeconds: 60,
+	}}
+	a.ProxyJump.HostKeys = spec.HostKeys{Authorities: []string{someAuthority}}
+	if ofPool {
+		a.Credentials, a.HostKeys = a.ProxyJump.Credentials, a.ProxyJump.HostKeys
+	}
 	return a
 }
 
@@ -458,7 +480,7 @@ func worlds(bundle *artifact.Bundle) []*world {
 			},
 		}
 		richNode(&object.Spec.Node.Node, spec.RoleControlPlane, name)
-		object.Spec.Node.Access = someAccess()
+		object.Spec.Node.Access = accessOf(name, false)
 		object.Status.Initialization.ControlPlaneInitialized = ptr.To(true)
 		object.Spec.ControlPlaneEndpoint = endpoint
 		change(object, &object.Spec.Cluster, &object.Spec.Node.Node)

@@ -48,6 +48,14 @@ func TestValidate(t *testing.T) {
 			},
 			want: []string{"access.user", "access.credentials.secretRef.name", "access.hostKeys.pinned[1]", "access.hostKeys.pinned[2]"},
 		},
+		"certificates, where bootstrap data lets us in": {
+			change: func(s *bootstrapv1.KubexmConfigSpec) {
+				s.Access = access()
+				s.Access.Credentials = spec.Credentials{UserCA: spec.UserCA{SecretRef: spec.SecretReference{Name: "users-ca"}}}
+				s.Access.HostKeys = spec.HostKeys{Authorities: []string{"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f"}}
+			},
+			want: []string{"access.credentials.userCA", "access.hostKeys.authorities"},
+		},
 		"through a jump host": {change: func(s *bootstrapv1.KubexmConfigSpec) {
 			s.Access = access()
 			s.Access.ProxyJump = spec.ProxyJump{Host: "bastion.example.org", User: "jump", Credentials: s.Access.Credentials, HostKeys: s.Access.HostKeys}

@@ -49,6 +49,11 @@ func TestTurn(t *testing.T) {
 	if has := take("n1", step.Turn{}); has.Holder != "n2" {
 		t.Errorf("n1 sees %+v, want that its turn is lost", has)
 	}
+	for holder, want := range map[string]bool{"n1": false, "n2": true} {
+		if has, err := c.HasTurn(t.Context(), "test", holder); err != nil || has != want {
+			t.Errorf("%s has the turn: %t, %v; want %t", holder, has, err, want)
+		}
+	}
 	for _, holder := range []string{"n1", "n2", "n2"} { // another's, one's own, and none
 		if err := c.EndTurn(t.Context(), "test", holder); err != nil {
 			t.Fatal(err)
@@ -57,6 +62,9 @@ func TestTurn(t *testing.T) {
 		if gone := apierrors.IsNotFound(err); gone != (holder == "n2") {
 			t.Errorf("after %s has ended its turn: %v", holder, err)
 		}
+	}
+	if has, err := c.HasTurn(t.Context(), "test", "n2"); err != nil || has {
+		t.Errorf("n2 has a turn that has ended: %t, %v", has, err)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -86,7 +87,37 @@ type Credentials struct {
 	// for one).
 	// +optional
 	SecretRef SecretReference `json:"secretRef,omitempty,omitzero"`
+
+	// userCA is an authority whose signature hosts trust (TrustedUserCAKeys in their sshd_config). Each login has a key of its own, which is
+	// never stored, and a certificate for it that is valid for minutes. For KubexmHosts and jump hosts alone.
+	// +optional
+	UserCA UserCA `json:"userCA,omitempty,omitzero"`
 }
+
+// UserCA is an authority that signs keys of users.
+type UserCA struct {
+	// secretRef is a Secret in the namespace of the object that names it, with the authority's private key as ssh-privatekey, not encrypted.
+	// It may have sudo-password, too.
+	// +required
+	SecretRef SecretReference `json:"secretRef,omitempty,omitzero"`
+
+	// principal is whom certificates are for: the user, or a name that the host's AuthorizedPrincipalsFile has for the user. If unset, the
+	// user.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:Pattern=`^[^\s,#"]+$`
+	Principal string `json:"principal,omitempty"`
+
+	// validitySeconds is for how long one can log in with a certificate; a connection lasts longer. If unset, 300.
+	// +optional
+	// +kubebuilder:validation:Minimum=60
+	// +kubebuilder:validation:Maximum=86400
+	ValiditySeconds int32 `json:"validitySeconds,omitempty"`
+}
+
+// UserCAValidity is how long certificates are valid if nothing is said.
+const UserCAValidity = 5 * time.Minute
 
 // HostKeys are the public keys, one of which a host must show before anything is sent to it.
 //
@@ -102,16 +133,32 @@ type HostKeys struct {
 	// +kubebuilder:validation:items:MinLength=50
 	// +kubebuilder:validation:items:MaxLength=8192
 	Pinned []string `json:"pinned,omitempty"`
+
+	// authorities are public keys (ssh-ed25519 AAAA…) of those who sign keys of hosts. A host shows a certificate that is valid and has the
+	// KubexmHost's name or its address among its principals. For KubexmHosts and jump hosts alone.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MinLength=50
+	// +kubebuilder:validation:items:MaxLength=8192
+	Authorities []string `json:"authorities,omitempty"`
 }
+
+// IsZero reports whether no key is known.
+func (k HostKeys) IsZero() bool { return len(k.Pinned)+len(k.Authorities) == 0 }
+
+// Secret is the Secret that credentials come from, "" if none is named.
+func (c Credentials) Secret() string { return cmp.Or(c.SecretRef.Name, c.UserCA.SecretRef.Name) }
 
 // IsZero reports whether nothing is said of how the host is reached.
 func (a Access) IsZero() bool {
-	return a.User == "" && a.Port == 0 && a.Credentials == (Credentials{}) && len(a.HostKeys.Pinned) == 0 && a.ProxyJump.IsZero()
+	return a.User == "" && a.Port == 0 && a.Credentials == (Credentials{}) && a.HostKeys.IsZero() && a.ProxyJump.IsZero()
 }
 
 // IsZero reports whether there is no jump host.
 func (j ProxyJump) IsZero() bool {
-	return j.Host == "" && j.Port == 0 && j.User == "" && j.Credentials == (Credentials{}) && len(j.HostKeys.Pinned) == 0
+	return j.Host == "" && j.Port == 0 && j.User == "" && j.Credentials == (Credentials{}) && j.HostKeys.IsZero()
 }
 
 // Endpoint is where the jump host is dialled.
@@ -158,11 +205,11 @@ func (a *Access) ValidateDeclared(path *field.Path) field.ErrorList {
 
 func requireLogin(path *field.Path, credentials *Credentials, keys *HostKeys) field.ErrorList {
 	var errs field.ErrorList
-	if credentials.SecretRef.Name == "" {
+	if credentials.Secret() == "" {
 		errs = append(errs, field.Required(path.Child("credentials", "secretRef", "name"),
 			"name a Secret in this namespace with ssh-privatekey or password"))
 	}
-	if len(keys.Pinned) == 0 {
+	if keys.IsZero() {
 		errs = append(errs, ValidateHostKey("", path.Child("hostKeys", "pinned"))...)
 	}
 	return errs
@@ -179,11 +226,46 @@ func validateLogin(path *field.Path, user string, port int32, credentials *Crede
 	if name := credentials.SecretRef.Name; name != "" && len(validation.IsDNS1123Subdomain(name)) > 0 {
 		errs = append(errs, field.Invalid(path.Child("credentials", "secretRef", "name"), name, "use the name of a Secret in this namespace"))
 	}
+	if ca := credentials.UserCA; ca != (UserCA{}) {
+		errs = append(errs, ca.validate(path.Child("credentials", "userCA"))...)
+	}
+	if ca := credentials.UserCA; ca != (UserCA{}) && credentials.SecretRef.Name != "" {
+		errs = append(errs, field.Forbidden(path.Child("credentials", "userCA"), "secretRef says what is logged in with: set one of them"))
+	}
+	if len(keys.Pinned) > 0 && len(keys.Authorities) > 0 {
+		errs = append(errs, field.Forbidden(path.Child("hostKeys", "authorities"), "the host's own key is pinned: set one of them"))
+	}
+	authorities := path.Child("hostKeys", "authorities")
+	for i, key := range keys.Authorities {
+		if !isPublicKey(key) {
+			errs = append(errs, field.Invalid(authorities.Index(i), key, "use the authority's whole public key, such as ssh-ed25519 AAAA…"))
+		}
+	}
+	errs = append(errs, unique(authorities, keys.Authorities, itself)...)
 	pinned := path.Child("hostKeys", "pinned")
 	for i, key := range keys.Pinned {
 		errs = append(errs, ValidateHostKey(key, pinned.Index(i))...)
 	}
 	return append(errs, unique(pinned, keys.Pinned, itself)...)
+}
+
+var principalName = regexp.MustCompile(`^[^\s,#"]{1,128}$`)
+
+func (u *UserCA) validate(path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	switch name := u.SecretRef.Name; {
+	case name == "":
+		errs = append(errs, field.Required(path.Child("secretRef", "name"), "name a Secret in this namespace with the authority's ssh-privatekey"))
+	case len(validation.IsDNS1123Subdomain(name)) > 0:
+		errs = append(errs, field.Invalid(path.Child("secretRef", "name"), name, "use the name of a Secret in this namespace"))
+	}
+	if u.Principal != "" && !principalName.MatchString(u.Principal) {
+		errs = append(errs, field.Invalid(path.Child("principal"), u.Principal, "use a name without blanks and commas, as in AuthorizedPrincipalsFile"))
+	}
+	if v := u.ValiditySeconds; v != 0 && (v < 60 || v > 86400) {
+		errs = append(errs, field.Invalid(path.Child("validitySeconds"), v, "use 60 to 86400, or leave it out for 300"))
+	}
+	return errs
 }
 
 var userName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.@\\-]{0,63}$`)

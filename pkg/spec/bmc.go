@@ -27,10 +27,10 @@ type BMC struct {
 	// +kubebuilder:validation:MaxLength=128
 	SystemID string `json:"systemID,omitempty"`
 
-	// credentials are what the controller is asked with: a Secret with username and password, of type kubernetes.io/basic-auth, that is
-	// labelled bootstrap.cluster.x-k8s.io/for-hosts=credentials.
+	// secretRef is what the controller is asked with: a Secret in the namespace of the object that names it, with username and password,
+	// of type kubernetes.io/basic-auth, that is labelled bootstrap.cluster.x-k8s.io/for-hosts=credentials.
 	// +required
-	Credentials Credentials `json:"credentials,omitempty,omitzero"`
+	SecretRef SecretReference `json:"secretRef,omitempty,omitzero"`
 
 	// certificate is how the controller is known.
 	// +required
@@ -71,8 +71,8 @@ func (b *BMC) Validate(path *field.Path) field.ErrorList {
 	if err != nil || at.Scheme != "https" || at.Hostname() == "" || at.User != nil || at.Path != "" && at.Path != "/" || at.RawQuery != "" || at.Fragment != "" {
 		errs = append(errs, field.Invalid(path.Child("address"), b.Address, "use a URL of https, a name or an address and perhaps a port, such as https://10.0.0.9"))
 	}
-	secret := path.Child("credentials", "secretRef", "name")
-	switch name := b.Credentials.SecretRef.Name; {
+	secret := path.Child("secretRef", "name")
+	switch name := b.SecretRef.Name; {
 	case name == "":
 		errs = append(errs, field.Required(secret, "name a Secret in this namespace with username and password"))
 	case len(validation.IsDNS1123Subdomain(name)) > 0:

@@ -29,8 +29,8 @@ func TestValidateBMC(t *testing.T) {
 		"an address alone":      {func(b *spec.BMC) { b.Address = "10.0.0.9" }, "bmc.address"},
 		"a password in the URL": {func(b *spec.BMC) { b.Address = "https://a:b@10.0.0.9" }, "bmc.address"},
 		"a path":                {func(b *spec.BMC) { b.Address += "/redfish/v1" }, "bmc.address"},
-		"no Secret":             {func(b *spec.BMC) { b.Credentials = spec.Credentials{} }, "bmc.credentials.secretRef.name"},
-		"a Secret elsewhere":    {func(b *spec.BMC) { b.Credentials.SecretRef.Name = "other/bmc" }, "bmc.credentials.secretRef.name"},
+		"no Secret":             {func(b *spec.BMC) { b.SecretRef = spec.SecretReference{} }, "bmc.secretRef.name"},
+		"a Secret elsewhere":    {func(b *spec.BMC) { b.SecretRef.Name = "other/bmc" }, "bmc.secretRef.name"},
 		"no certificate":        {func(b *spec.BMC) { b.Certificate = spec.BMCCertificate{} }, "bmc.certificate"},
 		"both":                  {func(b *spec.BMC) { b.Certificate.CABundle = "x" }, "bmc.certificate"},
 		"openssl's whole line":  {func(b *spec.BMC) { b.Certificate.SHA256Fingerprint = some + b.Certificate.SHA256Fingerprint }, "bmc.certificate.sha256Fingerprint"},
@@ -39,7 +39,7 @@ func TestValidateBMC(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := spec.BMC{
-				Address: "https://10.0.0.9", Credentials: spec.Credentials{SecretRef: spec.SecretReference{Name: "bmc"}},
+				Address: "https://10.0.0.9", SecretRef: spec.SecretReference{Name: "bmc"},
 				Certificate: spec.BMCCertificate{SHA256Fingerprint: strings.Repeat("0a", 32)},
 			}
 			test.change(&b)

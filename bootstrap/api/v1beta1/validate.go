@@ -3,7 +3,11 @@
 
 package v1beta1
 
-import "k8s.io/apimachinery/pkg/util/validation/field"
+import (
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+)
 
 // ValidateRules checks what a host must be, as if it had its defaults: what its schema does not say.
 func (s *KubexmConfigSpec) ValidateRules(path *field.Path) field.ErrorList {
@@ -12,6 +16,13 @@ func (s *KubexmConfigSpec) ValidateRules(path *field.Path) field.ErrorList {
 	errs := node.ValidateRules(path)
 	if !s.Access.IsZero() {
 		errs = append(errs, s.Access.ValidateDeclared(path.Child("access"))...)
+	}
+	const byBootstrapData = "the host is let in and known by what its bootstrap data brings: remove it"
+	if s.Access.Credentials.UserCA != (spec.UserCA{}) {
+		errs = append(errs, field.Forbidden(path.Child("access", "credentials", "userCA"), byBootstrapData))
+	}
+	if len(s.Access.HostKeys.Authorities) > 0 {
+		errs = append(errs, field.Forbidden(path.Child("access", "hostKeys", "authorities"), byBootstrapData))
 	}
 	return errs
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -42,6 +43,14 @@ func hostWith(change func(*infrav1.KubexmHost)) *infrav1.KubexmHost {
 	return h
 }
 
+// certified is an access by certificates.
+func certified() spec.Access {
+	return spec.Access{
+		User: "ops", Credentials: spec.Credentials{UserCA: spec.UserCA{SecretRef: spec.SecretReference{Name: "users-ca"}}},
+		HostKeys: spec.HostKeys{Authorities: []string{"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f"}},
+	}
+}
+
 func TestValidateHost(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*infrav1.KubexmHost)
@@ -64,6 +73,28 @@ func TestValidateHost(t *testing.T) {
 				h.Spec.Access.User, h.Spec.Access.Port, h.Spec.Access.Credentials.SecretRef.Name = "o ps", -1, "Not/AName"
 			}, []string{"spec.access.user", "spec.access.port", "spec.access.credentials.secretRef.name"},
 		},
+		"certificates": {change: func(h *infrav1.KubexmHost) { h.Spec.Access = certified() }},
+		"a key and certificates": {func(h *infrav1.KubexmHost) {
+			both := certified()
+			h.Spec.Access.Credentials.UserCA, h.Spec.Access.HostKeys.Authorities = both.Credentials.UserCA, both.HostKeys.Authorities
+		}, []string{"spec.access.credentials.userCA", "spec.access.hostKeys.authorities"}},
+		"bad certificates": {func(h *infrav1.KubexmHost) {
+			h.Spec.Access = certified()
+			h.Spec.Access.Credentials.UserCA.Principal, h.Spec.Access.Credentials.UserCA.ValiditySeconds = "a,b", 30
+			h.Spec.Access.HostKeys.Authorities[0] = "SHA256:uNiVztksCsDhcc0u9e8BrWfPrQmMlQWbZ+Yb9Jgkl3c"
+		}, []string{
+			"spec.access.credentials.userCA.principal", "spec.access.credentials.userCA.validitySeconds", "spec.access.hostKeys.authorities[0]",
+		}},
+		"an authority that nobody names": {func(h *infrav1.KubexmHost) {
+			h.Spec.Access = certified()
+			h.Spec.Access.Credentials.UserCA = spec.UserCA{Principal: "kubexm"}
+		}, []string{"spec.access.credentials.secretRef.name", "spec.access.credentials.userCA.secretRef.name"}},
+		"less than nothing": {func(h *infrav1.KubexmHost) {
+			h.Spec.Capacity = infrav1.HostCapacity{CPUs: -1, Memory: resource.MustParse("-1Gi")}
+		}, []string{"spec.capacity.cpus", "spec.capacity.memory"}},
+		"a controller without TLS": {func(h *infrav1.KubexmHost) {
+			h.Spec.BMC = spec.BMC{Address: "http://10.0.0.9", SecretRef: spec.SecretReference{Name: "bmc"}, Certificate: spec.BMCCertificate{SHA256Fingerprint: strings.Repeat("0a", 32)}}
+		}, []string{"spec.bmc.address"}},
 		"a short fingerprint": {func(h *infrav1.KubexmHost) {
 			h.Spec.Access.HostKeys.Pinned = []string{"SHA256:uNiVztksCsDhcc0u9e8BrWfPrQmMlQWbZ+Yb9Jgkl3"}
 		}, []string{"spec.access.hostKeys.pinned[0]"}},
