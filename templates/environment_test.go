@@ -43,6 +43,7 @@ import (
 	infrasetup "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/setup"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/pairing/byoh"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/pairing/dev"
+	"github.com/mensylisir/cluster-api-provider-kubexm/test/pairing/kubeadm"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/pairing/metal3"
 )
 
@@ -94,6 +95,9 @@ func start(dir string) (*embedded.Plane, error) {
 		byoh.Definitions, metal3.Definitions,
 		func() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 			return dev.Definitions(context.Background())
+		},
+		func() ([]*apiextensionsv1.CustomResourceDefinition, error) {
+			return kubeadm.Definitions(context.Background(), kubeadm.Bootstrap)
 		},
 	} {
 		kinds, err := others()

@@ -28,6 +28,11 @@ func TestTemplates(t *testing.T) {
 			"CONTROL_PLANE_ENDPOINT_HOST": "172.16.0.11", "IMAGE_URL": "http://172.16.0.1/debian-12.qcow2", "IMAGE_FORMAT": "qcow2",
 			"IMAGE_CHECKSUM": "http://172.16.0.1/debian-12.qcow2.sha256sum",
 		},
+		"cluster/cluster-metal3-kubeadm-workers.yaml": {
+			"CONTROL_PLANE_ENDPOINT_HOST": "172.16.0.11", "IMAGE_URL": "http://172.16.0.1/debian-12.qcow2", "IMAGE_FORMAT": "qcow2",
+			"IMAGE_CHECKSUM": "http://172.16.0.1/debian-12.qcow2.sha256sum", "WORKER_IMAGE_URL": "http://172.16.0.1/kubernetes.qcow2",
+			"WORKER_IMAGE_FORMAT": "qcow2", "WORKER_IMAGE_CHECKSUM": "http://172.16.0.1/kubernetes.qcow2.sha256sum",
+		},
 		"cluster/clusterclass.yaml": {},
 		"cluster/credentials.yaml":  {"SSH_PRIVATE_KEY_BASE64": "c2VjcmV0"},
 		"cluster/host.yaml": {

@@ -49,6 +49,7 @@ type KubexmControlPlaneReconciler struct {
 	Events      events.EventRecorder
 	Workload    Workload
 	RemovedAPIs RemovedAPIs
+	Serving     Serving
 	// Clock is the one by which Machines age, and that maintenance windows are compared with.
 	Clock clock.PassiveClock
 
@@ -72,6 +73,8 @@ type scope struct {
 	wait *state.Wait
 	// preflight is what must be repaired before another version is rolled out, nil if nothing must.
 	preflight *decision.Blocker
+	// serving is what became of the requests of kubelets for serving certificates, nil if it was not looked.
+	serving *state.Serving
 	// deleting is what the deletion waits for, and its reason.
 	deleting, deletingReason string
 	// silence is for how long the cluster's API has not answered, 0 if it does.
@@ -203,6 +206,7 @@ func (r *KubexmControlPlaneReconciler) phases(ctx context.Context, s *scope) err
 		{"certificate authorities", r.certificates}, // before any host needs them
 		{"kubeconfig", r.writeKubeconfig},
 		{"cluster's API", r.look}, // before anything is decided
+		{"workers of other bootstrap providers", r.otherWorkers},
 		{"hosts that are no Nodes", r.inventory},
 		{"members", r.members},              // before a host that needs them joins, and while one leaves
 		{"unhealthy Machines", r.remediate}, // before others are made or replaced

@@ -52,6 +52,7 @@ func (s *scope) describe() {
 	s.setRollingOut(own)
 	s.setDisruptionAllowed()
 	s.setPreflight()
+	s.setOtherWorkers()
 	s.setRemediating(own)
 }
 

@@ -36,6 +36,7 @@ import (
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	bootstrap "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/setup"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/reconcilers"
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/setup"
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
 	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
@@ -113,6 +114,10 @@ type fleet struct {
 	writes func(restarts int) int
 	// killed is whether that has happened to the one that runs.
 	killed *atomic.Bool
+	// serving approves requests of kubelets for serving certificates. If nil, nobody asks.
+	serving reconcilers.Serving
+	// unit is whether the components of the control plane are units.
+	unit bool
 	// clock is the reconciler's, the system's if nil.
 	clock *clocktesting.FakePassiveClock
 	stop  func()
@@ -146,7 +151,10 @@ func (f *fleet) start() {
 	})
 	f.Expect(err).NotTo(HaveOccurred())
 	ctx, cancel := context.WithCancel(context.Background())
-	o := setup.Options{Workload: f.workload, RemovedAPIs: f.removedAPIs}
+	o := setup.Options{Workload: f.workload, RemovedAPIs: f.removedAPIs, Serving: f.serving}
+	if o.Serving == nil {
+		o.Serving = func(context.Context, secret.Value, *state.ControlPlane) *state.Serving { return &state.Serving{} }
+	}
 	if f.clock != nil {
 		o.Clock = f.clock
 	}
@@ -252,6 +260,9 @@ func (f *fleet) declare(maxSurge int32, strategy controlplanev1.RolloutStrategyT
 	}
 	cp.Spec.Cluster.LoadBalancer.Type = spec.LoadBalancerNodeLocal
 	cp.Spec.Rollout.Strategy.Type, cp.Spec.Rollout.Strategy.RollingUpdate.MaxSurge = strategy, ptr.To(maxSurge)
+	if f.unit {
+		cp.Spec.Cluster.Kubernetes.Type = spec.KubernetesKubexm
+	}
 	f.create(cp)
 }
 

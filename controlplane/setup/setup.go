@@ -39,6 +39,8 @@ type Options struct {
 	Workload reconcilers.Workload
 	// RemovedAPIs finds out which APIs are in use that a version does not serve. If nil, by their kubeconfigs.
 	RemovedAPIs reconcilers.RemovedAPIs
+	// Serving approves requests of kubelets for serving certificates. If nil, by the clusters' kubeconfigs.
+	Serving reconcilers.Serving
 	// Clock is the one by which Machines age, and that maintenance windows are compared with; the system's if nil.
 	Clock clock.PassiveClock
 }
@@ -62,6 +64,9 @@ func Reconcilers(_ context.Context, mgr ctrl.Manager, o Options) error {
 	if o.RemovedAPIs == nil {
 		o.RemovedAPIs = removedAPIs
 	}
+	if o.Serving == nil {
+		o.Serving = serving
+	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
@@ -69,11 +74,13 @@ func Reconcilers(_ context.Context, mgr ctrl.Manager, o Options) error {
 		For(&controlplanev1.KubexmControlPlane{}).
 		Owns(&clusterv1.Machine{}).
 		Watches(&bootstrapv1.KubexmConfig{}, handler.EnqueueRequestsFromMapFunc(ofConfig(mgr.GetClient()))).
+		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(ofOtherWorker(mgr.GetClient()))).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(ofCluster)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: cmp.Or(o.Concurrency, 10)}).
 		Complete(&reconcilers.KubexmControlPlaneReconciler{
 			Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), WatchFilter: o.WatchFilter,
-			Events: mgr.GetEventRecorder("kubexmcontrolplane"), Workload: o.Workload, RemovedAPIs: o.RemovedAPIs, Clock: o.Clock,
+			Events: mgr.GetEventRecorder("kubexmcontrolplane"), Workload: o.Workload, RemovedAPIs: o.RemovedAPIs, Serving: o.Serving,
+			Clock: o.Clock,
 		}); err != nil {
 		return fmt.Errorf("set up the controller of KubexmControlPlanes: %w", err)
 	}
@@ -103,6 +110,15 @@ func removedAPIs(ctx context.Context, kubeconfig secret.Value, version string) *
 	return apis
 }
 
+// serving connects with the kubeconfig.
+func serving(ctx context.Context, kubeconfig secret.Value, c *state.ControlPlane) *state.Serving {
+	view, err := workload.Connect(kubeconfig)
+	if err != nil {
+		return &state.Serving{Err: err}
+	}
+	return view.ApproveServing(ctx, c)
+}
+
 // ofCluster is a Cluster's KubexmControlPlane.
 func ofCluster(_ context.Context, object client.Object) []ctrl.Request {
 	cluster, ok := object.(*clusterv1.Cluster)
@@ -114,7 +130,22 @@ func ofCluster(_ context.Context, object client.Object) []ctrl.Request {
 
 // ofConfig is the KubexmControlPlane of the Cluster that a KubexmConfig belongs to: its status says where hosts are and how
 // far they are.
-func ofConfig(reader client.Reader) handler.MapFunc {
+func ofConfig(reader client.Reader) handler.MapFunc { return byClusterName(reader) }
+
+// ofOtherWorker is that of a worker of another bootstrap provider: once it has a Node, its kubelet may ask for a certificate.
+func ofOtherWorker(reader client.Reader) handler.MapFunc {
+	find := byClusterName(reader)
+	return func(ctx context.Context, object client.Object) []ctrl.Request {
+		machine, ok := object.(*clusterv1.Machine)
+		if !ok || !state.IsOtherWorker(machine) {
+			return nil
+		}
+		return find(ctx, object)
+	}
+}
+
+// byClusterName is the KubexmControlPlane of the Cluster whose name is in an object's label.
+func byClusterName(reader client.Reader) handler.MapFunc {
 	return func(ctx context.Context, object client.Object) []ctrl.Request {
 		name := object.GetLabels()[clusterv1.ClusterNameLabel]
 		if name == "" {
@@ -123,7 +154,7 @@ func ofConfig(reader client.Reader) handler.MapFunc {
 		cluster := &clusterv1.Cluster{}
 		if err := reader.Get(ctx, client.ObjectKey{Namespace: object.GetNamespace(), Name: name}, cluster); err != nil {
 			if client.IgnoreNotFound(err) != nil {
-				ctrl.LoggerFrom(ctx).Error(err, "Cannot get the Cluster of a KubexmConfig", "Cluster", name)
+				ctrl.LoggerFrom(ctx).Error(err, "Cannot get the Cluster of an object", "object", object.GetName(), "Cluster", name)
 			}
 			return nil
 		}

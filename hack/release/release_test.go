@@ -81,6 +81,7 @@ func TestWriteRepository(t *testing.T) {
 		"infrastructure-kubexm/v0.1.7/cluster-template-byoh.yaml",
 		"infrastructure-kubexm/v0.1.7/cluster-template-dev.yaml",
 		"infrastructure-kubexm/v0.1.7/cluster-template-ha.yaml",
+		"infrastructure-kubexm/v0.1.7/cluster-template-metal3-kubeadm-workers.yaml",
 		"infrastructure-kubexm/v0.1.7/cluster-template-metal3.yaml",
 		"infrastructure-kubexm/v0.1.7/cluster-template-topology-byoh.yaml",
 		"infrastructure-kubexm/v0.1.7/cluster-template-topology-dev.yaml",

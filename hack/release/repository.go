@@ -19,19 +19,20 @@ import (
 // templates are the files of templates/cluster that clusterctl offers, by the names under which it looks for them: flavors
 // of clusters, and classes.
 var templates = map[string]string{
-	"cluster-template.yaml":                 "cluster.yaml",
-	"cluster-template-byoh.yaml":            "cluster-byoh.yaml",
-	"cluster-template-dev.yaml":             "cluster-dev.yaml",
-	"cluster-template-ha.yaml":              "cluster-ha.yaml",
-	"cluster-template-metal3.yaml":          "cluster-metal3.yaml",
-	"cluster-template-topology.yaml":        "cluster-topology.yaml",
-	"cluster-template-topology-byoh.yaml":   "cluster-topology-byoh.yaml",
-	"cluster-template-topology-dev.yaml":    "cluster-topology-dev.yaml",
-	"cluster-template-topology-metal3.yaml": "cluster-topology-metal3.yaml",
-	"clusterclass-kubexm-byoh.yaml":         "clusterclass-byoh.yaml",
-	"clusterclass-kubexm-dev.yaml":          "clusterclass-dev.yaml",
-	"clusterclass-kubexm-metal3.yaml":       "clusterclass-metal3.yaml",
-	"clusterclass-kubexm.yaml":              "clusterclass.yaml",
+	"cluster-template.yaml":                        "cluster.yaml",
+	"cluster-template-byoh.yaml":                   "cluster-byoh.yaml",
+	"cluster-template-dev.yaml":                    "cluster-dev.yaml",
+	"cluster-template-ha.yaml":                     "cluster-ha.yaml",
+	"cluster-template-metal3.yaml":                 "cluster-metal3.yaml",
+	"cluster-template-metal3-kubeadm-workers.yaml": "cluster-metal3-kubeadm-workers.yaml",
+	"cluster-template-topology.yaml":               "cluster-topology.yaml",
+	"cluster-template-topology-byoh.yaml":          "cluster-topology-byoh.yaml",
+	"cluster-template-topology-dev.yaml":           "cluster-topology-dev.yaml",
+	"cluster-template-topology-metal3.yaml":        "cluster-topology-metal3.yaml",
+	"clusterclass-kubexm-byoh.yaml":                "clusterclass-byoh.yaml",
+	"clusterclass-kubexm-dev.yaml":                 "clusterclass-dev.yaml",
+	"clusterclass-kubexm-metal3.yaml":              "clusterclass-metal3.yaml",
+	"clusterclass-kubexm.yaml":                     "clusterclass.yaml",
 }
 
 // writeRepository writes the version of every provider, and the configuration by which clusterctl finds them.

@@ -69,6 +69,9 @@ type KubernetesCertificates interface {
 type KubernetesPods interface {
 	// ArePods reports whether the control plane's components are static pods, of which the API has an image each.
 	ArePods() bool
+	// JoinsByKubeadm reports whether the cluster has what "kubeadm join" reads: the ConfigMaps kube-public/cluster-info, kubeadm-config
+	// and kubelet-config, and what bootstrap tokens may do with them.
+	JoinsByKubeadm() bool
 	// MakesEtcdPods reports whether it makes etcd's static pods, too, where etcd is such.
 	MakesEtcdPods() bool
 	// Initialized is the ConfigMap in kube-system that is made last when a control plane begins.

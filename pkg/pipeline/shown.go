@@ -12,6 +12,8 @@ import (
 type Shown struct {
 	// Initialized is the ConfigMap in kube-system that is made last when a control plane begins.
 	Initialized string
+	// JoinsByKubeadm: it has what "kubeadm join" reads.
+	JoinsByKubeadm bool
 	// Components are those of each host.
 	Components []ShownComponent
 }
@@ -29,7 +31,7 @@ func ShownOf(c spec.Cluster) (Shown, error) {
 	if err != nil {
 		return Shown{}, err
 	}
-	s := Shown{Initialized: in.Kubernetes.Initialized()}
+	s := Shown{Initialized: in.Kubernetes.Initialized(), JoinsByKubeadm: in.Kubernetes.JoinsByKubeadm()}
 	for _, name := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler"} {
 		s.Components = append(s.Components, ShownComponent{name, in.Kubernetes.ArePods()})
 	}

@@ -22,6 +22,8 @@
 // already run: the first two are played, the third is Cluster API's own for development. Nobody has ever logged in there for us: the
 // bootstrap data lets us in.
 //
+// TestKubeadmWorkers has workers of Cluster API's own bootstrap provider by kubeadm join a control plane of ours.
+//
 // A host that was reset equals its snapshot from before.
 //
 // The management cluster is the embedded plane with Cluster API's own reconcilers. Ours run as they do in production: the

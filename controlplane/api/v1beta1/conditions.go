@@ -96,6 +96,14 @@ const (
 	// first host is touched. The message says what, and what to do.
 	PreflightPassedCondition = "PreflightPassed"
 
+	// WorkersCanJoinCondition is only there, and False, while there are workers of another bootstrap provider that cannot join a control
+	// plane of this kind. The message says which, and what to do.
+	WorkersCanJoinCondition = "WorkersCanJoin"
+
+	// ServingCertificatesApprovedCondition is only there, and not True, while kubelets of another bootstrap provider's workers ask for
+	// serving certificates that are not approved. The message says which, and why.
+	ServingCertificatesApprovedCondition = "ServingCertificatesApproved"
+
 	// DeletingCondition is whether the control plane is being deleted, and what that waits for.
 	DeletingCondition = clusterv1.DeletingCondition
 )
@@ -172,6 +180,16 @@ const (
 	RemovedAPIsInUseReason = "RemovedAPIsInUse"
 	// APIsUnknownReason means that the cluster could not be asked for them.
 	APIsUnknownReason = "APIsUnknown"
+)
+
+// Reasons of WorkersCanJoin and ServingCertificatesApproved.
+const (
+	// KubeadmConfigNotSupportedReason means that workers have a KubeadmConfig, and the control plane is not kubeadm's.
+	KubeadmConfigNotSupportedReason = "KubeadmConfigNotSupported"
+	// RequestsNotApprovedReason means that requests are not those of a Machine's Node for what is its own.
+	RequestsNotApprovedReason = "RequestsNotApproved"
+	// RequestsUnknownReason means that the cluster could not be asked for requests.
+	RequestsUnknownReason = "RequestsUnknown"
 )
 
 // Reasons of Deleting.

@@ -161,6 +161,9 @@ func (Kubernetes) Renewed(in component.Inputs, done graph.Output[string]) step.S
 // ArePods does not hold: they are units.
 func (Kubernetes) ArePods() bool { return false }
 
+// JoinsByKubeadm is false: hosts join by what the bundle and the cluster's authority have for them.
+func (Kubernetes) JoinsByKubeadm() bool { return false }
+
 // MakesEtcdPods does not hold: etcd does so itself.
 func (Kubernetes) MakesEtcdPods() bool { return false }
 

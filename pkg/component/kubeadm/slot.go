@@ -178,6 +178,9 @@ func (Kubernetes) Renewed(_ component.Inputs, done graph.Output[string]) step.St
 // ArePods holds.
 func (Kubernetes) ArePods() bool { return true }
 
+// JoinsByKubeadm is true: it is what kubeadm init has made.
+func (Kubernetes) JoinsByKubeadm() bool { return true }
+
 // MakesEtcdPods holds: etcd is one of kubeadm's.
 func (Kubernetes) MakesEtcdPods() bool { return true }
 

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -17,7 +16,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/yaml"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/exp/embedded/child"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
@@ -72,8 +70,8 @@ func Start(ctx context.Context, o Options) (*Provider, error) {
 	if err := p.remove(ctx); err != nil { // what a run that was killed has left
 		return nil, err
 	}
-	if _, err := command(ctx, "docker", "network", "inspect", network); err != nil {
-		if _, err := command(ctx, "docker", "network", "create", "--label", label+"="+o.Name, network); err != nil {
+	if _, err := provider.Command(ctx, "docker", "network", "inspect", network); err != nil {
+		if _, err := provider.Command(ctx, "docker", "network", "create", "--label", label+"="+o.Name, network); err != nil {
 			return nil, err
 		}
 	}
@@ -113,7 +111,7 @@ func (p *Provider) images(ctx context.Context) error {
 		return err
 	}
 	p.LoadBalancerRepository, p.LoadBalancerTag, _ = strings.Cut(balancer, ":")
-	_, err = command(ctx, "docker", "tag", balancer, p.LoadBalancerRepository+"/haproxy:"+p.LoadBalancerTag)
+	_, err = provider.Command(ctx, "docker", "tag", balancer, p.LoadBalancerRepository+"/haproxy:"+p.LoadBalancerTag)
 	return err
 }
 
@@ -121,7 +119,7 @@ func (p *Provider) images(ctx context.Context) error {
 func (p *Provider) run(ctx context.Context, engine string) error {
 	o := p.options
 	path := filepath.Join(o.Dir, "provider")
-	if _, err := command(ctx, "go", "build", "-o", path, program); err != nil {
+	if _, err := provider.Command(ctx, "go", "build", "-o", path, program); err != nil {
 		return err
 	}
 	authority, err := pki.NewCA(pki.CARequest{CommonName: "dev", Key: pki.ECDSAP256})
@@ -155,68 +153,28 @@ func (p *Provider) run(ctx context.Context, engine string) error {
 // remove removes the containers and the network of this name.
 func (p *Provider) remove(ctx context.Context) error {
 	filter := "label=" + label + "=" + p.options.Name
-	containers, err := command(ctx, "docker", "ps", "--all", "--quiet", "--filter", filter)
+	containers, err := provider.Command(ctx, "docker", "ps", "--all", "--quiet", "--filter", filter)
 	if err != nil {
 		return err
 	}
 	if all := strings.Fields(containers); len(all) > 0 {
-		if _, err := command(ctx, "docker", append([]string{"rm", "--force", "--volumes"}, all...)...); err != nil {
+		if _, err := provider.Command(ctx, "docker", append([]string{"rm", "--force", "--volumes"}, all...)...); err != nil {
 			return err
 		}
 	}
-	networks, err := command(ctx, "docker", "network", "ls", "--quiet", "--filter", filter)
+	networks, err := provider.Command(ctx, "docker", "network", "ls", "--quiet", "--filter", filter)
 	if err != nil {
 		return err
 	}
 	for _, one := range strings.Fields(networks) {
-		if _, err := command(ctx, "docker", "network", "rm", one); err != nil {
+		if _, err := provider.Command(ctx, "docker", "network", "rm", one); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Definitions are the provider's kinds in the one version that is stored: nothing converts others here.
+// Definitions are the provider's kinds.
 func Definitions(ctx context.Context) ([]*apiextensionsv1.CustomResourceDefinition, error) {
-	dir, err := command(ctx, "go", "list", "-m", "-f", "{{.Dir}}", module)
-	if err != nil {
-		return nil, err
-	}
-	files, err := filepath.Glob(filepath.Join(strings.TrimSpace(dir), "infrastructure/docker/config/crd/bases/*.yaml"))
-	if err != nil {
-		return nil, err
-	}
-	var all []*apiextensionsv1.CustomResourceDefinition
-	for _, file := range files {
-		content, err := os.ReadFile(file)
-		if err != nil {
-			return nil, err
-		}
-		definition := &apiextensionsv1.CustomResourceDefinition{}
-		if err := yaml.UnmarshalStrict(content, definition); err != nil {
-			return nil, fmt.Errorf("%s: %w", file, err)
-		}
-		for _, version := range definition.Spec.Versions {
-			if version.Storage {
-				definition.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{version}
-				break
-			}
-		}
-		// What the provider's kustomization adds, by which Cluster API knows which version follows its contract.
-		definition.Labels = map[string]string{"cluster.x-k8s.io/v1beta2": definition.Spec.Versions[0].Name}
-		all = append(all, definition)
-	}
-	return all, nil
-}
-
-// command runs a program of this machine, and returns what it writes.
-func command(ctx context.Context, name string, args ...string) (string, error) {
-	c := exec.CommandContext(ctx, name, args...)
-	var said strings.Builder
-	c.Stderr = &said
-	out, err := c.Output()
-	if err != nil {
-		return "", fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err, said.String())
-	}
-	return string(out), nil
+	return provider.ModuleDefinitions(ctx, module, "infrastructure/docker/config/crd/bases")
 }
