@@ -21,7 +21,7 @@ import (
 var flags = []string{"dataSecretCreated", "controlPlaneInitialized", "provisioned"}
 
 // foreign are types of other APIs, which have their own rules, and are no string, list or number.
-var foreign = regexp.MustCompile(`^(metav1|clusterv1|corev1|bootstrapv1|spec)\.`)
+var foreign = regexp.MustCompile(`^(metav1|clusterv1|corev1|resource|bootstrapv1|spec)\.`)
 
 // lists are foreign types that are lists, with their markers.
 var lists = []string{"clusterv1.MachineAddresses"}

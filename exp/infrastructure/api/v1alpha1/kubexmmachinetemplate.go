@@ -59,6 +59,8 @@ type NodeInfo struct {
 	// operatingSystem is linux.
 	// +optional
 	// +kubebuilder:validation:Enum=linux
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
 	OperatingSystem string `json:"operatingSystem,omitempty"`
 }
 
