@@ -228,7 +228,7 @@ func (r *KubexmOperationReconciler) advance(ctx context.Context, s *scope) (bool
 func (r *KubexmOperationReconciler) ask(ctx context.Context, s *scope, p *progress, h *bootstrapv1.HostOperationStatus) error {
 	c := p.configs[h.ConfigName]
 	before, at := c.DeepCopy(), s.now.UTC().Truncate(time.Second)
-	metav1.SetMetaDataAnnotation(&c.ObjectMeta, p.annotation, at.Format(time.RFC3339)+" "+p.by())
+	metav1.SetMetaDataAnnotation(&c.ObjectMeta, p.annotation, p.request(at))
 	err := r.Client.Patch(ctx, c, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	switch {
 	case apierrors.IsConflict(err) || apierrors.IsNotFound(err):

@@ -14,6 +14,7 @@ import (
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
 // longest is how long a host's message may be.
@@ -103,13 +104,22 @@ func (p *progress) end(h *bootstrapv1.HostOperationStatus, phase bootstrapv1.Ope
 	h.Phase, h.EndTime, h.Message = phase, metav1.NewTime(p.now), host.Text(message, longest)
 }
 
-// by is how a request names who made it.
+// request is what asks a host for it at a time.
+func (p *progress) request(at time.Time) string {
+	words := []string{at.UTC().Format(time.RFC3339)}
+	if len(p.spec.Components) > 0 {
+		words = append(words, spec.JoinComponents(p.spec.Components))
+	}
+	return strings.Join(append(words, p.by()), " ")
+}
+
+// by is how a request names who made it, at its end.
 func (p *progress) by() string { return "KubexmOperation/" + p.name }
 
 // asked is when a host was asked for it by this operation, and not by an earlier one of its name; the zero time if it was not.
 func (p *progress) asked(c *bootstrapv1.KubexmConfig) time.Time {
-	_, by, _ := strings.Cut(c.Annotations[p.annotation], " ")
-	if at := c.Asked(p.annotation); by == p.by() && !at.Before(p.started) {
+	at := c.Asked(p.annotation)
+	if strings.HasSuffix(c.Annotations[p.annotation], " "+p.by()) && !at.Before(p.started) {
 		return at
 	}
 	return time.Time{}

@@ -51,7 +51,7 @@ func (p *play) goes(after time.Duration, asks, phases string) {
 	var asked []string
 	for _, h := range p.advance(p.hosts) {
 		asked = append(asked, h.Name)
-		metav1.SetMetaDataAnnotation(&p.configs[h.ConfigName].ObjectMeta, p.annotation, p.now.Format(time.RFC3339)+" "+p.by())
+		metav1.SetMetaDataAnnotation(&p.configs[h.ConfigName].ObjectMeta, p.annotation, p.request(p.now))
 		h.Phase, h.RequestTime = bootstrapv1.OperationRunning, metav1.NewTime(p.now)
 	}
 	if got := strings.Join(asked, " "); got != asks {
@@ -218,7 +218,7 @@ func TestBackupTarget(t *testing.T) {
 				if name == "worker" {
 					c.Status.Etcd.ObservedTime = metav1.NowMicro() // from when it was another's
 				}
-				if hasMember(cluster, c) {
+				if hasMember(cluster, c, nil) {
 					got = append(got, name)
 				}
 			}
@@ -227,4 +227,53 @@ func TestBackupTarget(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestRestartTarget: a restart is for hosts whose role has one of the components.
+func TestRestartTarget(t *testing.T) {
+	cluster := &bootstrapv1.KubexmClusterConfigSpec{
+		Cluster: spec.Cluster{Etcd: spec.Etcd{Hosts: spec.Hosts{Names: []string{"etcd"}}}},
+		Members: []bootstrapv1.ClusterMember{
+			{Name: "cp", ConfigName: "cp", Role: spec.RoleControlPlane, Phase: bootstrapv1.MemberServing},
+			{Name: "etcd", ConfigName: "etcd", Role: spec.RoleEtcd, Phase: bootstrapv1.MemberServing},
+			{Name: "lb", ConfigName: "lb", Role: spec.RoleLoadBalancer, Phase: bootstrapv1.MemberServing},
+		},
+	}
+	for components, want := range map[string]string{
+		"Kubelet": "cp worker", "ContainerRuntime": "cp worker", "Proxy": "cp worker", "Etcd": "etcd", "APIServer": "cp", "ControllerManager": "cp",
+		"Scheduler": "cp", "LoadBalancer": "lb", "Scheduler,LoadBalancer": "cp lb", "Kubelet,Etcd": "cp etcd worker",
+	} {
+		names, err := spec.ParseComponents(components)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, name := range []string{"cp", "etcd", "lb", "worker"} {
+			c := &bootstrapv1.KubexmConfig{ObjectMeta: metav1.ObjectMeta{Name: name}}
+			if hasComponent(cluster, c, &bootstrapv1.KubexmOperationSpec{Components: names}) {
+				got = append(got, name)
+			}
+		}
+		if got := strings.Join(got, " "); got != want {
+			t.Errorf("%s is restarted on %q, want %q", components, got, want)
+		}
+	}
+}
+
+// TestRestartRequest: a host is told what is to be restarted, and by whom; it begins with no further host after one has failed.
+func TestRestartRequest(t *testing.T) {
+	p := newPlay(t, bootstrapv1.RestartType, 0)
+	p.spec.Components = []spec.ComponentName{spec.ComponentKubelet, spec.ComponentEtcd}
+	p.goes(0, "a", "Running Pending Pending")
+	c := p.configs["a"]
+	if got, want := c.Annotations[bootstrapv1.RestartAnnotation], "2026-11-23T12:00:00Z Kubelet,Etcd KubexmOperation/op"; got != want {
+		t.Errorf("it is asked for %q, want %q", got, want)
+	}
+	if components, err := c.AskedRestart(); err != nil || spec.JoinComponents(components) != "Kubelet,Etcd" {
+		t.Errorf("it reads %v, %v", components, err)
+	}
+	p.hosts[0] = bootstrapv1.HostOperationStatus{ConfigName: "a", Name: "a", Phase: bootstrapv1.OperationPending}
+	p.goes(time.Minute, "", "Running Pending Pending") // its status was lost, and it is not asked again
+	p.ends("a", bootstrapv1.RestartOperation, bootstrapv1.RunFailed)
+	p.goes(time.Second, "", "Failed Skipped Skipped")
 }

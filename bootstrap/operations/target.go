@@ -43,7 +43,7 @@ func (r *KubexmOperationReconciler) target(ctx context.Context, o *bootstrapv1.K
 		at := slices.IndexFunc(clusters.Items, func(cluster bootstrapv1.KubexmClusterConfig) bool {
 			return cluster.Name == c.Labels[clusterv1.ClusterNameLabel]
 		})
-		return at < 0 || !v.on(&clusters.Items[at].Spec, &c)
+		return at < 0 || !v.on(&clusters.Items[at].Spec, &c, &o.Spec)
 	}), nil
 }
 

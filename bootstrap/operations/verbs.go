@@ -6,6 +6,7 @@ package operations
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,8 +27,8 @@ type verb struct {
 	// timeout is how long a host has, and atOnce how many hosts begin, where nothing is said.
 	timeout time.Duration
 	atOnce  int32
-	// on is which hosts of the target it is for, by what their cluster is to be; nil for all.
-	on func(*bootstrapv1.KubexmClusterConfigSpec, *bootstrapv1.KubexmConfig) bool
+	// on is which hosts of the target it is for, by what their cluster is to be and what is asked for; nil for all.
+	on func(*bootstrapv1.KubexmClusterConfigSpec, *bootstrapv1.KubexmConfig, *bootstrapv1.KubexmOperationSpec) bool
 	// result is how far a host is that was asked at a time. It is Running until it has ended.
 	result func(c *bootstrapv1.KubexmConfig, asked metav1.Time) (bootstrapv1.OperationPhase, string)
 }
@@ -39,16 +40,36 @@ var verbs = []verb{
 	{bootstrapv1.BackupEtcdType, bootstrapv1.BackupEtcdAnnotation, false, 30 * time.Minute, 1, hasMember, done(bootstrapv1.BackupEtcdOperation)},
 	{bootstrapv1.RepairType, bootstrapv1.ConvergeAnnotation, true, 30 * time.Minute, 1, nil, repaired},
 	{bootstrapv1.RebootType, bootstrapv1.RebootAnnotation, true, 15 * time.Minute, 1, nil, rebooted},
+	{bootstrapv1.RestartType, bootstrapv1.RestartAnnotation, true, 30 * time.Minute, 1, hasComponent, done(bootstrapv1.RestartOperation)},
 }
 
 // hasMember reports whether the host is to have a member of etcd. It goes by specifications: a status may be lost.
-func hasMember(cluster *bootstrapv1.KubexmClusterConfigSpec, c *bootstrapv1.KubexmConfig) bool {
+func hasMember(cluster *bootstrapv1.KubexmClusterConfigSpec, c *bootstrapv1.KubexmConfig, _ *bootstrapv1.KubexmOperationSpec) bool {
 	m := cluster.MemberOf(c)
 	if m == nil || !m.Stays() {
 		return false
 	}
 	etcd := cluster.Cluster.Etcd
 	return m.Role == spec.RoleEtcd || m.Role == spec.RoleControlPlane && etcd.IsStacked()
+}
+
+// hasComponent reports whether a host with its role may have one of the components. What its cluster has instead is for the host to say.
+func hasComponent(cluster *bootstrapv1.KubexmClusterConfigSpec, c *bootstrapv1.KubexmConfig, o *bootstrapv1.KubexmOperationSpec) bool {
+	role := spec.RoleWorker // no member is one
+	if m := cluster.MemberOf(c); m != nil {
+		role = m.Role
+	}
+	return slices.ContainsFunc(o.Components, func(name spec.ComponentName) bool {
+		switch name {
+		case spec.ComponentRuntime, spec.ComponentKubelet, spec.ComponentProxy:
+			return role.IsNode()
+		case spec.ComponentEtcd:
+			return hasMember(cluster, c, o)
+		case spec.ComponentLoadBalancer:
+			return role == spec.RoleLoadBalancer
+		}
+		return role == spec.RoleControlPlane
+	})
 }
 
 func verbOf(kind bootstrapv1.KubexmOperationType) (verb, error) {

@@ -154,6 +154,7 @@ func of(path string, values ...any) known { return known{regexp.MustCompile(path
 // values are those of fields that take not any number or text. Of each, the first counts that the field does not have.
 var values = []known{
 	of(`KubexmOperation\.spec\.type`, bootstrapv1.RepairType, bootstrapv1.RebootType),
+	of(`KubexmOperation\.spec\.components\[\]`, spec.ComponentEtcd, spec.ComponentKubelet),
 	of(`KubexmOperation\.spec\.target\.kind`, bootstrapv1.ClusterTarget, bootstrapv1.MachineDeploymentTarget),
 	of(`spec\.replicas`, 3, 5),
 	of(`spec\.version`, "v1.36.4"), of(`apiServerVersion`, "v1.36.2"),
@@ -559,6 +560,10 @@ func templates() []subject {
 			Type:          bootstrapv1.RebootType,
 			Target:        bootstrapv1.OperationTarget{Kind: bootstrapv1.MachineDeploymentTarget, Name: "workers"},
 			MaxConcurrent: ptr.To[int32](2), TimeoutSeconds: ptr.To[int32](60), TTLSecondsAfterFinished: ptr.To[int32](60),
+		}}, none},
+		{"of-etcd", &bootstrapv1.KubexmOperation{ObjectMeta: meta, Spec: bootstrapv1.KubexmOperationSpec{
+			Type: bootstrapv1.RestartType, Components: []spec.ComponentName{spec.ComponentEtcd},
+			Target: bootstrapv1.OperationTarget{Kind: bootstrapv1.ClusterTarget, Name: "prod"},
 		}}, none},
 		{"of-nodes", &bootstrapv1.KubexmRemediation{ObjectMeta: meta, Spec: remediation}, none},
 		{"template", &bootstrapv1.KubexmRemediationTemplate{ObjectMeta: meta, Spec: bootstrapv1.KubexmRemediationTemplateSpec{

@@ -58,6 +58,8 @@ type outcome struct {
 	kept kept
 	// saved is the file of the backup of etcd on the host, "" if there is none.
 	saved string
+	// restarted are the components that were to be restarted on the host.
+	restarted []spec.ComponentName
 	// notForgotten is why the host's Node was not deleted after the reset, nil if it was or needs not be.
 	notForgotten error
 	// asked is when it was asked for, the zero time if nobody did.

@@ -49,7 +49,8 @@ func (r *KubexmConfigReconciler) operations() []operation {
 		r.keepUp(),
 		r.assessDisruption(),
 		r.checkDrift(),
-		r.snapshotEtcd(saveEtcd), // the host rests from here on
+		r.restart(), // the host rests from here on
+		r.snapshotEtcd(saveEtcd),
 		r.snapshotEtcd(backupEtcd),
 		r.askEtcd(),
 	}

@@ -22,6 +22,7 @@ import (
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/fake"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
 // operate asks for something on the hosts of a target.
@@ -137,6 +138,31 @@ func TestOperations(t *testing.T) {
 		f.Expect(o.Status.Hosts[1].Phase).To(Equal(bootstrapv1.OperationFailed))
 	}
 	f.setDown(address, "")
+
+	t.Log("components are restarted on the hosts that have them, one after the other; what the cluster has on no host is said")
+	for _, m := range f.machines {
+		m.SetUnit("kubelet.service", host.UnitState{Load: "loaded", Active: "active", File: "enabled"})
+	}
+	restarts := func(components ...spec.ComponentName) func(*bootstrapv1.KubexmOperationSpec) {
+		return func(s *bootstrapv1.KubexmOperationSpec) { s.Components = components }
+	}
+	f.operate("restart", bootstrapv1.RestartType, workers, restarts(spec.ComponentKubelet, spec.ComponentEtcd))
+	o = f.ended("restart", metav1.ConditionTrue)
+	f.Expect(o.Status.Hosts).To(HaveLen(2))
+	f.Expect(o.Status.Hosts[0].Message).To(HavePrefix("Kubelet restarted, and well after "))
+	f.Expect(o.Status.Hosts[1].RequestTime.Before(&o.Status.Hosts[0].EndTime)).To(BeFalse())
+	f.operate("no-unit", bootstrapv1.RestartType, workers, restarts(spec.ComponentProxy))
+	o = f.ended("no-unit", metav1.ConditionFalse)
+	f.Expect(o.Status.Hosts[0].Message).To(ContainSubstring("has no Proxy that can be restarted on its hosts; it has ContainerRuntime,Kubelet,"))
+	f.Expect(o.Status.Hosts[1].Phase).To(Equal(bootstrapv1.OperationSkipped))
+	for why, s := range map[string]bootstrapv1.KubexmOperationSpec{
+		"what is restarted is named for the type Restart": {Type: bootstrapv1.RestartType, Target: workers},
+		"and for no other":  {Type: bootstrapv1.RebootType, Target: workers, Components: []spec.ComponentName{spec.ComponentKubelet}},
+		"Unsupported value": {Type: bootstrapv1.RestartType, Target: workers, Components: []spec.ComponentName{"kube-proxy"}},
+	} {
+		refused := &bootstrapv1.KubexmOperation{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "refused"}, Spec: s}
+		f.Expect(f.api.Create(t.Context(), refused)).To(MatchError(ContainSubstring(why)))
+	}
 
 	t.Log("what has ended goes when its time has passed; what cannot be, and a change, is refused")
 	f.operate("gone", bootstrapv1.CollectLogsType, workers, func(s *bootstrapv1.KubexmOperationSpec) { s.TTLSecondsAfterFinished = ptr.To[int32](0) })

@@ -4,12 +4,14 @@
 package webhooks
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
 	"k8s.io/utils/ptr"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
 func TestValidateOperation(t *testing.T) {
@@ -25,7 +27,12 @@ func TestValidateOperation(t *testing.T) {
 		"all of it": {func(s *bootstrapv1.KubexmOperationSpec) {
 			s.MaxConcurrent, s.TimeoutSeconds, s.TTLSecondsAfterFinished = ptr.To[int32](1), ptr.To[int32](1), ptr.To[int32](0)
 		}, ""},
-		"no name at all": {func(s *bootstrapv1.KubexmOperationSpec) { s.Target.Name = "a b" }, "target.name"},
+		"components of a restart": {func(s *bootstrapv1.KubexmOperationSpec) {
+			s.Type, s.Components = bootstrapv1.RestartType, []spec.ComponentName{spec.ComponentKubelet}
+		}, ""},
+		"a restart of nothing":   {func(s *bootstrapv1.KubexmOperationSpec) { s.Type = bootstrapv1.RestartType }, "components"},
+		"components of a reboot": {func(s *bootstrapv1.KubexmOperationSpec) { s.Components = []spec.ComponentName{spec.ComponentKubelet} }, "components"},
+		"no name at all":         {func(s *bootstrapv1.KubexmOperationSpec) { s.Target.Name = "a b" }, "target.name"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before, o := &bootstrapv1.KubexmOperation{Spec: ok}, &bootstrapv1.KubexmOperation{Spec: ok}
@@ -37,7 +44,7 @@ func TestValidateOperation(t *testing.T) {
 			if strings.Join(got, " ") != tc.want {
 				t.Errorf("refused %v, and not %q", got, tc.want)
 			}
-			changed := before.Spec != o.Spec
+			changed := !reflect.DeepEqual(before.Spec, o.Spec)
 			if errs := ValidateOperationUpdate(before, o); (len(errs) > 0) != changed {
 				t.Errorf("changed %v, refused %v", changed, errs)
 			}

@@ -52,6 +52,8 @@ type EtcdMembers interface {
 	Restore(in Inputs, r Restore, after, hosts []string) plan.Task
 	// EndRestore removes what the restore has left on a host.
 	EndRestore(in Inputs, r Restore, after ...string) plan.Task
+	// Restart restarts the host's member, while no other of the cluster is away. Where Kubernetes makes the members, it has no steps.
+	Restart(in Inputs, r Restart) []step.Step
 }
 
 // EtcdClient is how an API server reaches etcd.

@@ -23,6 +23,11 @@ func EtcdMember(host string) graph.Output[string] {
 	return graph.Output[string]{Name: "etcd-member/" + host}
 }
 
+// Restarted is made when what was asked for is restarted on the host, and well.
+func Restarted(host string) graph.Output[string] {
+	return graph.Output[string]{Name: "restarted/" + host}
+}
+
 // Renewed is made when the host's certificates are renewed, and what uses them is well.
 func Renewed(host string) graph.Output[string] {
 	return graph.Output[string]{Name: "certificates-renewed/" + host}

@@ -4,10 +4,13 @@
 package v1beta1
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
 // ConvergeTimeout is how long converging a host may take to help its unhealthy Machine, where nothing is said of it.
@@ -22,6 +25,25 @@ func (c *KubexmConfig) Ask(annotation string, now time.Time) {
 // AskRecovery asks the host, as of now, for the key pairs with these fingerprints (pki.Fingerprints): RecoverCertificatesAnnotation.
 func (c *KubexmConfig) AskRecovery(fingerprints string, now time.Time) {
 	metav1.SetMetaDataAnnotation(&c.ObjectMeta, RecoverCertificatesAnnotation, now.UTC().Format(time.RFC3339)+" "+fingerprints)
+}
+
+// AskRestart asks the host, as of now, to restart components: RestartAnnotation.
+func (c *KubexmConfig) AskRestart(components []spec.ComponentName, now time.Time) {
+	metav1.SetMetaDataAnnotation(&c.ObjectMeta, RestartAnnotation, now.UTC().Format(time.RFC3339)+" "+spec.JoinComponents(components))
+}
+
+// AskedRestart are the components that the host was last asked to restart. Its error says that there is no such component.
+func (c *KubexmConfig) AskedRestart() ([]spec.ComponentName, error) {
+	words := strings.Fields(c.Annotations[RestartAnnotation])
+	if len(words) < 2 {
+		return nil, fmt.Errorf("the annotation %s names no component: want a time and components, such as %s %s", RestartAnnotation,
+			time.Now().UTC().Format(time.RFC3339), spec.JoinComponents(spec.Components[:2]))
+	}
+	components, err := spec.ParseComponents(words[1])
+	if err != nil {
+		return nil, fmt.Errorf("the annotation %s: %w", RestartAnnotation, err)
+	}
+	return components, nil
 }
 
 // AskedRecovery are the fingerprints of the key pairs that the host was last asked for.

@@ -3,11 +3,15 @@
 
 package v1beta1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+)
 
 // KubexmOperationType is what is to be done with hosts.
 //
-// +kubebuilder:validation:Enum=CheckDrift;Repair;Reboot;CollectLogs;BackupEtcd
+// +kubebuilder:validation:Enum=CheckDrift;Repair;Reboot;Restart;CollectLogs;BackupEtcd
 type KubexmOperationType string
 
 const (
@@ -17,6 +21,8 @@ const (
 	RepairType KubexmOperationType = "Repair"
 	// RebootType reboots hosts, and waits until they are ready again.
 	RebootType KubexmOperationType = "Reboot"
+	// RestartType restarts components on hosts, and waits until they are well.
+	RestartType KubexmOperationType = "Restart"
 	// CollectLogsType keeps what hosts have logged as files where the manager runs.
 	CollectLogsType KubexmOperationType = "CollectLogs"
 	// BackupEtcdType saves a backup of etcd on each of the hosts that has a member.
@@ -55,23 +61,35 @@ type OperationTarget struct {
 }
 
 // KubexmOperationSpec says what is to be done once, with which hosts. It cannot be changed.
+//
+// +kubebuilder:validation:XValidation:rule="(self.type == 'Restart') == has(self.components)",fieldPath=".components",message="what is restarted is named for the type Restart, and for no other"
 type KubexmOperationSpec struct {
-	// type is what is done: CheckDrift, Repair, Reboot, CollectLogs or BackupEtcd.
+	// type is what is done: CheckDrift, Repair, Reboot, Restart, CollectLogs or BackupEtcd.
 	// +required
 	Type KubexmOperationType `json:"type,omitempty"`
+
+	// components are what is restarted on each host, of Restart alone, which needs them: ContainerRuntime, Kubelet, Etcd, APIServer,
+	// ControllerManager, Scheduler, Proxy or LoadBalancer. A host restarts those that it has; hosts of the target that have none are left
+	// out. One that the cluster cannot have on any host, such as Proxy where kube-proxy is a DaemonSet, fails on each.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=8
+	Components []spec.ComponentName `json:"components,omitempty"`
 
 	// target is with which hosts: those that it has when the operation begins.
 	// +required
 	Target OperationTarget `json:"target,omitempty,omitzero"`
 
-	// maxConcurrent is with how many hosts at once. If unset, 1 for Repair and Reboot, which may disrupt what runs there and begin
-	// with no further host after one has failed, 1 for BackupEtcd, and 10 for the others.
+	// maxConcurrent is with how many hosts at once. If unset, 1 for Repair, Reboot and Restart, which may disrupt what runs there and begin
+	// with no further host after one has failed, 1 for BackupEtcd, and 10 for the others. Etcd and what uses it restart on one host of the
+	// control plane at a time, whatever this says.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	MaxConcurrent *int32 `json:"maxConcurrent,omitempty"`
 
-	// timeoutSeconds is how long each host has from when it is its turn; after that, it has failed. If unset, 1800 for Repair and
-	// BackupEtcd, 900 for Reboot and 600 for the others. It stops nothing that goes on there: that has limits of its own.
+	// timeoutSeconds is how long each host has from when it is its turn; after that, it has failed. If unset, 1800 for Repair,
+	// Restart and BackupEtcd, 900 for Reboot and 600 for the others. It stops nothing that goes on there: that has limits of its own.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`

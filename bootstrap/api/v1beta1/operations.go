@@ -11,7 +11,7 @@ import (
 
 // OperationType is what is done with a host.
 //
-// +kubebuilder:validation:Enum=Enroll;Converge;KeepUp;CheckDrift;AssessDisruption;Reboot;CollectLogs;RecoverCertificates;SaveEtcd;BackupEtcd;AskEtcd;StopAPIServer;Reset
+// +kubebuilder:validation:Enum=Enroll;Converge;KeepUp;CheckDrift;AssessDisruption;Reboot;Restart;CollectLogs;RecoverCertificates;SaveEtcd;BackupEtcd;AskEtcd;StopAPIServer;Reset
 type OperationType string
 
 const (
@@ -28,6 +28,8 @@ const (
 	AssessDisruptionOperation OperationType = "AssessDisruption"
 	// RebootOperation reboots the host.
 	RebootOperation OperationType = "Reboot"
+	// RestartOperation restarts components on the host.
+	RestartOperation OperationType = "Restart"
 	// CollectLogsOperation keeps what the host has logged where the manager runs.
 	CollectLogsOperation OperationType = "CollectLogs"
 	// RecoverCertificatesOperation reads key pairs of the cluster back from the host.
@@ -55,6 +57,10 @@ const CollectLogsAnnotation = "bootstrap.cluster.x-k8s.io/collect-logs"
 // BackupEtcdAnnotation on a KubexmConfig has a backup of etcd saved on its host, which has a member, once: where scheduled ones go, if
 // there are any. Its value is when that was asked for, such as 2026-11-23T12:00:00Z.
 const BackupEtcdAnnotation = "bootstrap.cluster.x-k8s.io/backup-etcd"
+
+// RestartAnnotation on a KubexmConfig has components restarted on its host, once. Its value is when that was asked for, and which: those of
+// them that the host has, such as "2026-11-23T12:00:00Z Kubelet,APIServer".
+const RestartAnnotation = "bootstrap.cluster.x-k8s.io/restart"
 
 // OperationStatus is the last time that something was done with the host, or that it is being done.
 type OperationStatus struct {

@@ -103,6 +103,10 @@ func EndChange(c Cluster, n Node) step.Step {
 	for _, u := range controlPlaneUnits(c, n) {
 		steady = append(steady, u.name())
 	}
+	return endChange(steady)
+}
+
+func endChange(steady []string) step.Step {
 	return step.New(step.Meta{
 		Name: "kubernetes/end-change", Description: "commit the change when the control plane's components run",
 		Retry: step.Retry{Attempts: 20, Delay: step.Duration(time.Second), MaxDelay: step.Duration(2 * time.Second)},
@@ -111,10 +115,12 @@ func EndChange(c Cluster, n Node) step.Step {
 
 // Ready waits until this host's API server says that it is ready; done is made then. It is a step of its own: what a step looked
 // at before its act does not tell what a restart in that act leads to.
-func Ready(c Cluster, done graph.Output[string]) step.Step {
+func Ready(c Cluster, done graph.Output[string]) step.Step { return isReady(c, done.Name) }
+
+func isReady(c Cluster, makes ...string) step.Step {
 	ask := append([]string{"/bin/sh", "-uc", ready, "kubernetes", changeDir, strconv.Itoa(step.NotAnyMore)}, askReady(c)...)
 	return step.New(step.Meta{
-		Name: "kubernetes/ready", Description: "wait until the API server is ready", Timeout: step.Duration(patience), Makes: []string{done.Name},
+		Name: "kubernetes/ready", Description: "wait until the API server is ready", Timeout: step.Duration(patience), Makes: makes,
 	}, step.WaitFor{Title: "kube-apiserver is ready", Check: ask})
 }
 

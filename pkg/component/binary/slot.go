@@ -132,6 +132,11 @@ func (Kubernetes) Resume(in component.Inputs, id, done string, after ...string) 
 	}}
 }
 
+// Restart restarts the units.
+func (Kubernetes) Restart(in component.Inputs, r component.Restart, etcd []step.Step) []step.Step {
+	return Restart(cluster(in), node(in), r, etcd)
+}
+
 // Certificates are all.
 func (Kubernetes) Certificates(in component.Inputs) []step.Step {
 	var steps []step.Step

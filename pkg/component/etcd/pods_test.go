@@ -10,10 +10,14 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component/containerd"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component/etcd"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 )
 
@@ -78,6 +82,7 @@ func TestPodsOnHosts(t *testing.T) {
 	if m.sh(0, pid) == first || m.sh(1, pid) == second {
 		t.Error("the pod was changed, and etcd runs as before")
 	}
+	m.testRestart(pid)
 	m.must(1)
 	m.wantVoters(1)
 	m.testLostData()
@@ -87,6 +92,52 @@ func TestPodsOnHosts(t *testing.T) {
 	if left := m.sh(1, "ls -d /var/lib/etcd /etc/kubexm /etc/kubernetes 2>/dev/null; pidof etcd || true"); left != "" {
 		t.Errorf("what is left: %s", left)
 	}
+}
+
+// testRestart restarts the member of the second host, once for each request: its manifest stays as it is, and so does the other member.
+func (m *machines) testRestart(pid string) {
+	m.t.Helper()
+	h := m.pool.Hosts[1]
+	var members []spec.Member
+	for _, one := range m.pool.Hosts {
+		members = append(members, spec.Member{Name: one.Name, Role: spec.RoleControlPlane, Address: one.Address})
+	}
+	s := etcd.Settings{
+		Name: h.Name, Address: h.Address, Cluster: "prod", Spec: m.spec, Members: members, Certificates: spec.Certificates{ValidityDays: 365}, Form: m.form,
+	}
+	restart := func(asked time.Time) int {
+		m.t.Helper()
+		r := component.Restart{Components: []spec.ComponentName{spec.ComponentEtcd}, Asked: asked}
+		in := component.Inputs{Target: spec.Target{Host: spec.Host{Name: h.Name, Role: spec.RoleEtcd}}}
+		b := plan.New("Restart", "test")
+		b.Host(h.Name, plan.Module{Name: "restart", Tasks: []plan.Task{{Name: "restart", Steps: []step.Step{r.Request(in), etcd.Restart(s, r)}}}})
+		p, err := b.Plan()
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		report, err := m.engine().Run(m.t.Context(), p)
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		return report.Total().Changed
+	}
+	const manifest = "sha256sum </etc/kubernetes/manifests/etcd.yaml"
+	first, was, written := m.sh(0, pid), m.sh(1, pid), m.sh(1, manifest)
+	asked := time.Now()
+	for i, want := range []int{2, 0} {
+		if changed := restart(asked); changed != want {
+			m.t.Errorf("time %d, %d steps changed, want %d", i, changed, want)
+		}
+	}
+	now := m.sh(1, pid)
+	if now == was || now == "" || m.sh(0, pid) != first || m.sh(1, manifest) != written {
+		m.t.Errorf("etcd is %s and was %s, the other one %s and was %s", now, was, m.sh(0, pid), first)
+	}
+	m.wantVoters(2)
+	if restart(asked.Add(time.Second)); m.sh(1, pid) == now {
+		m.t.Error("it was asked for again, and etcd runs as before")
+	}
+	m.must(2)
 }
 
 // testLostData moves the data of the first host away, whose manifest says that it begins a cluster: neither the kubelet nor a run

@@ -165,6 +165,14 @@ func (m membersOf) access(in component.Inputs) Access {
 // Members are these.
 func (m membersOf) Members() component.EtcdMembers { return m }
 
+// Restart restarts the host's, unless Kubernetes does.
+func (m membersOf) Restart(in component.Inputs, r component.Restart) []step.Step {
+	if in.KubernetesMakesEtcd() {
+		return nil
+	}
+	return []step.Step{Restart(m.settings(in), r)}
+}
+
 func (m membersOf) settings(in component.Inputs) Settings {
 	t := in.Target
 	s := Settings{

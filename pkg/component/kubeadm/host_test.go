@@ -153,7 +153,7 @@ func (p *controlPlane) files() map[string]string {
 // here is text with the host's paths in this directory.
 func (p *controlPlane) here(text string) string {
 	return strings.NewReplacer("/etc/kubernetes", p.dir, "/var/lib/kubelet", p.path("kubelet"), "/var/log/pods", p.path("logs"),
-		"/etc/kubexm/etcd/ssl", p.path("ssl")).Replace(text)
+		"/etc/kubexm/etcd/ssl", p.path("ssl"), "/var/lib/kubexm", p.path("kubexm")).Replace(text)
 }
 
 func (p *controlPlane) command(ctx context.Context, argv []string, env ...string) *exec.Cmd {

@@ -133,10 +133,7 @@ func stepOf(pod string) string { return "kubeadm/" + strings.TrimPrefix(pod, "ku
 func manifest(c Cluster, n kubelet.Node, name string) step.Step {
 	argv := placeArgv(name, "control-plane "+strings.TrimPrefix(name, "kube-"), podsConfig(c, n))
 	if name == "etcd" {
-		argv = slices.Concat(podEnvironment(c, n), placeEnvironment(name, "etcd local", podsConfig(c, n)), []string{
-			"place=" + fail + place, "back=" + ready + pod, "ssl=/etc/kubexm/etcd/ssl", "within=" + seconds(etcdLimit),
-			"/bin/sh", "-uc", fail + etcdAlone, "kubeadm",
-		})
+		argv = etcdArgv(c, n, placeEnvironment(name, "etcd local", podsConfig(c, n)))
 	}
 	about := step.Meta{Name: stepOf(name), Description: "bring the manifest of " + name + " up to date", Disrupts: "restarts " + name}
 	if name == "etcd" {
@@ -148,6 +145,14 @@ func manifest(c Cluster, n kubelet.Node, name string) step.Step {
 	)
 }
 
+// etcdArgv places etcd's manifest, with that environment of place.sh, while no other member of the cluster is away.
+func etcdArgv(c Cluster, n kubelet.Node, environment []string) []string {
+	return slices.Concat(podEnvironment(c, n), environment, []string{
+		"place=" + fail + place, "back=" + ready + pod, "ssl=/etc/kubexm/etcd/ssl", "within=" + seconds(etcdLimit),
+		"/bin/sh", "-uc", fail + etcdAlone, "kubeadm",
+	})
+}
+
 // restart has a pod read its certificates anew, and leaves its manifest as it is otherwise.
 func restart(pod string) step.Step {
 	return step.New(step.Meta{Name: stepOf(pod), Description: "have " + pod + " read its certificates anew", Disrupts: "restarts " + pod},
@@ -157,13 +162,14 @@ func restart(pod string) step.Step {
 // etcdLimit is how long others may have the lock of etcd's members.
 const etcdLimit = 4 * time.Minute
 
-func placeArgv(pod, phase, config string) []string {
-	return slices.Concat([]string{"/usr/bin/env", "dir=" + dir}, placeEnvironment(pod, phase, config),
+// placeArgv places the manifest of a pod, which besides what the pod reads must not be older than these files.
+func placeArgv(pod, phase, config string, than ...string) []string {
+	return slices.Concat([]string{"/usr/bin/env", "dir=" + dir}, placeEnvironment(pod, phase, config, than...),
 		[]string{"/bin/sh", "-uc", fail + place, "kubeadm"})
 }
 
-func placeEnvironment(pod, phase, config string) []string {
-	return []string{"component=" + pod, "phase=" + phase, "config=" + config, "reads=" + strings.Join(reads(pod), " ")}
+func placeEnvironment(pod, phase, config string, than ...string) []string {
+	return []string{"component=" + pod, "phase=" + phase, "config=" + config, "reads=" + strings.Join(append(reads(pod), than...), " ")}
 }
 
 // placed holds when the manifest of a pod was made of this, nobody has changed it since, and what it reads was not renewed since.

@@ -136,6 +136,11 @@ func (Kubernetes) Resume(in component.Inputs, id, done string, after ...string) 
 	return plan.Task{Name: "resume", Steps: Resume(cluster(in), in.Node(), component.RestoreDir, id, done, after...)}
 }
 
+// Restart has the kubelet restart the pods.
+func (Kubernetes) Restart(in component.Inputs, r component.Restart, etcd []step.Step) []step.Step {
+	return Restart(cluster(in), in.Node(), r, etcd)
+}
+
 // Certificates are the kubelet's, which it serves with. The one that it is a client with it renews itself.
 func (Kubernetes) Certificates(in component.Inputs) []step.Step {
 	if !in.IsNode() {

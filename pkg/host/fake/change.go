@@ -9,6 +9,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 )
@@ -220,6 +221,10 @@ func (s *session) unit(a host.Act, c host.Unit) error {
 		return err
 	}
 	n.Load = "loaded"
+	if n.Active == "active" && (old.Active != "active" || c.Active == "restarted") {
+		m.tick += time.Second
+		n.Since = born.Add(m.tick)
+	}
 	m.units[c.Name] = n
 	return s.boundary()
 }

@@ -14,7 +14,10 @@ import (
 )
 
 const (
-	service = "kubelet.service"
+	// UnitName is systemd's name for the kubelet.
+	UnitName = "kubelet.service"
+
+	service = UnitName
 	unit    = "/etc/systemd/system/" + service
 	bin     = "/usr/local/bin"
 

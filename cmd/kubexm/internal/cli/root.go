@@ -109,6 +109,7 @@ It keeps what it must know of a cluster in ./.kubexm/<cluster>.
 		group("etcd", "Back up and restore etcd", a.audited(a.etcdBackup()),
 			group("backups", "List backups of etcd", a.etcdBackupsList()), a.audited(a.etcdRestore())),
 		group("run", "Run a command on hosts, or a management plane", a.audited(a.runCommand()), a.runPlane()),
+		a.audited(a.restart()),
 		group("reset", "Reset hosts to what they were", a.audited(a.resetHost())),
 		group("audit", "Show who changed what", a.auditList(), a.auditShow()),
 		a.version(),

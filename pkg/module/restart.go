@@ -1,0 +1,47 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package module
+
+import (
+	"slices"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/task"
+)
+
+// Restartable are the components that the host has, by what fills its cluster's slots.
+func Restartable(in component.Inputs) []spec.ComponentName {
+	external := in.External.Proxy != nil || in.External.VirtualAddress != nil
+	has := map[spec.ComponentName]bool{
+		spec.ComponentRuntime:           in.IsNode(),
+		spec.ComponentKubelet:           in.IsNode(),
+		spec.ComponentEtcd:              in.RunsEtcd() && in.Etcd.Members() != nil,
+		spec.ComponentAPIServer:         in.IsControlPlane(),
+		spec.ComponentControllerManager: in.IsControlPlane(),
+		spec.ComponentScheduler:         in.IsControlPlane(),
+		spec.ComponentProxy:             in.IsNode() && in.ServiceProxy.Unit() != "",
+		spec.ComponentLoadBalancer:      in.Target.Host.Role == spec.RoleLoadBalancer && external,
+	}
+	return slices.DeleteFunc(slices.Clone(spec.Components), func(c spec.ComponentName) bool { return !has[c] })
+}
+
+// Restart restarts components on a host, in the order in which they need each other, when the outputs after are there.
+func Restart(in component.Inputs, r component.Restart, after ...string) plan.Module {
+	m := plan.Module{Name: "restart"}
+	for _, t := range []plan.Task{
+		task.AskRestart(in, r, after...),
+		task.RestartNode(in, r),
+		task.RestartControlPlane(in, r),
+		task.RestartProxy(in, r),
+		task.RestartLoadBalancer(in, r),
+		task.Restarted(in),
+	} {
+		if len(t.Steps) > 0 {
+			m.Tasks = append(m.Tasks, t)
+		}
+	}
+	return m
+}

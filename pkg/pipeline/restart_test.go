@@ -1,0 +1,110 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package pipeline_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pipeline"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec/config"
+)
+
+// all is a restart of everything that a cluster has.
+func all(t *testing.T, targets []spec.Target) component.Restart {
+	t.Helper()
+	r := component.Restart{Asked: asked}
+	for _, c := range spec.Components {
+		if _, err := pipeline.Restarts(targets, component.Restart{Components: []spec.ComponentName{c}, Asked: asked}); err == nil {
+			r.Components = append(r.Components, c)
+		}
+	}
+	return r
+}
+
+// TestRestartComponents keeps, for each way to run Kubernetes with each etcd, what is restarted on which host, and how.
+func TestRestartComponents(t *testing.T) {
+	var text strings.Builder
+	for _, way := range ways {
+		for _, etcd := range etcds {
+			for _, e := range endpoints {
+				balanced := e.set.by.Type == spec.LoadBalancerKeepalived
+				if e.name != endpoints[0].name && !(balanced && etcd.name == etcds[0].name && way == ways[0]) {
+					continue
+				}
+				// The others of a role are restarted in the same way, each after the one before.
+				targets := slices.DeleteFunc(targetsOf(members(t, way, etcd.set, e.set)), func(t spec.Target) bool {
+					return strings.HasSuffix(t.Host.Name, "3") || strings.HasSuffix(t.Host.Name, "2") && t.Host.Role != spec.RoleEtcd
+				})
+				r := all(t, targets)
+				fmt.Fprintf(&text, "===== %s with etcd %s and %s: %s\n", config.Word(way), etcd.name, e.name, spec.JoinComponents(r.Components))
+				p, err := pipeline.RestartComponents("prod", targets, r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := p.Text(&text); err != nil {
+					t.Fatal(err)
+				}
+				roundTrip(t, p)
+			}
+		}
+	}
+	golden(t, "restart-components.golden", text.String())
+}
+
+// TestRestartOfLoadBalancers: hosts of their own have a proxy and what holds the address; what Nodes have is static pods.
+func TestRestartOfLoadBalancers(t *testing.T) {
+	r := component.Restart{Components: []spec.ComponentName{spec.ComponentLoadBalancer}, Asked: asked}
+	for _, e := range endpoints {
+		targets := targetsOf(members(t, spec.KubernetesKubeadm, etcds[0].set, e.set))
+		hosts, err := pipeline.Restarts(targets, r)
+		if want := e.set.by.HasHosts(); want != (err == nil) || want && len(hosts) != 2 {
+			t.Errorf("%s: %v, %v", e.name, hosts, err)
+		}
+		if err != nil && !strings.Contains(err.Error(), "has no LoadBalancer that can be restarted on its hosts; it has ContainerRuntime,Kubelet,Etcd,") {
+			t.Errorf("%s: %v", e.name, err)
+		}
+	}
+}
+
+func TestRestartRefuses(t *testing.T) {
+	kubeadm := targetsOf(members(t, spec.KubernetesKubeadm, etcds[0].set, endpoints[0].set))
+	external := targetsOf(members(t, spec.KubernetesKubexm, etcds[3].set, endpoints[0].set))
+	worker := []spec.Target{kubeadm[len(kubeadm)-1]}
+	for name, tc := range map[string]struct {
+		targets    []spec.Target
+		components []spec.ComponentName
+		want       string
+	}{
+		"nothing":                     {kubeadm, nil, "no component is named: there are ContainerRuntime,"},
+		"a DaemonSet":                 {kubeadm, []spec.ComponentName{spec.ComponentKubelet, spec.ComponentProxy}, "has no Proxy that can be restarted on its hosts; it has ContainerRuntime,Kubelet,Etcd,APIServer,ControllerManager,Scheduler; a kube-proxy that is a DaemonSet"},
+		"another's etcd":              {external, []spec.ComponentName{spec.ComponentEtcd}, "has no Etcd that can be restarted on its hosts"},
+		"what only others of it have": {worker, []spec.ComponentName{spec.ComponentEtcd, spec.ComponentAPIServer}, "there is no Etcd,APIServer to restart: w1 has ContainerRuntime,Kubelet"},
+	} {
+		if p, err := pipeline.RestartComponents("prod", tc.targets, component.Restart{Components: tc.components, Asked: asked}); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v, %v", name, p, err)
+		}
+	}
+	// What a host has of what is asked for is restarted, and no more.
+	p, err := pipeline.RestartComponents("prod", worker, component.Restart{Components: []spec.ComponentName{spec.ComponentEtcd, spec.ComponentKubelet}, Asked: asked})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := namesOf(p); !strings.Contains(got, "restart/kubelet") || strings.Contains(got, "etcd") {
+		t.Errorf("a worker has %s", got)
+	}
+}
+
+func namesOf(p *plan.Plan) string {
+	var names []string
+	for i := range p.Graph().Len() {
+		names = append(names, p.Graph().Node(i).Value.Name)
+	}
+	return strings.Join(names, " ")
+}
