@@ -56,6 +56,16 @@ func (s *scope) setOtherWorkers() {
 	}
 }
 
+// setVersionTold says why the cluster does not say the version by which workers join.
+func (s *scope) setVersionTold() {
+	switch {
+	case s.serving != nil && s.serving.NotTold != nil:
+		s.set(controlplanev1.WorkersCanJoinCondition, metav1.ConditionUnknown, controlplanev1.VersionNotToldReason, s.serving.NotTold.Error())
+	case s.serving != nil || len(s.OtherWorkers()) == 0:
+		conditions.Delete(s.Object, controlplanev1.WorkersCanJoinCondition)
+	}
+}
+
 // setWorkersCanJoin finds workers of KubeadmConfig where the control plane has nothing that "kubeadm join" could read.
 func (s *scope) setWorkersCanJoin() {
 	var names []string
@@ -67,7 +77,7 @@ func (s *scope) setWorkersCanJoin() {
 		}
 	}
 	if len(names) == 0 {
-		conditions.Delete(s.Object, controlplanev1.WorkersCanJoinCondition)
+		s.setVersionTold()
 		return
 	}
 	s.set(controlplanev1.WorkersCanJoinCondition, metav1.ConditionFalse, controlplanev1.KubeadmConfigNotSupportedReason, host.Text(

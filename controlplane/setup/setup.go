@@ -116,7 +116,11 @@ func serving(ctx context.Context, kubeconfig secret.Value, c *state.ControlPlane
 	if err != nil {
 		return &state.Serving{Err: err}
 	}
-	return view.ApproveServing(ctx, c)
+	s := view.ApproveServing(ctx, c)
+	if versions := state.Versions(c.Own()); len(versions) > 0 {
+		s.NotTold = view.TellKubeadm(ctx, versions[0].Version) // the oldest: others may not have followed yet
+	}
+	return s
 }
 
 // ofCluster is a Cluster's KubexmControlPlane.

@@ -20,7 +20,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// Serving is what became of the requests of kubelets for serving certificates.
+// Serving is what became of the requests of kubelets for serving certificates, and of what else other workers need of the cluster.
 type Serving struct {
 	// Approved are the Nodes whose requests were approved just now.
 	Approved []string
@@ -28,6 +28,8 @@ type Serving struct {
 	Refused []string
 	// Err is why they could not be looked at, or not all of them.
 	Err error
+	// NotTold is why the cluster does not say the version by which workers join.
+	NotTold error
 }
 
 const (

@@ -20,7 +20,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
 )
 
-// ApproveServing approves the requests of kubelets for serving certificates that may be (see state.ControlPlane.MayServe). The others stay as
+// ApproveServing approves the requests of kubelets for serving certificates that may be (see state.ControlPlane.MayServe). Others stay as
 // they are: somebody else may know better.
 func (v *View) ApproveServing(ctx context.Context, c *state.ControlPlane) *state.Serving {
 	s := &state.Serving{}

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -187,13 +188,19 @@ func namesOf(all client.ObjectList) []string {
 // workload is the cluster's own API, by the kubeconfig that Cluster API's contract has for its users.
 func (e *environment) workload() kubernetes.Interface {
 	e.t.Helper()
+	clientset, err := kubernetes.NewForConfig(e.workloadConfig())
+	e.Expect(err).NotTo(HaveOccurred())
+	return clientset
+}
+
+// workloadConfig is how the cluster's own API is reached.
+func (e *environment) workloadConfig() *rest.Config {
+	e.t.Helper()
 	raw, err := kubeconfig.FromSecret(e.t.Context(), e.api, client.ObjectKey{Namespace: namespace, Name: clusterName})
 	e.Expect(err).NotTo(HaveOccurred())
 	config, err := clientcmd.RESTConfigFromKubeConfig(raw)
 	e.Expect(err).NotTo(HaveOccurred())
-	clientset, err := kubernetes.NewForConfig(config)
-	e.Expect(err).NotTo(HaveOccurred())
-	return clientset
+	return config
 }
 
 // expectMetrics sees that what was done on hosts is counted.

@@ -7,19 +7,32 @@ package e2e
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component/kubeproxy"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/hosts"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/management"
@@ -62,10 +75,15 @@ func TestKubeadmWorkers(t *testing.T) {
 	phase("the API server knows the kubelets of all hosts")
 	e.expectLogs()
 
-	phase("scaled to two workers, and to one")
+	phase("a worker asks for a certificate for the API server's address")
+	e.expectRefused()
+
+	phase("scaled to two workers, and to one; the cluster says a version that kubeadm would refuse, as one that has come two versions on would")
+	e.sayVersion("v1.34.0")
 	e.scale(2)
 	e.expectKubeadmWorkers(2)
 	e.expectLogs()
+	e.Expect(e.saidVersion()).To(Equal(e.bundle.Version("kubernetes")))
 	e.scale(1)
 	e.expectKubeadmWorkers(1)
 	e.expectWiped(e.expectAvailable(player, 1))
@@ -174,6 +192,71 @@ func (e *environment) expectLogs() {
 		g.Expect(read).To(ConsistOf(namesOf(nodes)))
 	}, converging).Should(Succeed())
 }
+
+// expectRefused has a worker's kubelet ask for a certificate by which it could pass for the API server. The KubexmControlPlane tells of it, and
+// approves nothing.
+func (e *environment) expectRefused() {
+	e.t.Helper()
+	ctx, workload := e.t.Context(), e.workload()
+	machines, err := list(ctx, e, clusterName, &clusterv1.MachineList{})
+	e.Expect(err).NotTo(HaveOccurred())
+	at := slices.IndexFunc(machines.Items, func(m clusterv1.Machine) bool { return m.Spec.Bootstrap.ConfigRef.Kind == "KubeadmConfig" })
+	node := machines.Items[at].Status.NodeRef.Name
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	e.Expect(err).NotTo(HaveOccurred())
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
+		Subject:     pkix.Name{CommonName: "system:node:" + node, Organization: []string{"system:nodes"}},
+		IPAddresses: []net.IP{net.ParseIP(e.pool.Hosts[0].Address)},
+	}, key)
+	e.Expect(err).NotTo(HaveOccurred())
+	kubelet := e.workloadConfig()
+	kubelet.Impersonate = rest.ImpersonationConfig{UserName: "system:node:" + node, Groups: []string{"system:nodes", "system:authenticated"}}
+	asking, err := kubernetes.NewForConfig(kubelet)
+	e.Expect(err).NotTo(HaveOccurred())
+	request, err := asking.CertificatesV1().CertificateSigningRequests().Create(ctx, &certificatesv1.CertificateSigningRequest{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "csr-"},
+		Spec: certificatesv1.CertificateSigningRequestSpec{
+			Request:    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
+			SignerName: certificatesv1.KubeletServingSignerName,
+			Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageServerAuth},
+		},
+	}, metav1.CreateOptions{})
+	e.Expect(err).NotTo(HaveOccurred())
+	told := func(g Gomega) *metav1.Condition {
+		controlPlane, err := get(ctx, e, clusterName, &controlplanev1.KubexmControlPlane{})
+		g.Expect(err).NotTo(HaveOccurred())
+		return conditions.Get(controlPlane, controlplanev1.ServingCertificatesApprovedCondition)
+	}
+	e.Eventually(told, converging).Should(SatisfyAll(
+		HaveField("Reason", controlplanev1.RequestsNotApprovedReason), HaveField("Message", ContainSubstring(request.Name+" of system:node:"+node))))
+	request, err = workload.CertificatesV1().CertificateSigningRequests().Get(ctx, request.Name, metav1.GetOptions{})
+	e.Expect(err).NotTo(HaveOccurred())
+	e.Expect(request.Status.Conditions).To(BeEmpty())
+	e.Expect(request.Status.Certificate).To(BeEmpty())
+	e.Expect(workload.CertificatesV1().CertificateSigningRequests().Delete(ctx, request.Name, metav1.DeleteOptions{})).To(Succeed())
+}
+
+// sayVersion has the cluster say another version to who joins it by kubeadm, and saidVersion is what it says.
+func (e *environment) sayVersion(version string) {
+	e.t.Helper()
+	configs := e.workload().CoreV1().ConfigMaps(metav1.NamespaceSystem)
+	config, err := configs.Get(e.t.Context(), "kubeadm-config", metav1.GetOptions{})
+	e.Expect(err).NotTo(HaveOccurred())
+	said := config.Data["ClusterConfiguration"]
+	config.Data["ClusterConfiguration"] = kubeadmVersion.ReplaceAllString(said, "kubernetesVersion: "+version)
+	e.Expect(config.Data["ClusterConfiguration"]).NotTo(Equal(said))
+	_, err = configs.Update(e.t.Context(), config, metav1.UpdateOptions{})
+	e.Expect(err).NotTo(HaveOccurred())
+}
+
+func (e *environment) saidVersion() string {
+	e.t.Helper()
+	config, err := e.workload().CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(e.t.Context(), "kubeadm-config", metav1.GetOptions{})
+	e.Expect(err).NotTo(HaveOccurred())
+	return strings.TrimPrefix(kubeadmVersion.FindString(config.Data["ClusterConfiguration"]), "kubernetesVersion: ")
+}
+
+var kubeadmVersion = regexp.MustCompile(`kubernetesVersion: \S+`)
 
 // explainCloudInit is what cloud-init and the kubelet say on all workers' hosts.
 func (e *environment) explainCloudInit(ctx context.Context) string {

@@ -96,7 +96,7 @@ const (
 	// first host is touched. The message says what, and what to do.
 	PreflightPassedCondition = "PreflightPassed"
 
-	// WorkersCanJoinCondition is only there, and False, while there are workers of another bootstrap provider that cannot join a control
+	// WorkersCanJoinCondition is only there, and not True, while there are workers of another bootstrap provider that cannot join a control
 	// plane of this kind. The message says which, and what to do.
 	WorkersCanJoinCondition = "WorkersCanJoin"
 
@@ -186,6 +186,8 @@ const (
 const (
 	// KubeadmConfigNotSupportedReason means that workers have a KubeadmConfig, and the control plane is not kubeadm's.
 	KubeadmConfigNotSupportedReason = "KubeadmConfigNotSupported"
+	// VersionNotToldReason means that the version by which "kubeadm join" joins could not be read or written in the cluster.
+	VersionNotToldReason = "VersionNotTold"
 	// RequestsNotApprovedReason means that requests are not those of a Machine's Node for what is its own.
 	RequestsNotApprovedReason = "RequestsNotApproved"
 	// RequestsUnknownReason means that the cluster could not be asked for requests.

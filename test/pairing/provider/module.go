@@ -5,6 +5,7 @@ package provider
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,13 +16,20 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// ModuleDir is where a Go module of go.mod lies on this machine.
+// ModuleDir is where a Go module of go.mod lies on this machine. One that nothing was built from yet is downloaded.
 func ModuleDir(ctx context.Context, module string) (string, error) {
-	dir, err := Command(ctx, "go", "list", "-m", "-f", "{{.Dir}}", module)
-	return strings.TrimSpace(dir), err
+	said, err := Command(ctx, "go", "mod", "download", "-json", module)
+	if err != nil {
+		return "", err
+	}
+	var of struct{ Dir string }
+	if err := json.Unmarshal([]byte(said), &of); err != nil {
+		return "", fmt.Errorf("where the module %s is: %w", module, err)
+	}
+	return of.Dir, nil
 }
 
-// ModuleDefinitions are the CustomResourceDefinitions in a directory of a Go module, each in the one version that is stored: nothing converts
+// ModuleDefinitions are the CustomResourceDefinitions in a directory of a module, each in the one version that is stored: nothing converts
 // others here.
 func ModuleDefinitions(ctx context.Context, module, directory string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	dir, err := ModuleDir(ctx, module)
