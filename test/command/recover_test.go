@@ -31,7 +31,7 @@ func TestRecover(t *testing.T) {
 			(*environment).goesOn},
 		{"kubexm", 2, "  roleGroups: {master: [$1], worker: [$2]}\n  kubernetes: {type: kubexm, version: $VERSION}\n", "", "", true, (*environment).isDeletedWhenCut},
 		{"three", 4, "  roleGroups: {master: [$1, $2, $3], worker: [$4]}\n  controlPlaneEndpoint: {internalLoadbalancer: haproxy}\n",
-			"  roleGroups: {master: [$1, $3], worker: [$4]}\n  controlPlaneEndpoint: {internalLoadbalancer: haproxy}\n", "", false, (*environment).isTakenIn},
+			"  roleGroups: {master: [$1], worker: [$4]}\n  controlPlaneEndpoint: {internalLoadbalancer: haproxy}\n", "", false, (*environment).isTakenIn},
 	} {
 		t.Run(kind.name, func(t *testing.T) {
 			e := start(t, "recover-"+kind.name, kind.hosts)
