@@ -172,6 +172,14 @@ func (h *Hosts) Address(name string) string {
 	return ""
 }
 
+// Fingerprint is that of a key as HostKey has it, "" for "".
+func Fingerprint(key string) string {
+	if key == "" {
+		return ""
+	}
+	return ssh.Fingerprint(key)
+}
+
 // SharedKeys are groups of hosts that show one key, by name: addresses that have moved are not noticed by it.
 func (h *Hosts) SharedKeys() [][]string {
 	byKey := map[string][]string{}

@@ -90,6 +90,9 @@ func (a *app) create(ctx context.Context, o *createOptions) error {
 	if err := d.sameVersion(o.file); err != nil {
 		return err
 	}
+	if err := d.forgetsNone(); err != nil {
+		return err
+	}
 	if same, err := a.unchanged(ctx, d); err != nil || same {
 		return err
 	}
@@ -129,7 +132,7 @@ func (d *declared) manage() { d.managed, d.targets = true, d.desired }
 // plane: an exchange with each host and a few questions to the cluster's API.
 func (a *app) unchanged(ctx context.Context, d *declared) (bool, error) {
 	known, err := d.dir.Inventory()
-	if err != nil || known == nil || known.Ready != d.digest() {
+	if err != nil || known == nil || known.IsRecovered() || known.Ready != d.digest() {
 		return false, err
 	}
 	for _, h := range known.Hosts {
@@ -169,6 +172,26 @@ func (a *app) differences(ctx context.Context, d *declared) ([]follow.Wait, erro
 		differs = append(differs, w)
 	}
 	return differs, nil
+}
+
+// forgetsNone refuses to take hosts out of a cluster that was recovered before a management plane knows them: nobody would reset them.
+func (d *declared) forgetsNone() error {
+	known, err := d.dir.Inventory()
+	if err != nil || !known.IsRecovered() {
+		return err
+	}
+	roles := rolesOf(d.targets)
+	var forgotten []string
+	for _, h := range known.Hosts {
+		if roles[h.Name] != h.Role {
+			forgotten = append(forgotten, h.Name)
+		}
+	}
+	if len(forgotten) == 0 {
+		return nil
+	}
+	return usage("spec.hosts, spec.roleGroups: %s was recovered, and no management plane knows its hosts yet: declare %s as before, run this, and "+
+		"take them out then", d.Name, strings.Join(forgotten, ", "))
 }
 
 // digest is of all that makes the cluster what it is.
@@ -234,6 +257,11 @@ func (a *app) converge(ctx context.Context, d *declared, o *createOptions, reade
 	})
 	if err := follow.Try(ctx, p.Client(), all); err != nil {
 		return usage("the management plane refuses what is declared; nothing was changed:\n%w", err)
+	}
+	if known.IsRecovered() {
+		if err := follow.TakeIn(ctx, p.Client(), all); err != nil {
+			return err
+		}
 	}
 	before, err := a.retire(ctx, p.Client(), d, o.yes)
 	if err != nil {

@@ -5,6 +5,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -20,6 +21,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/direct"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/state"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/preflight"
@@ -109,9 +111,27 @@ func (a *app) declareCluster(ctx context.Context, s *source, c *config.Cluster) 
 		return nil, usageError{err}
 	}
 	if d.targets = d.desired; !d.managed {
-		d.targets = target.Unmanaged(d.desired)
+		if d.targets, err = d.unmanaged(); err != nil {
+			return nil, err
+		}
 	}
 	return d, s.checkAdopt(slices.Collect(maps.Keys(rolesOf(d.targets))))
+}
+
+// unmanaged are the targets where no management plane has the cluster. Hosts that were recovered are what the one that is lost has made
+// of them.
+func (d *declared) unmanaged() ([]spec.Target, error) {
+	targets := target.Unmanaged(d.desired)
+	known, err := d.dir.Inventory()
+	if err != nil || known == nil || !known.Managed {
+		return targets, err
+	}
+	for i := range targets {
+		if slices.ContainsFunc(known.Hosts, func(h state.Host) bool { return h.Name == targets[i].Host.Name }) {
+			targets[i] = d.desired[i]
+		}
+	}
+	return targets, nil
 }
 
 // trusting says which host keys are trusted.
@@ -218,9 +238,20 @@ func (a *app) examine(ctx context.Context, d *declared, tools direct.Tools) (map
 		return nil, context.Cause(ctx)
 	}
 	if unreached != nil || preflight.Failed(problems) {
-		return nil, &unfit{problems: problems, unreached: unreached}
+		return nil, &unfit{problems: problems, unreached: unreached, hint: d.lost(unreached)}
 	}
 	return facts, nil
+}
+
+// lost says what to do if hosts are refused because the cluster's state is lost; "" if it is here.
+func (d *declared) lost(unreached error) string {
+	var failed *engine.Error
+	if d.dir.HasAuthorities() || !errors.As(unreached, &failed) ||
+		!slices.ContainsFunc(failed.Failures, func(f engine.Failure) bool { return host.KindOf(f.Err) == host.KindForeign }) {
+		return ""
+	}
+	return fmt.Sprintf("There is no state of %s in %s. If it is lost, and these hosts are the cluster's, read it back from them: kubexm recover -f config.yaml",
+		d.Name, d.dir.Path())
 }
 
 // orphans are hosts that were made a part of a cluster whose state is not here: to go on would make another cluster, with
@@ -235,8 +266,8 @@ func (d *declared) orphans(facts map[string]*host.Facts) []preflight.Problem {
 			problems = append(problems, preflight.Problem{
 				Host: t.Host.Name, Check: "state", Severity: preflight.Error,
 				Cause: fmt.Sprintf("kubexm has made this host a part of a cluster already, and key pairs of the cluster %s are not in %s", d.Name, d.dir.Path()),
-				Remedy: "run kubexm where that state is, or restore it from a backup, or read the key pairs back from a control plane " +
-					"host (kubexm certs recover -f config.yaml); to give the host up as it was before, run kubexm delete cluster there",
+				Remedy: "run kubexm where that state is, or restore it from a backup, or read it back from the hosts " +
+					"(kubexm recover -f config.yaml); to give the host up as it was before, run kubexm delete cluster there",
 			})
 		}
 	}

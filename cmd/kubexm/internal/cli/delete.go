@@ -105,7 +105,8 @@ func (a *app) delete(ctx context.Context, o *deleteOptions, name string) error {
 	}
 	defer unlock()
 	return a.showing(inventory{known}.about, func(reader event.Reader) (string, error) {
-		if managed(dir) {
+		// What a plane has that was to take in a recovered cluster, and was cut, is not all of it.
+		if managed(dir) && !known.IsRecovered() {
 			err = a.deleteObjects(ctx, o, dir, known, reader)
 		} else {
 			err = a.undo(ctx, &o.source, dir, nil, reader)

@@ -47,6 +47,8 @@ func usage(format string, args ...any) error { return usageError{fmt.Errorf(form
 type unfit struct {
 	problems  []preflight.Problem
 	unreached error
+	// hint is what else may help, in a line of its own; may be "".
+	hint string
 }
 
 // Unwrap returns why hosts could not be reached.
@@ -74,6 +76,9 @@ func (u *unfit) Error() string {
 	for _, p := range alike(bad) {
 		lines = append(lines, fmt.Sprintf("  %s: %s: %s\n    Remedy: %s", p.Host, p.Check, p.Cause, p.Remedy))
 	}
+	if u.hint != "" {
+		lines = append(lines, u.hint)
+	}
 	return fmt.Sprintf("preflight: %s not fit, nothing was changed:\n%s", areHosts(len(hosts)), strings.Join(lines, "\n"))
 }
 
@@ -96,6 +101,7 @@ func exitCode(ctx context.Context, err error) int {
 		usage  usageError
 		wrong  *config.Error
 		bad    *unfit
+		lost   *unrecovered
 		apis   *removedAPIs
 		locked *state.LockedError
 		inUse  *embedded.InUseError
@@ -109,7 +115,7 @@ func exitCode(ctx context.Context, err error) int {
 		return exitInterrupted
 	case errors.As(err, &usage), errors.As(err, &wrong):
 		return exitUsage
-	case errors.As(err, &bad), errors.As(err, &apis):
+	case errors.As(err, &bad), errors.As(err, &lost), errors.As(err, &apis):
 		return exitPreflight
 	case errors.As(err, &locked), errors.As(err, &inUse), host.KindOf(err) == host.KindLocked:
 		return exitLocked

@@ -109,6 +109,9 @@ func (d *declared) keep() error {
 
 // keepInventory keeps, for "apply", how the hosts of a plan are reached.
 func (d *declared) keepInventory() error {
+	if err := d.forgetsNone(); err != nil {
+		return err
+	}
 	if err := d.dir.Make(); err != nil {
 		return err
 	}
@@ -117,6 +120,7 @@ func (d *declared) keepInventory() error {
 		return err
 	} else if known != nil {
 		i.Ready, i.ReadyTime = known.Ready, known.ReadyTime
+		i.Recovered, i.Managed = known.Recovered, known.Managed
 	}
 	return d.dir.WriteInventory(i)
 }

@@ -53,7 +53,7 @@ func (a *app) keepPlane(ctx context.Context, name, path string) error {
 		return err
 	}
 	switch {
-	case !managed(dir):
+	case !managed(dir), known.IsRecovered():
 		return usage("cluster %s has no management plane: kubexm create cluster makes one", name)
 	case known.Upgrading != "":
 		return usage("cluster %s is on its way to %s: finish that first: kubexm upgrade cluster", name, known.Upgrading)
@@ -88,10 +88,10 @@ func (a *app) keepPlane(ctx context.Context, name, path string) error {
 	})
 }
 
-// requireHere refuses to go on with a cluster that was moved to another management cluster. Who has not been ready yet may have
-// no objects for other reasons.
+// requireHere refuses to go on with a cluster that was moved to another management cluster. Who has not been ready yet, or was
+// recovered, may have no objects for other reasons.
 func requireHere(ctx context.Context, c client.Client, dir state.Dir, known *state.Inventory) error {
-	if known == nil || known.ReadyTime.IsZero() {
+	if known == nil || known.ReadyTime.IsZero() || known.IsRecovered() {
 		return nil
 	}
 	s, err := follow.Read(ctx, c, client.ObjectKey{Namespace: direct.Namespace, Name: dir.Cluster})

@@ -181,6 +181,9 @@ func (a *app) upgradeOf(ctx context.Context, o *upgradeOptions) (*upgrade, error
 		return nil, err
 	}
 	switch known := u.known; {
+	case known.IsRecovered():
+		return nil, usage("cluster %s was recovered, and no management plane has it yet: kubexm create cluster -f %s, with spec.kubernetes.version: %s",
+			c.Name, o.file, known.KubernetesVersion)
 	case known == nil || !managed(dir) || known.ReadyTime.IsZero():
 		return nil, usage("there is no cluster %s in %s that has ever been ready: bring it up first: kubexm create cluster -f %s", c.Name, a.stateRoot, o.file)
 	case known.Upgrading != "" && known.Upgrading != c.KubernetesVersion:
@@ -284,7 +287,7 @@ func sameHosts(known *state.Inventory, c *config.Cluster) error {
 // sameVersion refuses to change the version of a cluster that runs in passing.
 func (d *declared) sameVersion(file string) error {
 	known, err := d.dir.Inventory()
-	if err != nil || known == nil || known.ReadyTime.IsZero() {
+	if err != nil || known == nil || known.ReadyTime.IsZero() && !known.IsRecovered() {
 		return err
 	}
 	path := field.NewPath("spec", "kubernetes", "version")

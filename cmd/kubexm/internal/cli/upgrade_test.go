@@ -174,6 +174,15 @@ func TestUpgradeRefused(t *testing.T) {
 	if err := errors.Join(dir.WriteInventory(known), os.MkdirAll(dir.Plane(), 0o700)); err != nil {
 		t.Fatal(err)
 	}
+	known.Recovered = time.Now() // and what has begun to take it in was cut
+	if err := dir.WriteInventory(known); err != nil {
+		t.Fatal(err)
+	}
+	refused("was recovered, and no management plane has it yet", upgrade("--to", "v1.36.3")...)
+	known.Recovered = time.Time{}
+	if err := dir.WriteInventory(known); err != nil {
+		t.Fatal(err)
+	}
 	refused("cannot be downgraded", upgrade("--to", "v1.34.9")...)
 	refused("upgrade to a v1.36 first", upgrade("--to", "v1.37.0")...)
 	refused("--to: Invalid value", upgrade("--to", "1.36")...)
@@ -208,15 +217,17 @@ func TestSameVersion(t *testing.T) {
 		known     string
 		upgrading string
 		ready     bool
+		recovered bool
 		declared  string
 		want      string
 	}{
-		{"v1.35.4", "", true, "v1.35.4", ""},
-		{"v1.35.4", "", false, "v1.36.3", ""},
-		{"v1.35.4", "", true, "v1.36.3", "kubexm upgrade cluster -f my.yaml"},
-		{"v1.36.3", "", true, "v1.35.4", "cannot be downgraded"},
-		{"v1.35.4", "v1.36.3", true, "v1.35.4", "on its way to v1.36.3: kubexm upgrade cluster -f my.yaml --to v1.36.3"},
-		{"v1.35.4", "v1.36.3", true, "v1.36.3", "on its way to v1.36.3"},
+		{"v1.35.4", "", true, false, "v1.35.4", ""},
+		{"v1.35.4", "", false, false, "v1.36.3", ""},
+		{"v1.35.4", "", false, true, "v1.36.3", "kubexm upgrade cluster -f my.yaml"},
+		{"v1.35.4", "", true, false, "v1.36.3", "kubexm upgrade cluster -f my.yaml"},
+		{"v1.36.3", "", true, false, "v1.35.4", "cannot be downgraded"},
+		{"v1.35.4", "v1.36.3", true, false, "v1.35.4", "on its way to v1.36.3: kubexm upgrade cluster -f my.yaml --to v1.36.3"},
+		{"v1.35.4", "v1.36.3", true, false, "v1.36.3", "on its way to v1.36.3"},
 	} {
 		dir, err := state.Of(t.TempDir(), "prod")
 		if err != nil {
@@ -225,6 +236,9 @@ func TestSameVersion(t *testing.T) {
 		known := &state.Inventory{Cluster: "prod", KubernetesVersion: c.known, Upgrading: c.upgrading}
 		if c.ready {
 			known.ReadyTime = time.Now()
+		}
+		if c.recovered {
+			known.Recovered = time.Now()
 		}
 		if err := dir.WriteInventory(known); err != nil {
 			t.Fatal(err)

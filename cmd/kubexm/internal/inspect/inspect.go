@@ -151,9 +151,18 @@ func (c *Cluster) count(hosts []state.Host) {
 
 // Nodes asks a cluster's API for its Nodes.
 func Nodes(ctx context.Context, d state.Dir) ([]Node, error) {
+	trust, err := trustOf(d)
+	if err != nil {
+		return nil, err
+	}
+	return NodesOf(ctx, trust)
+}
+
+// NodesOf asks the API of the cluster with this trust for its Nodes.
+func NodesOf(ctx context.Context, trust *direct.Trust) ([]Node, error) {
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
-	config, err := restConfig(d)
+	config, err := restConfigOf(trust)
 	if err != nil {
 		return nil, err
 	}
@@ -167,12 +176,20 @@ func Nodes(ctx context.Context, d state.Dir) ([]Node, error) {
 	}
 	nodes := make([]Node, 0, len(list.Items))
 	for i := range list.Items {
-		nodes = append(nodes, nodeOf(d.Cluster, &list.Items[i]))
+		nodes = append(nodes, nodeOf(trust.Cluster, &list.Items[i]))
 	}
 	return nodes, nil
 }
 
 func restConfig(d state.Dir) (*rest.Config, error) {
+	trust, err := trustOf(d)
+	if err != nil {
+		return nil, err
+	}
+	return restConfigOf(trust)
+}
+
+func trustOf(d state.Dir) (*direct.Trust, error) {
 	known, err := d.Inventory()
 	if err != nil {
 		return nil, err
@@ -181,9 +198,11 @@ func restConfig(d state.Dir) (*rest.Config, error) {
 		return nil, errors.New("the cluster was not made yet")
 	}
 	trust := &direct.Trust{Cluster: known.Cluster, Server: known.Server}
-	if trust.Authorities, err = d.Authorities(false); err != nil {
-		return nil, err
-	}
+	trust.Authorities, err = d.Authorities(false)
+	return trust, err
+}
+
+func restConfigOf(trust *direct.Trust) (*rest.Config, error) {
 	kubeconfig, err := trust.Kubeconfig(time.Hour)
 	if err != nil {
 		return nil, err

@@ -10,5 +10,7 @@
 //	plane/           the embedded management plane's
 //	lock             held by the command that is changing the cluster
 //
+// What is read back from hosts is gathered in .kubexm/.recovering/<cluster>, and moved to .kubexm/<cluster> when it is whole.
+//
 // Directories have mode 0700, files 0600. Files are replaced atomically.
 package state

@@ -34,7 +34,14 @@ type Inventory struct {
 	// Ready is the digest of what was declared when the cluster last was up to date, and ReadyTime when that was.
 	Ready     string    `json:"ready,omitempty"`
 	ReadyTime time.Time `json:"readyTime,omitzero"`
+	// Recovered is when all of this was read back from the hosts, zero if it was not, or if a management plane has the cluster since. The
+	// one that had it is lost: none knows the hosts. Managed says that they are as a management plane makes them.
+	Recovered time.Time `json:"recovered,omitzero"`
+	Managed   bool      `json:"managed,omitempty"`
 }
+
+// IsRecovered reports whether no management plane knows the hosts, because the one that did is lost.
+func (i *Inventory) IsRecovered() bool { return i != nil && !i.Recovered.IsZero() }
 
 // Host is one host, and how it is reached.
 type Host struct {
