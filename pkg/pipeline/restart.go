@@ -43,8 +43,8 @@ func Restarts(targets []spec.Target, r Restart) ([]Restarted, error) {
 		}
 		have = append(have, fmt.Sprintf("%s has %s", in.Target.Host.Name, spec.JoinComponents(all)))
 	}
-	for _, t := range targets {
-		if err := checkKind(t, r); err != nil {
+	if len(targets) > 0 {
+		if err := checkKind(targets[0], r); err != nil {
 			return nil, err
 		}
 	}
@@ -61,7 +61,7 @@ var instead = map[spec.ComponentName]string{
 	spec.ComponentLoadBalancer: "; what a Node has of a load balancer is a static pod",
 }
 
-// checkKind refuses what no host of t's cluster has, whatever its role.
+// checkKind refuses what no host of t's cluster has, whatever its role. All targets are of one cluster.
 func checkKind(t spec.Target, r Restart) error {
 	var kind []spec.ComponentName
 	for _, role := range []spec.Role{spec.RoleControlPlane, spec.RoleWorker, spec.RoleEtcd, spec.RoleLoadBalancer} {

@@ -4,16 +4,22 @@
 package pipeline_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/fake"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pipeline"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec/config"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 )
 
 // all is a restart of everything that a cluster has.
@@ -107,4 +113,101 @@ func namesOf(p *plan.Plan) string {
 		names = append(names, p.Graph().Node(i).Value.Name)
 	}
 	return strings.Join(names, " ")
+}
+
+// leased is a cluster that keeps the turn of the control plane.
+type leased struct {
+	step.Cluster
+	mu     sync.Mutex
+	holder string
+	taken  []string
+}
+
+func (l *leased) TakeTurn(_ context.Context, group string, want, _ step.Turn) (step.Turn, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.holder == "" {
+		l.holder = want.Holder
+		l.taken = append(l.taken, group+" of "+want.Holder)
+	}
+	return step.Turn{Holder: l.holder, Term: want.Term}, nil
+}
+
+func (l *leased) EndTurn(_ context.Context, _, holder string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.holder == holder {
+		l.holder = ""
+	}
+	return nil
+}
+
+// TestRestartsTakeTurns: three hosts that are asked at once, as objects may, restart one after the other, each once.
+func TestRestartsTakeTurns(t *testing.T) {
+	for _, way := range ways {
+		t.Run(config.Word(way), func(t *testing.T) {
+			var mu sync.Mutex
+			var open, restarted []string // hosts whose savepoint is open, and that have restarted etcd
+			cluster, slots := &leased{}, engine.NewSlots()
+			machines := map[string]*fake.Machine{}
+			act := func(name string, m *fake.Machine, c host.Command) host.Result {
+				mu.Lock()
+				defer mu.Unlock()
+				switch dir := "/etc/kubernetes/kubexm-change"; {
+				case c.Title == "open the savepoint":
+					if open = append(open, name); len(open) > 1 {
+						t.Errorf("%v restart at once", open)
+					}
+					m.Put(dir, "", 0o700)
+				case c.Title == "commit":
+					open = slices.DeleteFunc(open, func(other string) bool { return other == name })
+					m.Remove(dir)
+				case c.Title == "restart etcd":
+					restarted = append(restarted, name)
+				case strings.Contains(c.Argv[len(c.Argv)-2], "is_another_since || {") && !slices.Contains(restarted, name):
+					return host.Result{ExitCode: 1} // the check of etcd's restart
+				}
+				return host.Result{}
+			}
+			r := component.Restart{Components: []spec.ComponentName{spec.ComponentEtcd}, Asked: asked}
+			targets := slices.DeleteFunc(targetsOf(members(t, way, etcds[1].set, endpoints[0].set)), func(t spec.Target) bool {
+				return t.Host.Role != spec.RoleControlPlane
+			})
+			for _, target := range targets {
+				name := target.Host.Name
+				m := fake.New(name)
+				m.Put("/etc/kubernetes/kubelet.conf", "", 0o600)
+				m.OnCommand = func(m *fake.Machine, c host.Command) host.Result { return act(name, m, c) }
+				machines[name] = m
+			}
+			for range 2 { // the second time, nothing is done
+				var hosts sync.WaitGroup
+				for _, target := range targets {
+					p, err := pipeline.RestartComponents("prod", []spec.Target{target}, r)
+					if err != nil {
+						t.Fatal(err)
+					}
+					e := engine.New(engine.Options{
+						Holder: "test", Slots: slots,
+						Dial:    func(_ context.Context, name string) (host.Host, error) { return machines[name].Connect(), nil },
+						Cluster: func(context.Context) (step.Cluster, error) { return cluster, nil },
+					})
+					hosts.Go(func() {
+						if _, err := e.Run(t.Context(), p); err != nil {
+							t.Errorf("%+v", err)
+						}
+					})
+				}
+				hosts.Wait()
+				slices.Sort(restarted)
+				slices.Sort(cluster.taken)
+				if got := strings.Join(restarted, " "); got != "cp1 cp2 cp3" || len(open) > 0 || cluster.holder != "" {
+					t.Errorf("etcd is restarted on %s; still open are %v, and %q has the turn", got, open, cluster.holder)
+				}
+				if got := strings.Join(cluster.taken, ", "); got != "control-plane of cp1, control-plane of cp2, control-plane of cp3" {
+					t.Errorf("turns are %s", got)
+				}
+			}
+		})
+	}
 }
