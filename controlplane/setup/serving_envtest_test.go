@@ -43,7 +43,19 @@ func TestServingCertificates(t *testing.T) {
 	f.serving = func(ctx context.Context, _ secret.Value, c *state.ControlPlane) *state.Serving {
 		view, err := workload.Connect(kubeconfigOf(access))
 		f.Expect(err).NotTo(HaveOccurred())
-		return view.ApproveServing(ctx, c)
+		s := view.ApproveServing(ctx, c)
+		s.NotTold = view.TellKubeadm(ctx, older)
+		return s
+	}
+	kubeadm := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "kubeadm-config"},
+		Data:       map[string]string{"ClusterConfiguration": "kind: ClusterConfiguration\nkubernetesVersion: v1.33.1\n"},
+	}
+	f.Expect(api.Create(t.Context(), kubeadm)).To(Succeed())
+	t.Cleanup(func() { f.Expect(api.Delete(context.Background(), kubeadm)).To(Succeed()) })
+	version := func() string {
+		f.Expect(api.Get(t.Context(), client.ObjectKeyFromObject(kubeadm), kubeadm)).To(Succeed())
+		return kubeadm.Data["ClusterConfiguration"]
 	}
 	f.start()
 	f.declare(1, controlplanev1.RollingUpdateStrategy)
@@ -64,17 +76,22 @@ func TestServingCertificates(t *testing.T) {
 	t.Cleanup(func() { f.Expect(api.Delete(context.Background(), binding)).To(Succeed()) })
 	own := f.request(node.Name, "10.9.2.1")
 	others := f.request(node.Name, "10.9.2.2")
+	endpoint := f.request(node.Name, "10.9.0.1")
 
 	f.Consistently(func() []certificatesv1.CertificateSigningRequestCondition {
 		return append(f.decided(own), f.decided(others)...)
 	}, blink, interval).Should(BeEmpty(), "no worker is another provider's, and nobody looks")
+	f.Expect(version()).To(HaveSuffix("v1.33.1\n"))
 	f.Expect(told()).To(BeNil())
 
 	machine := otherWorker()
 	f.create(machine)
 	f.change(machine, func() {
 		machine.Status.NodeRef = clusterv1.MachineNodeReference{Name: node.Name}
-		machine.Status.Addresses = clusterv1.MachineAddresses{{Type: clusterv1.MachineInternalIP, Address: "10.9.2.1"}}
+		machine.Status.Addresses = clusterv1.MachineAddresses{
+			{Type: clusterv1.MachineInternalIP, Address: "10.9.2.1"},
+			{Type: clusterv1.MachineInternalIP, Address: "10.9.0.1"}, // of an infrastructure that is mistaken
+		}
 	})
 	f.Eventually(func() []certificatesv1.CertificateSigningRequestCondition { return f.decided(own) }, patience, interval).Should(
 		ConsistOf(SatisfyAll(HaveField("Type", certificatesv1.CertificateApproved), HaveField("Reason", "NodeOfMachine"))))
@@ -89,7 +106,10 @@ func TestServingCertificates(t *testing.T) {
 		machine.Status.Addresses = append(machine.Status.Addresses, clusterv1.MachineAddress{Type: clusterv1.MachineInternalIP, Address: "10.9.2.2"})
 	})
 	f.Eventually(func() []certificatesv1.CertificateSigningRequestCondition { return f.decided(others) }, patience, interval).ShouldNot(BeEmpty())
-	f.Eventually(told, patience, interval).Should(BeNil())
+	f.Eventually(told, patience, interval).Should(HaveField("Message", SatisfyAll(
+		Not(ContainSubstring(others)), ContainSubstring(endpoint+" of system:node:"+node.Name+": 10.9.0.1 is how the cluster's API is reached"))))
+	f.Expect(f.decided(endpoint)).To(BeEmpty())
+	f.Expect(version()).To(Equal("kind: ClusterConfiguration\nkubernetesVersion: " + older + "\n"))
 }
 
 // TestKubeadmConfigsCannotJoin a control plane whose components are units, and the KubexmControlPlane says so as long as there are any.
