@@ -219,8 +219,8 @@ func releaseNodeRenewsPods(t *testing.T, tracked bool) {
 	}
 	readyNode(t, client, "renewing", "v1.36.3")
 	if !tracked {
-		clear := []byte(`{"metadata":{"managedFields":[{}]}}`)
-		if _, err := client.CoreV1().Nodes().Patch(t.Context(), "renewing", types.MergePatchType, clear, metav1.PatchOptions{}); err != nil {
+		untracked := []byte(`{"metadata":{"managedFields":[{}]}}`)
+		if _, err := client.CoreV1().Nodes().Patch(t.Context(), "renewing", types.MergePatchType, untracked, metav1.PatchOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
