@@ -169,7 +169,13 @@ END
 
 state= cluster_id= member_id=
 [ ! -e "$record" ] || read -r state cluster_id member_id <"$record"
-if has_data && ! { listens && answers "$own"; } && is_removed; then set_aside; fi
+# A voting member that has quorum says who it is, and needs to be asked nothing else: each question is a process that costs as much as the
+# rest of this script.
+now=
+if has_data; then
+	! listens || now=$(identity "$own")
+	if [ -z "$now" ] && is_removed; then set_aside; fi
+fi
 if ! has_data; then
 	stop_etcd # it may be trying again and again with an initial.env of old
 	has_data || case $state/$bootstrap in
@@ -181,18 +187,23 @@ elif [ ! -e "$dir/initial.env" ]; then
 	write_initial "$name=$peer" existing none
 fi
 
+# Have etcd run, become a voting member, and answer with quorum.
+come_up() {
+	why=$(outdated)
+	# One that does not answer is of no use to the others, so they need not be asked.
+	if [ -n "$why" ] && ! answers "$own"; then restart_etcd; fi
+	await 60 is_up || fail "etcd was started on $name, but does not answer at $own. $(last_words)"
+	# From now on an empty data directory begins nothing.
+	now=$(etcdctl --endpoints="$own" --dial-timeout=3s --command-timeout=5s endpoint status -w fields --hex 2>/dev/null | ids)
+	[ -n "$now" ] || fail "etcd was started on $name, but does not say which member it is at $own"
+	remember member $now
+	said=
+	await 60 votes || fail "etcd on $name is a learner still, and is not promoted: ${said:-it is not in sync with the leader}"
+	await 30 answers "$own" || fail "etcd runs on $name, but the cluster has no quorum. $(last_words)"
+}
+
 start || fail "etcd cannot be started"
-why=$(outdated)
-# One that does not answer is of no use to the others, so they need not be asked.
-if [ -n "$why" ] && ! answers "$own"; then restart_etcd; fi
-await 60 is_up || fail "etcd was started on $name, but does not answer at $own. $(last_words)"
-# From now on an empty data directory begins nothing.
-now=$(etcdctl --endpoints="$own" --dial-timeout=3s --command-timeout=5s endpoint status -w fields --hex 2>/dev/null | ids)
-[ -n "$now" ] || fail "etcd was started on $name, but does not say which member it is at $own"
-remember member $now
-said=
-await 60 votes || fail "etcd on $name is a learner still, and is not promoted: ${said:-it is not in sync with the leader}"
-await 30 answers "$own" || fail "etcd runs on $name, but the cluster has no quorum. $(last_words)"
+if [ -n "$now" ]; then remember member $now; else come_up; fi
 write_initial "$name=$peer" existing none
 
 why=$(outdated)

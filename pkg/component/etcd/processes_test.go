@@ -442,6 +442,30 @@ func TestRestarts(t *testing.T) {
 	}
 }
 
+// What a member costs are the questions for which etcdctl is started: each takes as long as all else of a script.
+func TestMemberIsAskedLittle(t *testing.T) {
+	t.Parallel()
+	n := processes(t, 1, spec.Etcd{})[0]
+	asked := func() int {
+		t.Helper()
+		all := string(read(t, n.path("asked")))
+		n.put("asked", nil)
+		t.Logf("asked:\n%s", all)
+		return strings.Count(all, "\n")
+	}
+	n.must(n.member(), "no voting member answers here")
+	asked()
+	if n.must(n.member(), ""); asked() != 1 {
+		t.Error("a member that is as it must be is asked more than once")
+	}
+	n.put("ssl/ca.pem", read(t, n.path("ssl/ca.pem")))
+	n.must(n.member(), "older than "+n.path("ssl/ca.pem"))
+	// Who it is, thrice; who else votes, by the list, before and under the lock; and until it answers again, a few times on a slow machine.
+	if n := asked(); n < 5 || n > 8 {
+		t.Errorf("a restart asks %d times, want 6", n)
+	}
+}
+
 func read(t *testing.T, name string) []byte {
 	t.Helper()
 	content, err := os.ReadFile(name)
