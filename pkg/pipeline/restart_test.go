@@ -133,6 +133,12 @@ func (l *leased) TakeTurn(_ context.Context, group string, want, _ step.Turn) (s
 	return step.Turn{Holder: l.holder, Term: want.Term}, nil
 }
 
+func (l *leased) HasTurn(_ context.Context, _, holder string) (bool, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.holder == holder, nil
+}
+
 func (l *leased) EndTurn(_ context.Context, _, holder string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
