@@ -145,7 +145,7 @@ func (p *process) command(ctx context.Context, argv []string, also ...string) *e
 	argv = slices.Concat(argv[:at], here, argv[at:])
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	fake, _ := filepath.Abs("testdata/bin")
-	cmd.Env = append(os.Environ(), "PATH="+fake+":"+p.programs+":"+os.Getenv("PATH"))
+	cmd.Env = append(os.Environ(), "PATH="+fake+":"+p.programs+":"+os.Getenv("PATH"), "QUESTIONS="+p.path("questions"))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 5 * time.Second
@@ -448,8 +448,8 @@ func TestMemberIsAskedLittle(t *testing.T) {
 	n := processes(t, 1, spec.Etcd{})[0]
 	asked := func() int {
 		t.Helper()
-		all := string(read(t, n.path("asked")))
-		n.put("asked", nil)
+		all := string(read(t, n.path("questions")))
+		n.put("questions", nil)
 		t.Logf("asked:\n%s", all)
 		return strings.Count(all, "\n")
 	}
