@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/apiwarnings"
 	"sigs.k8s.io/cluster-api/util/flags"
 	ctrl "sigs.k8s.io/controller-runtime"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
@@ -66,6 +67,8 @@ func newManager(ctx context.Context, config *rest.Config, o *options) (ctrl.Mana
 		HealthProbeBindAddress:  o.healthAddress,
 		PprofBindAddress:        o.profiler,
 		GracefulShutdownTimeout: ptr.To(shutdownTimeout),
+		// The priority queue may hold its workers up for ever when it is shut down: docs/decisions/2026-11-26-no-priority-queue.md.
+		Controller: ctrlconfig.Controller{UsePriorityQueue: ptr.To(false)},
 
 		LeaderElection: o.leaderElect, LeaderElectionID: name, LeaderElectionNamespace: o.leaderElectNamespace,
 		LeaseDuration: &o.leaseDuration, RenewDeadline: &o.renewDeadline, RetryPeriod: &o.retryEvery,

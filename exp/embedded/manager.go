@@ -74,7 +74,8 @@ func startManager(ctx context.Context, o Options, c *rest.Config, scheme *runtim
 		BaseContext:             func() context.Context { return base },
 		GracefulShutdownTimeout: ptr.To(shutdownTimeout),
 		// Names of controllers are unique within a process, to keep apart their metrics, which nobody serves here.
-		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
+		// The priority queue may hold its workers up for ever when it is shut down: docs/decisions/2026-11-26-no-priority-queue.md.
+		Controller: config.Controller{SkipNameValidation: ptr.To(true), UsePriorityQueue: ptr.To(false)},
 	})
 	if err == nil {
 		err = addCore(life, after, mgr)
