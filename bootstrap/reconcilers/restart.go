@@ -76,7 +76,7 @@ func restartComponents(ctx context.Context, options engine.Options, target spec.
 	return out
 }
 
-// settleRestart takes in what came of it. One that was interrupted goes on where it was. The host is looked at soon, whatever it came to.
+// settleRestart takes in what came of it. One that was interrupted goes on where it was. The host is observed soon, whatever it came to.
 func (r *KubexmConfigReconciler) settleRestart(s *scope) ctrl.Result {
 	out := &s.job.Result
 	if interrupted(out.err) {

@@ -26,7 +26,7 @@ type Serving struct {
 	Approved []string
 	// Refused are the requests that were not, each with the reason, in the order of their names.
 	Refused []string
-	// Err is why they could not be looked at, or not all of them.
+	// Err is why they could not be listed or approved, or not all of them.
 	Err error
 	// NotTold is why the cluster does not say the version by which workers join.
 	NotTold error

@@ -44,7 +44,7 @@ func (r *Template) Reconcile(ctx context.Context, request ctrl.Request) (result 
 func offer(m *infrav1.KubexmMachineSpec, hosts []infrav1.KubexmHost) infrav1.KubexmMachineTemplateStatus {
 	selector, err := selectorOf(m)
 	if err != nil {
-		return infrav1.KubexmMachineTemplateStatus{} // who wants a host of it is told
+		return infrav1.KubexmMachineTemplateStatus{} // HostClaimed of the Machines says so
 	}
 	status, least := infrav1.KubexmMachineTemplateStatus{}, infrav1.HostCapacity{}
 	for i := range hosts {

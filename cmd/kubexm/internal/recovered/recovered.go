@@ -23,7 +23,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
-// Checks are the names of what is looked at.
+// Checks are the names of what is compared.
 const (
 	checkOwner      = "owner"
 	checkAuthority  = "authority"
