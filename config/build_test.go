@@ -122,7 +122,8 @@ func TestComponents(t *testing.T) {
 				t.Errorf("the bootstrap provider alone has bundles: %v, %v", pod.Volumes, pod.Containers[0].Args)
 			}
 			hostLogs := corev1.EnvVar{Name: "KUBEXM_HOST_LOGS_DIR", Value: "/host-logs/kept"}
-			if keeps := provider == "bootstrap"; slices.Contains(pod.Containers[0].Env, hostLogs) != keeps || (volumes["host-logs"].EmptyDir != nil) != keeps {
+			if keeps := provider == "bootstrap"; slices.Contains(pod.Containers[0].Env, hostLogs) != keeps ||
+				(volumes["host-logs"].EmptyDir != nil) != keeps {
 				t.Errorf("the bootstrap provider alone keeps hosts' logs: %v, %v", pod.Volumes, pod.Containers[0].Env)
 			}
 			service := each[object](t, all, "Service")[0].Metadata.Name
@@ -187,7 +188,9 @@ func TestRuntimeExtension(t *testing.T) {
 	if asked.Name != service.Name || asked.Namespace != service.Namespace {
 		t.Errorf("it is asked for at %s/%s, and the Service is %s/%s", asked.Namespace, asked.Name, service.Namespace, service.Name)
 	}
-	if !slices.ContainsFunc(service.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == ptr.Deref(asked.Port, 443) && p.Name == "hooks" }) {
+	if !slices.ContainsFunc(service.Spec.Ports, func(p corev1.ServicePort) bool {
+		return p.Port == ptr.Deref(asked.Port, 443) && p.Name == "hooks"
+	}) {
 		t.Errorf("it is asked for at the port %d, and the Service has %v", ptr.Deref(asked.Port, 443), service.Spec.Ports)
 	}
 	deployment := each[appsv1.Deployment](t, all, "Deployment")[0]
@@ -209,7 +212,8 @@ func TestRuntimeExtension(t *testing.T) {
 func TestVariables(t *testing.T) {
 	anyVariable := regexp.MustCompile(`\$\{([A-Z_]+)([^}]*)\}`)
 	for directory, want := range map[string][]string{
-		"bootstrap":      {"CAPI_DIAGNOSTICS_ADDRESS", "CAPI_INSECURE_DIAGNOSTICS", "KUBEXM_BUNDLES_CLAIM", "KUBEXM_BUNDLE_VERIFY_KEY", "KUBEXM_RUNTIME_EXTENSION_CLIENT_CA_FILE", "KUBEXM_RUNTIME_EXTENSION_PORT"},
+		"bootstrap": {"CAPI_DIAGNOSTICS_ADDRESS", "CAPI_INSECURE_DIAGNOSTICS", "KUBEXM_BUNDLES_CLAIM",
+			"KUBEXM_BUNDLE_VERIFY_KEY", "KUBEXM_RUNTIME_EXTENSION_CLIENT_CA_FILE", "KUBEXM_RUNTIME_EXTENSION_PORT"},
 		"controlplane":   {"CAPI_DIAGNOSTICS_ADDRESS", "CAPI_INSECURE_DIAGNOSTICS", "EXP_MACHINE_TAINT_PROPAGATION"},
 		"infrastructure": {"CAPI_DIAGNOSTICS_ADDRESS", "CAPI_INSECURE_DIAGNOSTICS"},
 	} {
@@ -348,7 +352,8 @@ func TestNamespaced(t *testing.T) {
 				}
 				for _, binding := range each[rbacv1.RoleBinding](t, all, "RoleBinding") {
 					bound = bound || binding.Namespace == role.Namespace && binding.RoleRef.Kind == "Role" && binding.RoleRef.Name == role.Name &&
-						binding.Subjects[0].Name == deployment.Spec.Template.Spec.ServiceAccountName && binding.Subjects[0].Namespace == deployment.Namespace
+						binding.Subjects[0].Name == deployment.Spec.Template.Spec.ServiceAccountName &&
+						binding.Subjects[0].Namespace == deployment.Namespace
 				}
 			}
 			if !bound {

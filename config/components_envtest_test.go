@@ -57,7 +57,8 @@ func TestAPIServerTakesComponents(t *testing.T) {
 			}
 
 			deployments := &appsv1.DeploymentList{}
-			if err := api.List(t.Context(), deployments, client.InNamespace(each[metav1.PartialObjectMetadata](t, build(t, directory), "Namespace")[0].Name)); err != nil {
+			if err := api.List(t.Context(), deployments,
+				client.InNamespace(each[metav1.PartialObjectMetadata](t, build(t, directory), "Namespace")[0].Name)); err != nil {
 				t.Fatal(err)
 			}
 			if len(deployments.Items) != 1 {

@@ -38,7 +38,8 @@ func TestClusterClass(t *testing.T) {
 	g.Eventually(func(g Gomega) {
 		class := &clusterv1.ClusterClass{}
 		g.Expect(api.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "kubexm"}, class)).To(Succeed())
-		for _, condition := range []string{clusterv1.ClusterClassVariablesReadyCondition, clusterv1.ClusterClassRefVersionsUpToDateCondition} {
+		for _, condition := range []string{clusterv1.ClusterClassVariablesReadyCondition,
+			clusterv1.ClusterClassRefVersionsUpToDateCondition} {
 			g.Expect(conditions.IsTrue(class, condition)).To(BeTrue(), "%s: %s", condition, conditions.GetMessage(class, condition))
 		}
 	}).Should(Succeed())
@@ -182,7 +183,8 @@ func expectVersions(t *testing.T, cluster, controlPlaneVersion, workers string) 
 	NewWithT(t).Eventually(func(g Gomega) {
 		g.Expect(controlPlane(t, cluster).Spec.Version).To(Equal(controlPlaneVersion), func() string { return state(t, cluster) })
 		all := &clusterv1.MachineDeploymentList{}
-		g.Expect(api.List(t.Context(), all, client.InNamespace(namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: cluster})).To(Succeed())
+		g.Expect(api.List(t.Context(), all, client.InNamespace(namespace),
+			client.MatchingLabels{clusterv1.ClusterNameLabel: cluster})).To(Succeed())
 		g.Expect(all.Items).To(HaveLen(1))
 		g.Expect(all.Items[0].Spec.Template.Spec.Version).To(Equal(workers), func() string { return state(t, cluster) })
 	}, soon).Should(Succeed())
@@ -196,7 +198,8 @@ func settle(t *testing.T, cluster, version string) {
 		before := object.DeepCopy()
 		status := &object.Status
 		status.Initialization.ControlPlaneInitialized = ptr.To(true)
-		status.Replicas, status.ReadyReplicas, status.AvailableReplicas, status.UpToDateReplicas = ptr.To[int32](1), ptr.To[int32](1), ptr.To[int32](1), ptr.To[int32](1)
+		status.Replicas, status.ReadyReplicas, status.AvailableReplicas, status.UpToDateReplicas = ptr.To[int32](1),
+			ptr.To[int32](1), ptr.To[int32](1), ptr.To[int32](1)
 		status.Version, status.Versions = version, []clusterv1.StatusVersion{{Version: version, Replicas: 1}}
 		status.ObservedGeneration = object.Generation
 		return api.Status().Patch(t.Context(), object, client.MergeFrom(before))
@@ -237,7 +240,8 @@ func controlPlane(t *testing.T, cluster string) *controlplanev1.KubexmControlPla
 	t.Helper()
 	all := &controlplanev1.KubexmControlPlaneList{}
 	NewWithT(t).Eventually(func(g Gomega) {
-		g.Expect(api.List(t.Context(), all, client.InNamespace(namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: cluster})).To(Succeed())
+		g.Expect(api.List(t.Context(), all, client.InNamespace(namespace),
+			client.MatchingLabels{clusterv1.ClusterNameLabel: cluster})).To(Succeed())
 		g.Expect(all.Items).To(HaveLen(1), func() string { return state(t, cluster) })
 	}, soon).Should(Succeed())
 	return &all.Items[0]
@@ -256,7 +260,8 @@ func expectWorkers(t *testing.T, cluster string, replicas int32) {
 	t.Helper()
 	NewWithT(t).Eventually(func(g Gomega) {
 		all := &clusterv1.MachineDeploymentList{}
-		g.Expect(api.List(t.Context(), all, client.InNamespace(namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: cluster})).To(Succeed())
+		g.Expect(api.List(t.Context(), all, client.InNamespace(namespace),
+			client.MatchingLabels{clusterv1.ClusterNameLabel: cluster})).To(Succeed())
 		g.Expect(all.Items).To(HaveLen(1))
 		deployment := &all.Items[0]
 		g.Expect(*deployment.Spec.Replicas).To(Equal(replicas), func() string { return state(t, cluster) })

@@ -112,12 +112,14 @@ func start(dir string) (*embedded.Plane, error) {
 	}
 	assets := os.Getenv("KUBEBUILDER_ASSETS")
 	return embedded.Start(context.Background(), embedded.Options{
-		Dir:                dir,
-		Etcd:               filepath.Join(assets, "etcd"),
-		APIServer:          filepath.Join(assets, "kube-apiserver"),
-		ControllerManager:  filepath.Join(assets, "kube-controller-manager"),
-		Namespace:          namespace,
-		AddToScheme:        []func(*runtime.Scheme) error{bootstrapsetup.AddToScheme, controlplanesetup.AddToScheme, infrasetup.AddToScheme, runtimev1.AddToScheme},
+		Dir:               dir,
+		Etcd:              filepath.Join(assets, "etcd"),
+		APIServer:         filepath.Join(assets, "kube-apiserver"),
+		ControllerManager: filepath.Join(assets, "kube-controller-manager"),
+		Namespace:         namespace,
+		AddToScheme: []func(*runtime.Scheme) error{
+			bootstrapsetup.AddToScheme, controlplanesetup.AddToScheme, infrasetup.AddToScheme, runtimev1.AddToScheme,
+		},
 		CRDs:               definitions,
 		MutatingWebhooks:   hooks.Mutating,
 		ValidatingWebhooks: hooks.Validating,

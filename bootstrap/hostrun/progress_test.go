@@ -24,7 +24,8 @@ func TestLost(t *testing.T) {
 		!strings.Contains(p.Lost, "attempt 1 of 6 failed: host w1: no route; again in 2s") {
 		t.Errorf("after the first attempt: %+v", p)
 	}
-	for _, ev := range []event.Event{{Type: event.HostObserved, Host: "w1"}, {Type: event.Changed, Host: "w1"}, {Type: event.Undone, Host: "w1"}} {
+	for _, ev := range []event.Event{{Type: event.HostObserved, Host: "w1"},
+		{Type: event.Changed, Host: "w1"}, {Type: event.Undone, Host: "w1"}} {
 		p.read(dial)
 		if p.read(ev); p.Lost != "" || p.Why != "" {
 			t.Errorf("after %s: %+v", ev.Type, p)

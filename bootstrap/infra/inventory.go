@@ -88,7 +88,8 @@ func (i *InventoryAdapter) owns(s Subject, h *infrav1.KubexmHost) bool {
 func (i *InventoryAdapter) claim(ctx context.Context, s Subject, h *infrav1.KubexmHost) error {
 	before := h.DeepCopy()
 	h.Spec.ClaimRef = infrav1.MachineReference{
-		Kind: infrav1.ClaimedByConfig, Name: s.Config.Name, ClusterName: s.Config.Labels[clusterv1.ClusterNameLabel], UID: string(s.Config.UID),
+		Kind: infrav1.ClaimedByConfig, Name: s.Config.Name,
+		ClusterName: s.Config.Labels[clusterv1.ClusterNameLabel], UID: string(s.Config.UID),
 	}
 	controllerutil.AddFinalizer(h, infrav1.HostFinalizer)
 	if err := i.client.Patch(ctx, h, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {

@@ -40,7 +40,8 @@ func (k *kubexm) Host(ctx context.Context, s Subject) (*Host, error) {
 func HostOf(h *infrav1.KubexmHost) *Host {
 	return &Host{
 		Host: spec.Host{
-			Name: h.Name, ProviderID: infrav1.ProviderID(h), Address: h.Spec.Address, InternalAddresses: h.Spec.InternalAddresses, Arch: h.Spec.Arch,
+			Name: h.Name, ProviderID: infrav1.ProviderID(h), Address: h.Spec.Address,
+			InternalAddresses: h.Spec.InternalAddresses, Arch: h.Spec.Arch,
 		},
 		Access: h.Spec.Access, BMC: h.Spec.BMC, Maintenance: h.Spec.Maintenance.Message,
 	}

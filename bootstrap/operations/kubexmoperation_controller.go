@@ -177,7 +177,9 @@ func (r *KubexmOperationReconciler) begin(_ context.Context, s *scope) (bool, ct
 		if name == "" {
 			name = c.Name
 		}
-		o.Status.Hosts = append(o.Status.Hosts, bootstrapv1.HostOperationStatus{ConfigName: c.Name, Name: name, Phase: bootstrapv1.OperationPending})
+		o.Status.Hosts = append(o.Status.Hosts, bootstrapv1.HostOperationStatus{
+			ConfigName: c.Name, Name: name, Phase: bootstrapv1.OperationPending,
+		})
 	}
 	r.show(s)
 	return false, ctrl.Result{RequeueAfter: time.Millisecond}, nil // hosts are asked when this is written

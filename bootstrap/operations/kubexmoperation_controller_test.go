@@ -151,7 +151,8 @@ func TestReconcile(t *testing.T) {
 		t.Fatal(err)
 	}
 	o = p.reconcile()
-	if said := conditions.Get(o, bootstrapv1.SucceededCondition); said == nil || said.Status != metav1.ConditionFalse || len(o.Status.Hosts) > 0 {
+	if said := conditions.Get(o, bootstrapv1.SucceededCondition); said == nil ||
+		said.Status != metav1.ConditionFalse || len(o.Status.Hosts) > 0 {
 		t.Errorf("it has ended, and says %+v", o.Status)
 	}
 }

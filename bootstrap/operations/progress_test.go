@@ -179,9 +179,8 @@ func TestPick(t *testing.T) {
 		"a Cluster that has 0": {bootstrapv1.ClusterTarget, "dev", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			all := []bootstrapv1.KubexmConfig{of("w2", same), of("w1", same), of("lb", same), of("cp", same), of("x", func(c *bootstrapv1.KubexmConfig) {
-				c.Labels = nil
-			})}
+			unlabelled := func(c *bootstrapv1.KubexmConfig) { c.Labels = nil }
+			all := []bootstrapv1.KubexmConfig{of("w2", same), of("w1", same), of("lb", same), of("cp", same), of("x", unlabelled)}
 			var got []string
 			for _, c := range pick(bootstrapv1.OperationTarget{Kind: tc.kind, Name: tc.name}, all, machines) {
 				got = append(got, c.Name)

@@ -17,7 +17,9 @@ import (
 )
 
 // target are the KubexmConfigs that an operation is for, by name. Those whose hosts leave are none of them.
-func (r *KubexmOperationReconciler) target(ctx context.Context, o *bootstrapv1.KubexmOperation, v verb) ([]bootstrapv1.KubexmConfig, error) {
+func (r *KubexmOperationReconciler) target(
+	ctx context.Context, o *bootstrapv1.KubexmOperation, v verb,
+) ([]bootstrapv1.KubexmConfig, error) {
 	configs, machines := &bootstrapv1.KubexmConfigList{}, &clusterv1.MachineList{}
 	if err := r.Client.List(ctx, configs, client.InNamespace(o.Namespace)); err != nil {
 		return nil, fmt.Errorf("list the KubexmConfigs: %w", err)
@@ -48,7 +50,9 @@ func (r *KubexmOperationReconciler) target(ctx context.Context, o *bootstrapv1.K
 }
 
 // pick is pure.
-func pick(target bootstrapv1.OperationTarget, configs []bootstrapv1.KubexmConfig, machines map[string]*clusterv1.Machine) []bootstrapv1.KubexmConfig {
+func pick(
+	target bootstrapv1.OperationTarget, configs []bootstrapv1.KubexmConfig, machines map[string]*clusterv1.Machine,
+) []bootstrapv1.KubexmConfig {
 	picked := slices.DeleteFunc(configs, func(c bootstrapv1.KubexmConfig) bool {
 		machine := machines[c.Name]
 		leaves := !c.DeletionTimestamp.IsZero() || machine != nil && !machine.DeletionTimestamp.IsZero()

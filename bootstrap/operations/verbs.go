@@ -36,8 +36,10 @@ type verb struct {
 // verbs are all of them.
 var verbs = []verb{
 	{bootstrapv1.CheckDriftType, bootstrapv1.CheckDriftAnnotation, false, 10 * time.Minute, 10, nil, done(bootstrapv1.CheckDriftOperation)},
-	{bootstrapv1.CollectLogsType, bootstrapv1.CollectLogsAnnotation, false, 10 * time.Minute, 10, nil, done(bootstrapv1.CollectLogsOperation)},
-	{bootstrapv1.BackupEtcdType, bootstrapv1.BackupEtcdAnnotation, false, 30 * time.Minute, 1, hasMember, done(bootstrapv1.BackupEtcdOperation)},
+	{bootstrapv1.CollectLogsType, bootstrapv1.CollectLogsAnnotation, false,
+		10 * time.Minute, 10, nil, done(bootstrapv1.CollectLogsOperation)},
+	{bootstrapv1.BackupEtcdType, bootstrapv1.BackupEtcdAnnotation, false,
+		30 * time.Minute, 1, hasMember, done(bootstrapv1.BackupEtcdOperation)},
 	{bootstrapv1.RepairType, bootstrapv1.ConvergeAnnotation, true, 30 * time.Minute, 1, nil, repaired},
 	{bootstrapv1.RebootType, bootstrapv1.RebootAnnotation, true, 15 * time.Minute, 1, nil, rebooted},
 	{bootstrapv1.RestartType, bootstrapv1.RestartAnnotation, true, 30 * time.Minute, 1, hasComponent, done(bootstrapv1.RestartOperation)},
@@ -130,7 +132,8 @@ func rebooted(c *bootstrapv1.KubexmConfig, asked metav1.Time) (bootstrapv1.Opera
 
 // waitsFor is what a host says that keeps it from what it was asked for.
 func waitsFor(c *bootstrapv1.KubexmConfig) string {
-	for _, kind := range []string{bootstrapv1.DisruptionAllowedCondition, bootstrapv1.HostReachableCondition, bootstrapv1.HostReadyCondition} {
+	for _, kind := range []string{bootstrapv1.DisruptionAllowedCondition,
+		bootstrapv1.HostReachableCondition, bootstrapv1.HostReadyCondition} {
 		if said := conditions.Get(c, kind); said != nil && said.Status != metav1.ConditionTrue {
 			return fmt.Sprintf("its %s says: %s", kind, cmp.Or(said.Message, said.Reason))
 		}

@@ -57,13 +57,15 @@ func (r *KubexmConfigReconciler) access(ctx context.Context, namespace, name str
 		return ssh.Config{}, err
 	}
 	c.Candidates = h.Candidates
-	c.Address, c.Port, c.User, c.HostKey = h.Address, a.Port, a.User, ssh.HostKey{Pinned: a.HostKeys.Pinned, Authorities: a.HostKeys.Authorities}
+	c.Address, c.Port, c.User = h.Address, a.Port, a.User
+	c.HostKey = ssh.HostKey{Pinned: a.HostKeys.Pinned, Authorities: a.HostKeys.Authorities}
 	if j := &a.ProxyJump; !j.IsZero() {
 		jump, err := r.login(ctx, namespace, name, j.User, j.Credentials, ssh.PermitPortForwarding)
 		if err != nil {
 			return ssh.Config{}, ssh.JumpError(err, j.Host)
 		}
-		jump.Address, jump.Port, jump.User, jump.HostKey = j.Host, j.Port, j.User, ssh.HostKey{Pinned: j.HostKeys.Pinned, Authorities: j.HostKeys.Authorities}
+		jump.Address, jump.Port, jump.User = j.Host, j.Port, j.User
+		jump.HostKey = ssh.HostKey{Pinned: j.HostKeys.Pinned, Authorities: j.HostKeys.Authorities}
 		c.Jump = &jump
 	}
 	return c, nil
@@ -79,7 +81,8 @@ func (r *KubexmConfigReconciler) login(
 		return ssh.Config{}, &host.Error{
 			Kind: host.KindAuth, Host: name, Message: "there are no credentials to log in with", Err: err,
 			Remedy: fmt.Sprintf("have a Secret %s with %s or %s, of type %s or with the label %s=%s",
-				ref, infra.KeyPrivateKey, infra.KeyPassword, corev1.SecretTypeSSHAuth, bootstrapv1.ForHostsLabel, bootstrapv1.ForHostsCredentials),
+				ref, infra.KeyPrivateKey, infra.KeyPassword, corev1.SecretTypeSSHAuth,
+				bootstrapv1.ForHostsLabel, bootstrapv1.ForHostsCredentials),
 		}
 	}
 	if from.UserCA != (spec.UserCA{}) {

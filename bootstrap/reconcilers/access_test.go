@@ -117,7 +117,8 @@ func TestLoginByCertificate(t *testing.T) {
 		c := certificate(who)
 		_, forwards := c.Extensions[forwarding]
 		valid := time.Until(time.Unix(int64(c.ValidBefore), 0))
-		if !slices.Equal(c.ValidPrincipals, []string{want.principal}) || valid > want.valid || valid < want.valid-10*time.Second || forwards != want.forwards {
+		if !slices.Equal(c.ValidPrincipals, []string{want.principal}) || valid > want.valid ||
+			valid < want.valid-10*time.Second || forwards != want.forwards {
 			t.Errorf("for %q, %s, forwarding %t; want %+v", c.ValidPrincipals, valid, forwards, want)
 		}
 		if !slices.Equal(who.HostKey.Authorities, []string{someAuthority}) || len(who.HostKey.Pinned) > 0 {

@@ -14,8 +14,9 @@ import (
 )
 
 // untrusted is why no host may be made with the key pair in a Secret of the Cluster: it is not the one that the KubexmClusterConfig
-// names, it cannot be read, or what is to be signed by it cannot be. It is "" if the KubexmClusterConfig names none yet, but for the Cluster's own authority, by which hosts
-// know whose they are. What to do is also said by the control plane's condition CertificatesAvailable.
+// names, it cannot be read, or what is to be signed by it cannot be. It is "" if the KubexmClusterConfig names none yet, but for the
+// Cluster's own authority, by which hosts know whose they are. What to do is also said by the control plane's condition
+// CertificatesAvailable.
 func untrusted(s *scope, purpose capisecret.Purpose, pair *corev1.Secret) string {
 	want := s.clusterConfig.Spec.FingerprintOf(string(purpose))
 	if want == "" && purpose != capisecret.ClusterCA {

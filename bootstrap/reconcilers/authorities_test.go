@@ -41,7 +41,8 @@ func TestUntrustedEncryptionKey(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := testScope()
 			for name, fingerprint := range prints {
-				s.clusterConfig.Spec.Authorities = append(s.clusterConfig.Spec.Authorities, bootstrapv1.AuthorityFingerprint{Name: name, Fingerprint: fingerprint})
+				s.clusterConfig.Spec.Authorities = append(s.clusterConfig.Spec.Authorities,
+					bootstrapv1.AuthorityFingerprint{Name: name, Fingerprint: fingerprint})
 			}
 			key := &corev1.Secret{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "prod-encryption"}, Data: map[string][]byte{"key": tc.key},
@@ -90,13 +91,17 @@ func TestUntrusted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := testScope()
 			for name, fingerprint := range tc.record {
-				s.clusterConfig.Spec.Authorities = append(s.clusterConfig.Spec.Authorities, bootstrapv1.AuthorityFingerprint{Name: name, Fingerprint: fingerprint})
+				s.clusterConfig.Spec.Authorities = append(s.clusterConfig.Spec.Authorities,
+					bootstrapv1.AuthorityFingerprint{Name: name, Fingerprint: fingerprint})
 			}
 			reads := 0
 			r := &KubexmConfigReconciler{Reader: fake.NewClientBuilder().WithObjects(&corev1.Secret{
-				ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "prod-ca"}, Data: map[string][]byte{"tls.crt": tc.cert, "tls.key": []byte(tc.key)},
+				ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "prod-ca"},
+				Data:       map[string][]byte{"tls.crt": tc.cert, "tls.key": []byte(tc.key)},
 			}).WithInterceptorFuncs(interceptor.Funcs{
-				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+				Get: func(
+					ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption,
+				) error {
 					reads++
 					return c.Get(ctx, key, into, options...)
 				},

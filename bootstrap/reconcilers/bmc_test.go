@@ -30,8 +30,10 @@ func TestByController(t *testing.T) {
 	at := time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 	secretOf := func(change func(*corev1.Secret)) *corev1.Secret {
 		s := &corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "bmc", Labels: map[string]string{bootstrapv1.ForHostsLabel: bootstrapv1.ForHostsCredentials}},
-			Type:       corev1.SecretTypeBasicAuth, Data: map[string][]byte{"username": []byte("kubexm"), "password": []byte("s3cret")},
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: "fleet", Name: "bmc", Labels: map[string]string{bootstrapv1.ForHostsLabel: bootstrapv1.ForHostsCredentials},
+			},
+			Type: corev1.SecretTypeBasicAuth, Data: map[string][]byte{"username": []byte("kubexm"), "password": []byte("s3cret")},
 		}
 		change(s)
 		return s
@@ -66,7 +68,8 @@ func TestByController(t *testing.T) {
 			}))
 			defer server.Close()
 			config := &bootstrapv1.KubexmConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "w1", Annotations: map[string]string{
-				bootstrapv1.RebootAnnotation: at.Format(time.RFC3339), bootstrapv1.MachineResetAnnotation: at.Add(-time.Hour).Format(time.RFC3339),
+				bootstrapv1.RebootAnnotation:       at.Format(time.RFC3339),
+				bootstrapv1.MachineResetAnnotation: at.Add(-time.Hour).Format(time.RFC3339),
 			}}}
 			scheme := testScheme(t)
 			if err := corev1.AddToScheme(scheme); err != nil {

@@ -140,7 +140,9 @@ func TestTypesOfCertificates(t *testing.T) {
 		"a load balancer": {spec.RoleLoadBalancer, func(*spec.Target) {}, map[string]bootstrapv1.CertificateType{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			target := spec.Target{ClusterName: "prod", KubernetesVersion: "v1.36.3", Host: spec.Host{Name: "h1", Role: test.role, Address: "10.1.0.2"}}
+			target := spec.Target{
+				ClusterName: "prod", KubernetesVersion: "v1.36.3", Host: spec.Host{Name: "h1", Role: test.role, Address: "10.1.0.2"},
+			}
 			test.change(&target)
 			renewals, err := pipeline.Renewals([]spec.Target{target}, nil)
 			if err != nil {

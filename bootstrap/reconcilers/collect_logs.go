@@ -36,7 +36,9 @@ func (r *KubexmConfigReconciler) collectLogsIsDue(_ context.Context, s *scope) (
 		return nil, nil
 	}
 	j, keep := r.withoutPlan(s, collecting, asked), r.keeper(s)
-	return &run{Urgent: true, Lost: lostOf(asked), Do: func(ctx context.Context, tell event.Reader) outcome { return j.collect(ctx, tell, keep) }}, nil
+	return &run{Urgent: true, Lost: lostOf(asked), Do: func(ctx context.Context, tell event.Reader) outcome {
+		return j.collect(ctx, tell, keep)
+	}}, nil
 }
 
 func (j *withoutPlan) collect(ctx context.Context, tell event.Reader, keep func(context.Context, host.Host) kept) outcome {

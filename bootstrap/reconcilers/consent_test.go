@@ -71,7 +71,9 @@ func TestSecretsForHosts(t *testing.T) {
 				t.Errorf("a plan reads it: %v, %v", got, err)
 			}
 			config := &bootstrapv1.KubexmConfig{Spec: bootstrapv1.KubexmConfigSpec{}}
-			config.Spec.Files = []spec.File{{Path: "/a"}, {Path: "/b", ContentFrom: spec.ContentSource{Secret: spec.SecretKey{Name: "it", Key: "tls.key"}}}}
+			config.Spec.Files = []spec.File{
+				{Path: "/a"}, {Path: "/b", ContentFrom: spec.ContentSource{Secret: spec.SecretKey{Name: "it", Key: "tls.key"}}},
+			}
 			_, err = r.versions(t.Context(), "default", secretsOf(config))
 			if (err == nil) != test.file {
 				t.Errorf("a file is made from it: %v", err)

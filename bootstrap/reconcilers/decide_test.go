@@ -25,8 +25,9 @@ func TestDecide(t *testing.T) {
 		cache hostCache
 		want  need
 	}{
-		"a host that nothing is known of is run":         {hostCache{}, need{act: converges}},
-		"a converged host rests":                         {hostCache{input: "a", ended: ago(time.Minute), converged: true}, need{act: rest, after: 9 * time.Minute}},
+		"a host that nothing is known of is run": {hostCache{}, need{act: converges}},
+		"a converged host rests": {hostCache{input: "a", ended: ago(time.Minute), converged: true},
+			need{act: rest, after: 9 * time.Minute}},
 		"a converged host is observed after a while":     {hostCache{input: "a", ended: ago(10 * time.Minute), converged: true}, need{act: look}},
 		"a host that is to become something else is run": {hostCache{input: "b", ended: ago(time.Second), converged: true}, need{act: converges}},
 		"a host that was found changed is run":           {hostCache{input: "a", ended: ago(time.Second), converged: true, drifted: true}, need{act: converges}},
@@ -37,10 +38,11 @@ func TestDecide(t *testing.T) {
 		"a change of the input does not wait":            {hostCache{input: "b", ended: ago(time.Second), failures: 9}, need{act: converges}},
 		"one that was rolled back twice is run again":    {hostCache{input: "a", ended: ago(time.Hour), failures: 2, restored: 2}, need{act: converges}},
 		"one that was rolled back three times is not":    {hostCache{input: "a", ended: ago(time.Hour), failures: 3, restored: 3}, need{act: rest, after: lastBackoff}},
-		"somebody else's host waits long":                {hostCache{input: "a", ended: ago(time.Minute), failures: 1, foreign: true}, need{act: rest, after: 4 * time.Minute}},
-		"and is tried then":                              {hostCache{input: "a", ended: ago(5 * time.Minute), failures: 1, foreign: true}, need{act: converges}},
-		"or when it is not to be adopted any more":       {hostCache{input: "a", ended: ago(time.Second), failures: 1, foreign: true, adopts: "x"}, need{act: converges}},
-		"but for something else":                         {hostCache{input: "b", ended: ago(time.Second), failures: 3, restored: 3}, need{act: converges}},
+		"somebody else's host waits long": {hostCache{input: "a", ended: ago(time.Minute), failures: 1, foreign: true},
+			need{act: rest, after: 4 * time.Minute}},
+		"and is tried then":                        {hostCache{input: "a", ended: ago(5 * time.Minute), failures: 1, foreign: true}, need{act: converges}},
+		"or when it is not to be adopted any more": {hostCache{input: "a", ended: ago(time.Second), failures: 1, foreign: true, adopts: "x"}, need{act: converges}},
+		"but for something else":                   {hostCache{input: "b", ended: ago(time.Second), failures: 3, restored: 3}, need{act: converges}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := tc.cache.decide("a", "", now, 10*time.Minute, spec.DriftRepair); got != tc.want {
@@ -88,9 +90,10 @@ func TestDriftIsReported(t *testing.T) {
 		drift spec.DriftPolicy
 		want  need
 	}{
-		"it is repaired":                      {drifted, "a", spec.DriftRepair, need{act: converges}},
-		"it is left":                          {drifted, "a", spec.DriftReport, need{act: rest, after: 9 * time.Minute}},
-		"and observed again":                  {hostCache{input: "a", converged: true, drifted: true, ended: now.Add(-time.Hour)}, "a", spec.DriftReport, need{act: look}},
+		"it is repaired": {drifted, "a", spec.DriftRepair, need{act: converges}},
+		"it is left":     {drifted, "a", spec.DriftReport, need{act: rest, after: 9 * time.Minute}},
+		"and observed again": {hostCache{input: "a", converged: true, drifted: true, ended: now.Add(-time.Hour)},
+			"a", spec.DriftReport, need{act: look}},
 		"something else is declared":          {drifted, "b", spec.DriftReport, need{act: converges}},
 		"an old process has brought it there": {fromStatus(brought("a"), "a", spec.DriftReport), "a", spec.DriftReport, need{act: look}},
 		"to something else":                   {fromStatus(brought("b"), "a", spec.DriftReport), "a", spec.DriftReport, need{act: converges}},
@@ -125,15 +128,20 @@ func TestLearn(t *testing.T) {
 		out    outcome
 		want   hostCache
 	}{
-		"success forgets failures":                       {hostCache{input: "a", failures: 3}, outcome{input: "a"}, hostCache{input: "a", converged: true}},
-		"failures are counted":                           {hostCache{input: "a", failures: 3}, outcome{input: "a", err: failed}, hostCache{input: "a", failures: 4}},
-		"failures for another input are counted anew":    {hostCache{input: "a", failures: 3}, outcome{input: "b", err: failed}, hostCache{input: "b", failures: 1}},
-		"success repairs what had drifted":               {hostCache{input: "a", drifted: true}, outcome{input: "a"}, hostCache{input: "a", converged: true}},
-		"a host that was rolled back has nothing begun":  {hostCache{input: "a", begun: "a", failures: 1}, outcome{input: "a", err: failed, report: putBack}, hostCache{input: "a", failures: 2, restored: 1}},
-		"what failed half way is to be gone on with":     {hostCache{input: "a", begun: "a"}, outcome{input: "a", err: failed}, hostCache{input: "a", begun: "a", failures: 1}},
-		"what was rolled back for another input is over": {hostCache{input: "a", failures: 3, restored: 3}, outcome{input: "b", err: failed, report: putBack}, hostCache{input: "b", failures: 1, restored: 1}},
-		"success ends all of it":                         {hostCache{input: "a", begun: "a", failures: 2, restored: 2}, outcome{input: "a"}, hostCache{input: "a", converged: true}},
-		"what was stopped says nothing but facts":        {hostCache{input: "a", failures: 3}, outcome{input: "b", err: stopped, system: seen}, hostCache{input: "a", failures: 3, system: seen}},
+		"success forgets failures": {hostCache{input: "a", failures: 3}, outcome{input: "a"}, hostCache{input: "a", converged: true}},
+		"failures are counted": {hostCache{input: "a", failures: 3},
+			outcome{input: "a", err: failed}, hostCache{input: "a", failures: 4}},
+		"failures for another input are counted anew": {hostCache{input: "a", failures: 3}, outcome{input: "b", err: failed}, hostCache{input: "b", failures: 1}},
+		"success repairs what had drifted":            {hostCache{input: "a", drifted: true}, outcome{input: "a"}, hostCache{input: "a", converged: true}},
+		"a host that was rolled back has nothing begun": {hostCache{input: "a", begun: "a", failures: 1},
+			outcome{input: "a", err: failed, report: putBack}, hostCache{input: "a", failures: 2, restored: 1}},
+		"what failed half way is to be gone on with": {hostCache{input: "a", begun: "a"}, outcome{input: "a", err: failed}, hostCache{input: "a", begun: "a", failures: 1}},
+		"what was rolled back for another input is over": {hostCache{input: "a", failures: 3, restored: 3},
+			outcome{input: "b", err: failed, report: putBack}, hostCache{input: "b", failures: 1, restored: 1}},
+		"success ends all of it": {hostCache{input: "a", begun: "a", failures: 2, restored: 2},
+			outcome{input: "a"}, hostCache{input: "a", converged: true}},
+		"what was stopped says nothing but facts": {hostCache{input: "a", failures: 3},
+			outcome{input: "b", err: stopped, system: seen}, hostCache{input: "a", failures: 3, system: seen}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := tc.before

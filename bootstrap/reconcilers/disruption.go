@@ -52,10 +52,12 @@ func (s *scope) restriction() restriction {
 	return r
 }
 
-// isRemediated reports whether a Machine was found unhealthy, and somebody repairs it or is to replace it. What does that waits for nothing.
+// isRemediated reports whether a Machine was found unhealthy, and somebody repairs it or is to replace it. What does that waits for
+// nothing.
 func isRemediated(m *clusterv1.Machine) bool {
 	return conditions.IsFalse(m, clusterv1.MachineHealthCheckSucceededCondition) &&
-		(conditions.IsFalse(m, clusterv1.MachineOwnerRemediatedCondition) || conditions.IsFalse(m, clusterv1.MachineExternallyRemediatedCondition))
+		(conditions.IsFalse(m, clusterv1.MachineOwnerRemediatedCondition) ||
+			conditions.IsFalse(m, clusterv1.MachineExternallyRemediatedCondition))
 }
 
 // weight is what a look has found that a run would disrupt.

@@ -53,18 +53,31 @@ func TestAdmit(t *testing.T) {
 		"of a host in use it is found out what it is": {restriction: restriction{policy: approval, installed: true}, want: need{act: weighs}},
 		"and of one of which nothing is known":        {restriction: restriction{policy: approval}, want: need{act: weighs}},
 		"that is new, it turns out":                   {cache: seen(0), restriction: restriction{policy: approval}, want: need{act: converges}},
-		"that is a Node, it turns out":                {cache: seen(0, func(w *weight) { w.inUse = true }), restriction: restriction{policy: approval}, want: need{act: rest, after: 10 * time.Minute}, waits: true},
-		"what disrupts nothing does not wait":         {cache: seen(0, func(w *weight) { w.acts = nil }), restriction: restriction{policy: approval, installed: true}, want: need{act: converges}},
-		"what was observed for another input is not":  {cache: seen(0, func(w *weight) { w.input = "b" }), restriction: restriction{policy: approval, installed: true}, want: need{act: weighs}},
-		"it waits for approval":                       {cache: seen(time.Minute), restriction: restriction{policy: approval, installed: true}, want: need{act: rest, after: 9 * time.Minute}, waits: true},
-		"another approval is none":                    {cache: seen(time.Minute), restriction: restriction{policy: approval, approved: "0123456789abcdef", installed: true}, want: need{act: rest, after: 9 * time.Minute}, waits: true},
-		"what is shown is kept up to date":            {cache: seen(10 * time.Minute), restriction: restriction{policy: approval, installed: true}, want: need{act: weighs}, waits: true},
-		"what was agreed to is run":                   {cache: seen(time.Second), restriction: restriction{policy: approval, approved: digest, installed: true}, want: need{act: converges}},
-		"if it is that still":                         {cache: seen(time.Minute), restriction: restriction{policy: approval, approved: digest, installed: true}, want: need{act: weighs}},
-		"it waits for the window, to the second":      {cache: seen(-54 * time.Minute), restriction: restriction{policy: window, installed: true}, at: 55 * time.Minute, want: need{act: rest, after: 5 * time.Minute}, waits: true},
-		"in the window it is observed once more":      {cache: seen(0), restriction: restriction{policy: window, installed: true}, at: time.Hour, want: need{act: weighs}},
-		"and run":                                     {cache: seen(-time.Hour), restriction: restriction{policy: window, installed: true}, at: time.Hour, want: need{act: converges}},
-		"not after its end":                           {cache: seen(-2 * time.Hour), restriction: restriction{policy: window, installed: true}, at: 2 * time.Hour, want: need{act: rest, after: 10 * time.Minute}, waits: true},
+		"that is a Node, it turns out": {cache: seen(0, func(w *weight) { w.inUse = true }),
+			restriction: restriction{policy: approval}, want: need{act: rest, after: 10 * time.Minute}, waits: true},
+		"what disrupts nothing does not wait": {cache: seen(0, func(w *weight) { w.acts = nil }),
+			restriction: restriction{policy: approval, installed: true}, want: need{act: converges}},
+		"what was observed for another input is not": {cache: seen(0, func(w *weight) { w.input = "b" }),
+			restriction: restriction{policy: approval, installed: true}, want: need{act: weighs}},
+		"it waits for approval": {cache: seen(time.Minute),
+			restriction: restriction{policy: approval, installed: true}, want: need{act: rest, after: 9 * time.Minute}, waits: true},
+		"another approval is none": {cache: seen(time.Minute),
+			restriction: restriction{policy: approval, approved: "0123456789abcdef", installed: true},
+			want:        need{act: rest, after: 9 * time.Minute}, waits: true},
+		"what is shown is kept up to date": {cache: seen(10 * time.Minute),
+			restriction: restriction{policy: approval, installed: true}, want: need{act: weighs}, waits: true},
+		"what was agreed to is run": {cache: seen(time.Second),
+			restriction: restriction{policy: approval, approved: digest, installed: true}, want: need{act: converges}},
+		"if it is that still": {cache: seen(time.Minute),
+			restriction: restriction{policy: approval, approved: digest, installed: true}, want: need{act: weighs}},
+		"it waits for the window, to the second": {cache: seen(-54 * time.Minute),
+			restriction: restriction{policy: window, installed: true}, at: 55 * time.Minute,
+			want: need{act: rest, after: 5 * time.Minute}, waits: true},
+		"in the window it is observed once more": {cache: seen(0), restriction: restriction{policy: window, installed: true}, at: time.Hour, want: need{act: weighs}},
+		"and run": {cache: seen(-time.Hour),
+			restriction: restriction{policy: window, installed: true}, at: time.Hour, want: need{act: converges}},
+		"not after its end": {cache: seen(-2 * time.Hour), restriction: restriction{policy: window, installed: true},
+			at: 2 * time.Hour, want: need{act: rest, after: 10 * time.Minute}, waits: true},
 		"while it waits, the host keeps up with the others": {
 			cache: seen(0, follows), restriction: restriction{policy: approval, installed: true}, want: need{act: catchUp}, waits: true,
 		},
@@ -77,10 +90,13 @@ func TestAdmit(t *testing.T) {
 			want: need{act: catchUp}, waits: true,
 		},
 		"what does not wait is run as a whole": {
-			cache: seen(0, follows), restriction: restriction{policy: approval, approved: digest, installed: true}, want: need{act: converges},
+			cache: seen(0, follows), restriction: restriction{policy: approval, approved: digest, installed: true},
+			want: need{act: converges},
 		},
-		"but what has begun is finished":                                 {cache: hostCache{begun: "a"}, restriction: restriction{policy: window, installed: true}, at: 2 * time.Hour, want: need{act: converges}},
-		"also when the process that began it has died":                   {cache: seen(0, func(w *weight) { w.open = true }), restriction: restriction{policy: window, installed: true}, want: need{act: converges}},
+		"but what has begun is finished": {cache: hostCache{begun: "a"},
+			restriction: restriction{policy: window, installed: true}, at: 2 * time.Hour, want: need{act: converges}},
+		"also when the process that began it has died": {cache: seen(0, func(w *weight) { w.open = true }),
+			restriction: restriction{policy: window, installed: true}, want: need{act: converges}},
 		"without a policy, too, it is found out what would be disrupted": {restriction: taking(nil), want: need{act: weighs}},
 		"what disrupts nothing takes no turn": {
 			cache: seen(0, func(w *weight) { w.acts = nil }), restriction: taking(queued), want: need{act: converges},
@@ -137,7 +153,9 @@ func TestWeigh(t *testing.T) {
 		out.report.Checks = append(out.report.Checks, plan.Check{Node: "w1/m/t/" + name})
 	}
 	for _, under := range []bool{false, true} {
-		out.report.Hosts = []engine.HostReport{{Host: "w1", Facts: &host.Facts{Paths: map[string]host.Path{"/node": {Exists: true}, "/under": {Exists: under}}}}}
+		out.report.Hosts = []engine.HostReport{
+			{Host: "w1", Facts: &host.Facts{Paths: map[string]host.Path{"/node": {Exists: true}, "/under": {Exists: under}}}},
+		}
 		w := weigh(out, time.Time{})
 		if !w.follows {
 			t.Error("it is not to keep up with others, though its load balancer differs")

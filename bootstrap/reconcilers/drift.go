@@ -35,7 +35,8 @@ func driftOf(p *plan.Plan, checks []plan.Check) []bootstrapv1.DriftStatus {
 			}
 			one := bootstrapv1.DriftStatus{
 				Step:     host.Word(n.Module+"/"+n.Task+"/"+n.Name, longestDetail),
-				Resource: host.Word(d.Subject, longestDetail), Found: host.Word(d.From, longestDetail), Expected: host.Word(d.To, longestDetail),
+				Resource: host.Word(d.Subject, longestDetail),
+				Found:    host.Word(d.From, longestDetail), Expected: host.Word(d.To, longestDetail),
 			}
 			if !said[d.Subject] { // what follows is about its mode or owner
 				said[d.Subject], one.Diff = true, host.Text(c.Lines[d.Subject], longestDiff)

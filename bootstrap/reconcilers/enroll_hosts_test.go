@@ -109,7 +109,8 @@ func TestEnrollmentOnHost(t *testing.T) {
 		t.Errorf("the Secret has %d keys, the status: %+v", len(keys), status)
 	}
 	s := begin()
-	if !slices.Equal(s.host.InternalAddresses, []string{h.Address}) || !slices.Equal(s.host.Access.HostKeys.Pinned, []string{status.HostKey}) {
+	if !slices.Equal(s.host.InternalAddresses, []string{h.Address}) ||
+		!slices.Equal(s.host.Access.HostKeys.Pinned, []string{status.HostKey}) {
 		t.Errorf("it is entered as %+v, its Node's addresses are %v", s.host.Access, s.host.InternalAddresses)
 	}
 	j := &job{options: f.r.optionsFor(s)}

@@ -24,9 +24,10 @@ func TestEnterTriesTwice(t *testing.T) {
 		dials   int
 		after   time.Duration
 	}{
-		"it lets us in":               {answers: []error{nil}, dials: 1},
-		"it does so a moment later":   {answers: []error{failed(host.KindAuth), nil}, dials: 2, after: secondTry},
-		"it refuses again":            {answers: []error{failed(host.KindHostKey), failed(host.KindUnreachable)}, want: failed(host.KindUnreachable), dials: 2, after: secondTry},
+		"it lets us in":             {answers: []error{nil}, dials: 1},
+		"it does so a moment later": {answers: []error{failed(host.KindAuth), nil}, dials: 2, after: secondTry},
+		"it refuses again": {answers: []error{failed(host.KindHostKey), failed(host.KindUnreachable)},
+			want: failed(host.KindUnreachable), dials: 2, after: secondTry},
 		"something else is wrong":     {answers: []error{failed(host.KindPrivilege)}, want: failed(host.KindPrivilege), dials: 1},
 		"the attempt ends meanwhile":  {answers: []error{failed(host.KindAuth)}, ends: time.Second, want: failed(host.KindAuth), dials: 1, after: time.Second},
 		"it has no kind that we know": {answers: []error{errors.New("other")}, want: errors.New("other"), dials: 1},
@@ -48,7 +49,8 @@ func TestEnterTriesTwice(t *testing.T) {
 				if dials != tc.dials || time.Since(began) != tc.after {
 					t.Errorf("%d dials in %s", dials, time.Since(began))
 				}
-				if (err == nil) != (tc.want == nil) || err != nil && (err.Error() != tc.want.Error() || host.KindOf(err) != host.KindOf(tc.want)) {
+				if (err == nil) != (tc.want == nil) ||
+					err != nil && (err.Error() != tc.want.Error() || host.KindOf(err) != host.KindOf(tc.want)) {
 					t.Errorf("it ended with %v, want %v", err, tc.want)
 				}
 			})

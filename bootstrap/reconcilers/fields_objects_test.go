@@ -212,7 +212,8 @@ func (w *world) members() []bootstrapv1.ClusterMember {
 			members = append(members, bootstrapv1.ClusterMember{
 				Name: h.name, Role: role, Address: h.internal, Phase: bootstrapv1.MemberServing, ConfigName: "prod-" + h.name,
 			}, bootstrapv1.ClusterMember{
-				Name: other, Role: role, Address: strings.Replace(h.internal, "10.0.0.", "10.0.1.", 1), Phase: bootstrapv1.MemberServing, ConfigName: "prod-" + other,
+				Name: other, Role: role, Address: strings.Replace(h.internal, "10.0.0.", "10.0.1.", 1),
+				Phase: bootstrapv1.MemberServing, ConfigName: "prod-" + other,
 			})
 		}
 	}
@@ -311,7 +312,10 @@ func (f footprint) add(t *testing.T, n plan.Node) {
 			for _, part := range whole.Parts {
 				add(part)
 			}
-			if again := slices.ContainsFunc(whole.Parts, func(p step.Step) bool { c, ok := p.(step.Command); return ok && c.Done.SameInput }); !again {
+			if again := slices.ContainsFunc(whole.Parts, func(p step.Step) bool {
+				c, ok := p.(step.Command)
+				return ok && c.Done.SameInput
+			}); !again {
 				whole.Parts = nil
 			}
 			s = whole
@@ -435,7 +439,9 @@ func (w *world) ofHost(t *testing.T, o client.Object) footprint {
 	c := fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(h, machine).Build()
 	s := w.scope(w.controlPlane, spec.RoleWorker)
 	s.machine.Namespace = "fleet"
-	s.machine.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: "KubexmMachine", Name: machine.Name}
+	s.machine.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{
+		APIGroup: infrav1.GroupVersion.Group, Kind: "KubexmMachine", Name: machine.Name,
+	}
 	found, err := infra.Of(s.machine, c, c).Host(t.Context(), s.subject())
 	if err != nil {
 		return footprint{parts: map[string]bool{err.Error(): true}, unplanned: true}
@@ -454,7 +460,8 @@ func (w *world) freeHost() subject {
 		Spec: infrav1.KubexmHostSpec{
 			Address: h.address, InternalAddresses: w.internal(h.internal), FailureDomain: "rack1", Arch: spec.ArchAMD64,
 			Access: accessOf(w.name, true), BMC: controller, Capacity: someCapacity(),
-			Quarantine: infrav1.Quarantine{Reason: "NotReset", Message: "it was another's", Time: metav1.Unix(1, 0)}, Maintenance: infrav1.Maintenance{Message: "a new disk"},
+			Quarantine:  infrav1.Quarantine{Reason: "NotReset", Message: "it was another's", Time: metav1.Unix(1, 0)},
+			Maintenance: infrav1.Maintenance{Message: "a new disk"},
 		},
 	}, w.ofHost}
 }
@@ -488,7 +495,61 @@ func (w *world) infrastructure() subject {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "prod"},
 		Spec: infrav1.KubexmClusterSpec{
 			ControlPlaneEndpoint: clusterv1.APIEndpoint{Host: "192.168.0.100", Port: 6443},
-			FailureDomains:       []clusterv1.FailureDomain{{Name: "rack1", ControlPlane: ptr.To(true), Attributes: map[string]string{"row": "1"}}},
+			FailureDomains: []clusterv1.FailureDomain{
+				{Name: "rack1", ControlPlane: ptr.To(true), Attributes: map[string]string{"row": "1"}},
+			},
 		},
 	}, none}
+}
+
+// templates are objects that others are made from, and remediations.
+func templates() []subject {
+	remediation := bootstrapv1.KubexmRemediationSpec{
+		ConvergeTimeoutSeconds: ptr.To[int32](60), RebootTimeoutSeconds: ptr.To[int32](60), MinHealthyPeriodSeconds: ptr.To[int32](60),
+	}
+	meta := metav1.ObjectMeta{Namespace: "fleet", Name: "prod"}
+	labels := clusterv1.ObjectMeta{Labels: map[string]string{"team": "a", "x": "y"}, Annotations: map[string]string{"note": "b", "x": "y"}}
+	all := []subject{
+		{"of-workers", &bootstrapv1.KubexmOperation{ObjectMeta: meta, Spec: bootstrapv1.KubexmOperationSpec{
+			Type:          bootstrapv1.RebootType,
+			Target:        bootstrapv1.OperationTarget{Kind: bootstrapv1.MachineDeploymentTarget, Name: "workers"},
+			MaxConcurrent: ptr.To[int32](2), TimeoutSeconds: ptr.To[int32](60), TTLSecondsAfterFinished: ptr.To[int32](60),
+		}}, none},
+		{"of-etcd", &bootstrapv1.KubexmOperation{ObjectMeta: meta, Spec: bootstrapv1.KubexmOperationSpec{
+			Type: bootstrapv1.RestartType, Components: []spec.ComponentName{spec.ComponentEtcd},
+			Target: bootstrapv1.OperationTarget{Kind: bootstrapv1.ClusterTarget, Name: "prod"},
+		}}, none},
+		{"of-nodes", &bootstrapv1.KubexmRemediation{ObjectMeta: meta, Spec: remediation}, none},
+		{"template", &bootstrapv1.KubexmRemediationTemplate{ObjectMeta: meta, Spec: bootstrapv1.KubexmRemediationTemplateSpec{
+			Template: bootstrapv1.KubexmRemediationTemplateResource{ObjectMeta: labels, Spec: remediation},
+		}}, none},
+		{"template", &infrav1.KubexmMachineTemplate{ObjectMeta: meta, Spec: infrav1.KubexmMachineTemplateSpec{
+			Template: infrav1.KubexmMachineTemplateResource{ObjectMeta: labels, Spec: infrav1.KubexmMachineSpec{
+				HostName: "w1", HostSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"rack": "1"}},
+				Requirements: someCapacity(), Preferences: somePreferences(),
+			}},
+		}}, none},
+	}
+	w := worlds(nil)[0]
+	all = append(all, subject{"template", &infrav1.KubexmClusterTemplate{ObjectMeta: meta, Spec: infrav1.KubexmClusterTemplateSpec{
+		Template: infrav1.KubexmClusterTemplateResource{ObjectMeta: labels, Spec: w.infrastructure().object.(*infrav1.KubexmCluster).Spec},
+	}}, none})
+	for _, w := range worlds(nil) {
+		config := &bootstrapv1.KubexmConfigTemplate{ObjectMeta: meta}
+		config.Spec.Template.ObjectMeta = labels
+		config.Spec.Template.Spec = *w.controlPlane.Spec.Node.DeepCopy()
+		own := w.controlPlane.Spec
+		template := &controlplanev1.KubexmControlPlaneTemplate{ObjectMeta: meta}
+		template.Spec.Template = controlplanev1.KubexmControlPlaneTemplateResource{ObjectMeta: labels}
+		template.Spec.Template.Spec = controlplanev1.KubexmControlPlaneTemplateResourceSpec{
+			MachineTemplate: controlplanev1.TemplateMachineTemplate{ObjectMeta: labels, Spec: controlplanev1.TemplateMachineTemplateSpec{
+				Deletion: own.MachineTemplate.Spec.Deletion, Taints: own.MachineTemplate.Spec.Taints,
+			}},
+			ControlPlaneEndpoint: own.ControlPlaneEndpoint,
+			Cluster:              own.Cluster, Node: own.Node, Rollout: own.Rollout,
+			Remediation: own.Remediation, MachineNaming: own.MachineNaming,
+		}
+		all = append(all, subject{w.name, config, none}, subject{w.name, template, none})
+	}
+	return all
 }

@@ -28,7 +28,10 @@ import (
 //   - somebody else's to read than plans: then it is in the list elsewhere, which is true of nothing that plans depend on.
 func TestEveryFieldHasAnEffect(t *testing.T) {
 	ctrl.SetLogger(logr.Discard())
-	f := &fields{webhooks: serveWebhooks(t), kinds: map[string][]string{}, seen: map[string]bool{}, read: map[string]bool{}, partly: map[string][2]bool{}}
+	f := &fields{
+		webhooks: serveWebhooks(t), kinds: map[string][]string{}, seen: map[string]bool{},
+		read: map[string]bool{}, partly: map[string][2]bool{},
+	}
 	all := subjects(t)
 	for _, s := range all {
 		if kind := s.kind(); f.kinds[kind] == nil {
@@ -260,7 +263,9 @@ func changesOf(object client.Object, kind string) []change {
 			if v.Len() == 0 {
 				return
 			}
-			key := slices.SortedFunc(slices.Values(v.MapKeys()), func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })[0]
+			key := slices.SortedFunc(slices.Values(v.MapKeys()), func(a, b reflect.Value) int {
+				return strings.Compare(a.String(), b.String())
+			})[0]
 			both(path+"{}", "remove", "add", with(at, func(v reflect.Value) {
 				if v.SetMapIndex(key, reflect.Value{}); v.Len() == 0 {
 					v.SetZero()

@@ -263,7 +263,8 @@ func someAccess() spec.Access {
 	return a
 }
 
-// accessOf is that of a world: in one of them, users and hosts, or jump hosts where bootstrap data brings the hosts' own, have certificates.
+// accessOf is that of a world: in one of them, users and hosts, or jump hosts where bootstrap data brings the hosts' own, have
+// certificates.
 func accessOf(world string, ofPool bool) spec.Access {
 	a := someAccess()
 	if world != "dual-stack" {
@@ -300,7 +301,8 @@ func richNode(n *spec.Node, role spec.Role, world string) {
 		},
 		System: ownSystem(),
 		Files: []spec.File{
-			{Path: "/etc/app/token", Owner: "app:app", Permissions: "0640", ContentFrom: spec.ContentSource{Secret: spec.SecretKey{Name: "app", Key: "token"}}},
+			{Path: "/etc/app/token", Owner: "app:app", Permissions: "0640",
+				ContentFrom: spec.ContentSource{Secret: spec.SecretKey{Name: "app", Key: "token"}}},
 			{Path: "/etc/app/motd", Permissions: "0640", Owner: "app:app", Content: "hello\n"},
 			// Of gzip: what it stands for is in the encoding GzipBase64, too.
 			{Path: "/etc/app/blob", Encoding: spec.EncodingBase64, Content: "H4sIAAAAAAAAA8tIzcnJ5wIAIDA6NgYAAAA="},
@@ -377,9 +379,11 @@ func richCluster() spec.Cluster {
 			},
 			ControllerManager: spec.ControllerManager{ExtraArgs: []spec.Arg{{Name: "concurrent-gc-syncs", Value: "10"}, {Name: "v", Value: "3"}}},
 			Scheduler:         spec.Scheduler{ExtraArgs: []spec.Arg{{Name: "kube-api-qps", Value: "60"}, {Name: "v", Value: "3"}}},
-			Kubelet:           spec.Kubelet{MaxPods: 50, PodPidsLimit: 2000, ExtraArgs: []spec.Arg{{Name: "image-gc-high-threshold", Value: "80"}, {Name: "v", Value: "3"}}},
-			Proxy:             spec.Proxy{Mode: spec.ProxyNFTables, Masquerade: spec.MasqueradeAll},
-			EncryptionAtRest:  spec.EncryptionAtRest{Provider: spec.EncryptionSecretbox, Resources: []string{"secrets", "configmaps"}},
+			Kubelet: spec.Kubelet{
+				MaxPods: 50, PodPidsLimit: 2000, ExtraArgs: []spec.Arg{{Name: "image-gc-high-threshold", Value: "80"}, {Name: "v", Value: "3"}},
+			},
+			Proxy:            spec.Proxy{Mode: spec.ProxyNFTables, Masquerade: spec.MasqueradeAll},
+			EncryptionAtRest: spec.EncryptionAtRest{Provider: spec.EncryptionSecretbox, Resources: []string{"secrets", "configmaps"}},
 			PodSecurity: spec.PodSecurity{
 				Enforce: spec.PodSecurityBaseline, Audit: spec.PodSecurityRestricted, Warn: spec.PodSecurityRestricted,
 				ExemptNamespaces: []string{"monitoring", "logging"},
@@ -446,20 +450,24 @@ func richCluster() spec.Cluster {
 func worlds(bundle *artifact.Bundle) []*world {
 	const virtual = "192.168.0.100"
 	var all []*world
-	add := func(name string, endpoint clusterv1.APIEndpoint, change func(o *controlplanev1.KubexmControlPlane, c *spec.Cluster, n *spec.Node)) {
+	type change func(o *controlplanev1.KubexmControlPlane, c *spec.Cluster, n *spec.Node)
+	add := func(name string, endpoint clusterv1.APIEndpoint, change change) {
 		object := &controlplanev1.KubexmControlPlane{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "prod", UID: "1"},
 			Spec: controlplanev1.KubexmControlPlaneSpec{
 				Replicas: ptr.To[int32](3), Version: "v1.36.3", Cluster: richCluster(),
 				MachineTemplate: controlplanev1.MachineTemplate{
-					ObjectMeta: clusterv1.ObjectMeta{Labels: map[string]string{"team": "a", "x": "y"}, Annotations: map[string]string{"note": "b", "x": "y"}},
+					ObjectMeta: clusterv1.ObjectMeta{
+						Labels: map[string]string{"team": "a", "x": "y"}, Annotations: map[string]string{"note": "b", "x": "y"},
+					},
 					Spec: controlplanev1.MachineTemplateSpec{
 						InfrastructureRef: clusterv1.ContractVersionedObjectReference{
 							APIGroup: infrav1.GroupVersion.Group, Kind: "KubexmMachineTemplate", Name: "prod",
 						},
 						ReadinessGates: []clusterv1.MachineReadinessGate{{ConditionType: "Mine", Polarity: clusterv1.PositivePolarityCondition}},
 						Deletion: controlplanev1.MachineDeletion{
-							NodeDrainTimeoutSeconds: ptr.To[int32](60), NodeVolumeDetachTimeoutSeconds: ptr.To[int32](60), NodeDeletionTimeoutSeconds: ptr.To[int32](60),
+							NodeDrainTimeoutSeconds: ptr.To[int32](60), NodeVolumeDetachTimeoutSeconds: ptr.To[int32](60),
+							NodeDeletionTimeoutSeconds: ptr.To[int32](60),
 						},
 						Taints: []clusterv1.MachineTaint{{
 							Key: "dedicated", Value: "x", Effect: corev1.TaintEffectNoSchedule, Propagation: clusterv1.MachineTaintPropagationAlways,
@@ -485,9 +493,12 @@ func worlds(bundle *artifact.Bundle) []*world {
 		object.Status.Initialization.ControlPlaneInitialized = ptr.To(true)
 		object.Spec.ControlPlaneEndpoint = endpoint
 		change(object, &object.Spec.Cluster, &object.Spec.Node.Node)
-		all = append(all, &world{name: name, controlPlane: object, bundle: bundle, planned: map[string]footprint{}, cluster: &clusterv1.Cluster{
+		cluster := &clusterv1.Cluster{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "prod"}, Spec: clusterv1.ClusterSpec{ControlPlaneEndpoint: endpoint},
-		}})
+		}
+		all = append(all, &world{
+			name: name, controlPlane: object, bundle: bundle, planned: map[string]footprint{}, cluster: cluster,
+		})
 	}
 	add("kubeadm", clusterv1.APIEndpoint{Host: "192.168.0.11", Port: 8443}, func(o *controlplanev1.KubexmControlPlane, c *spec.Cluster, n *spec.Node) {
 		c.Etcd.Type = spec.EtcdKubeadm
@@ -545,56 +556,5 @@ func worlds(bundle *artifact.Bundle) []*world {
 		c.ContainerRuntime.Type = spec.ContainerRuntimeCRIO
 		c.Network.Plugin, c.Network.Flannel = spec.NetworkCalico, spec.Flannel{}
 	})
-	return all
-}
-
-// templates are objects that others are made from, and remediations.
-func templates() []subject {
-	remediation := bootstrapv1.KubexmRemediationSpec{
-		ConvergeTimeoutSeconds: ptr.To[int32](60), RebootTimeoutSeconds: ptr.To[int32](60), MinHealthyPeriodSeconds: ptr.To[int32](60),
-	}
-	meta := metav1.ObjectMeta{Namespace: "fleet", Name: "prod"}
-	labels := clusterv1.ObjectMeta{Labels: map[string]string{"team": "a", "x": "y"}, Annotations: map[string]string{"note": "b", "x": "y"}}
-	all := []subject{
-		{"of-workers", &bootstrapv1.KubexmOperation{ObjectMeta: meta, Spec: bootstrapv1.KubexmOperationSpec{
-			Type:          bootstrapv1.RebootType,
-			Target:        bootstrapv1.OperationTarget{Kind: bootstrapv1.MachineDeploymentTarget, Name: "workers"},
-			MaxConcurrent: ptr.To[int32](2), TimeoutSeconds: ptr.To[int32](60), TTLSecondsAfterFinished: ptr.To[int32](60),
-		}}, none},
-		{"of-etcd", &bootstrapv1.KubexmOperation{ObjectMeta: meta, Spec: bootstrapv1.KubexmOperationSpec{
-			Type: bootstrapv1.RestartType, Components: []spec.ComponentName{spec.ComponentEtcd},
-			Target: bootstrapv1.OperationTarget{Kind: bootstrapv1.ClusterTarget, Name: "prod"},
-		}}, none},
-		{"of-nodes", &bootstrapv1.KubexmRemediation{ObjectMeta: meta, Spec: remediation}, none},
-		{"template", &bootstrapv1.KubexmRemediationTemplate{ObjectMeta: meta, Spec: bootstrapv1.KubexmRemediationTemplateSpec{
-			Template: bootstrapv1.KubexmRemediationTemplateResource{ObjectMeta: labels, Spec: remediation},
-		}}, none},
-		{"template", &infrav1.KubexmMachineTemplate{ObjectMeta: meta, Spec: infrav1.KubexmMachineTemplateSpec{
-			Template: infrav1.KubexmMachineTemplateResource{ObjectMeta: labels, Spec: infrav1.KubexmMachineSpec{
-				HostName: "w1", HostSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"rack": "1"}},
-				Requirements: someCapacity(), Preferences: somePreferences(),
-			}},
-		}}, none},
-	}
-	w := worlds(nil)[0]
-	all = append(all, subject{"template", &infrav1.KubexmClusterTemplate{ObjectMeta: meta, Spec: infrav1.KubexmClusterTemplateSpec{
-		Template: infrav1.KubexmClusterTemplateResource{ObjectMeta: labels, Spec: w.infrastructure().object.(*infrav1.KubexmCluster).Spec},
-	}}, none})
-	for _, w := range worlds(nil) {
-		config := &bootstrapv1.KubexmConfigTemplate{ObjectMeta: meta}
-		config.Spec.Template.ObjectMeta = labels
-		config.Spec.Template.Spec = *w.controlPlane.Spec.Node.DeepCopy()
-		own := w.controlPlane.Spec
-		template := &controlplanev1.KubexmControlPlaneTemplate{ObjectMeta: meta}
-		template.Spec.Template = controlplanev1.KubexmControlPlaneTemplateResource{ObjectMeta: labels}
-		template.Spec.Template.Spec = controlplanev1.KubexmControlPlaneTemplateResourceSpec{
-			MachineTemplate: controlplanev1.TemplateMachineTemplate{ObjectMeta: labels, Spec: controlplanev1.TemplateMachineTemplateSpec{
-				Deletion: own.MachineTemplate.Spec.Deletion, Taints: own.MachineTemplate.Spec.Taints,
-			}},
-			ControlPlaneEndpoint: own.ControlPlaneEndpoint,
-			Cluster:              own.Cluster, Node: own.Node, Rollout: own.Rollout, Remediation: own.Remediation, MachineNaming: own.MachineNaming,
-		}
-		all = append(all, subject{w.name, config, none}, subject{w.name, template, none})
-	}
 	return all
 }

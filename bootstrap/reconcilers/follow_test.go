@@ -66,7 +66,9 @@ func TestHostsKeepUpWhileTheyWait(t *testing.T) {
 	jobOf := func(p Planner) *job {
 		return &job{
 			input: "a", planner: p, bundle: func(context.Context) (*artifact.Bundle, error) { return &artifact.Bundle{}, nil },
-			target:     spec.Target{ClusterName: "prod", KubernetesVersion: "v1.36.3", Host: spec.Host{Name: "cp1", Role: spec.RoleControlPlane, Address: "10.1.0.1"}},
+			target: spec.Target{
+				ClusterName: "prod", KubernetesVersion: "v1.36.3", Host: spec.Host{Name: "cp1", Role: spec.RoleControlPlane, Address: "10.1.0.1"},
+			},
 			remembered: &m.System,
 			options: engine.Options{
 				Dial:   func(context.Context, string) (host.Host, error) { return m.Connect(), nil },

@@ -14,8 +14,8 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/infra"
 )
 
-// ensureMember refuses a KubexmConfig that names its host itself, and that nobody has made a member. Who writes the KubexmClusterConfig lists
-// hosts that the control plane has chosen, and no others: anyone who may create a KubexmConfig must not get certificates of etcd, or
+// ensureMember refuses a KubexmConfig that names its host itself, and that nobody has made a member. Who writes the KubexmClusterConfig
+// lists hosts that the control plane has chosen, and no others: anyone who may create a KubexmConfig must not get certificates of etcd, or
 // a place behind the load balancers' address.
 func (r *KubexmConfigReconciler) ensureMember(_ context.Context, s *scope) (bool, ctrl.Result, error) {
 	if !s.hasNoMachine() {

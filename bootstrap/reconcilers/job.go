@@ -131,7 +131,10 @@ func (j *job) follow(ctx context.Context, tell event.Reader) outcome {
 }
 
 func (j *job) do(ctx context.Context, tell event.Reader, act func(*engine.Engine, *plan.Plan) (engine.Report, error)) outcome {
-	out := outcome{input: j.input, version: j.target.KubernetesVersion, system: j.remembered, members: j.members, asked: j.asked, reportOnly: j.reportOnly}
+	out := outcome{
+		input: j.input, version: j.target.KubernetesVersion, system: j.remembered,
+		members: j.members, asked: j.asked, reportOnly: j.reportOnly,
+	}
 	bundle, err := j.bundle(ctx)
 	if err != nil {
 		out.err, out.planFailed = fmt.Errorf("artifacts: %w", err), true
@@ -151,7 +154,8 @@ func (j *job) do(ctx context.Context, tell event.Reader, act func(*engine.Engine
 	}
 	for range 2 {
 		planned := *out.system
-		if out.plan, out.err = j.planner(pipeline.Node{Target: j.target, System: planned, Was: j.was, APIServers: j.apiServers}, bundle); out.err != nil {
+		node := pipeline.Node{Target: j.target, System: planned, Was: j.was, APIServers: j.apiServers}
+		if out.plan, out.err = j.planner(node, bundle); out.err != nil {
 			out.planFailed = true
 			return out
 		}

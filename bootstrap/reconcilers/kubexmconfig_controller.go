@@ -137,7 +137,8 @@ func (r *KubexmConfigReconciler) Reconcile(ctx context.Context, request ctrl.Req
 		}
 	}()
 	leaves := !config.DeletionTimestamp.IsZero()
-	if s.machine != nil && s.cluster != nil && !s.machine.DeletionTimestamp.IsZero() && (s.held() || !leaves) || s.hasNoMachine() && leaves {
+	if s.machine != nil && s.cluster != nil && !s.machine.DeletionTimestamp.IsZero() && (s.held() || !leaves) ||
+		s.hasNoMachine() && leaves {
 		return r.reconcileDelete(ctx, s)
 	}
 	switch {

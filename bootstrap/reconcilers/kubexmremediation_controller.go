@@ -32,8 +32,8 @@ import (
 // remediating is what is done, in events.
 const remediating = "Remediate"
 
-// KubexmRemediationReconciler has hosts of unhealthy workers repaired, and their Machines replaced where that does not help. It touches no host: it asks
-// for that by annotations of KubexmConfigs. All fields but WatchFilter are required.
+// KubexmRemediationReconciler has hosts of unhealthy workers repaired, and their Machines replaced where that does not help. It touches
+// no host: it asks for that by annotations of KubexmConfigs. All fields but WatchFilter are required.
 type KubexmRemediationReconciler struct {
 	// Client reads from a cache; Reader reads from the API server.
 	Client client.Client
@@ -58,7 +58,8 @@ func (r *KubexmRemediationReconciler) Reconcile(ctx context.Context, request ctr
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if isPaused, requeue, err := paused.EnsurePausedCondition(ctx, live.Client(r.Client, r.Reader), cluster, object); err != nil || isPaused || requeue {
+	isPaused, requeue, err := paused.EnsurePausedCondition(ctx, live.Client(r.Client, r.Reader), cluster, object)
+	if err != nil || isPaused || requeue {
 		return ctrl.Result{}, err
 	}
 	if !object.DeletionTimestamp.IsZero() {
@@ -75,7 +76,9 @@ func (r *KubexmRemediationReconciler) Reconcile(ctx context.Context, request ctr
 }
 
 // fetch reads what is decided on. The Cluster is nil if there is none.
-func (r *KubexmRemediationReconciler) fetch(ctx context.Context, object *bootstrapv1.KubexmRemediation) (*remediationCase, *clusterv1.Cluster, error) {
+func (r *KubexmRemediationReconciler) fetch(
+	ctx context.Context, object *bootstrapv1.KubexmRemediation,
+) (*remediationCase, *clusterv1.Cluster, error) {
 	p := &remediationCase{remediation: object}
 	machine, err := util.GetOwnerMachine(ctx, r.Client, object.ObjectMeta)
 	if client.IgnoreNotFound(err) != nil {

@@ -52,7 +52,8 @@ func TestHostThatAnswersNothing(t *testing.T) {
 		cause := &host.Error{Kind: kind, Host: "w1", Message: "does not answer to an observation"}
 		out := outcome{err: &engine.Error{Failures: []engine.Failure{{Host: "w1", Err: cause}}}}
 		setReachability(c, &out)
-		if got := conditions.Get(c, bootstrapv1.HostReachableCondition); got.Reason != reason || !strings.Contains(got.Message, cause.Message) {
+		if got := conditions.Get(c, bootstrapv1.HostReachableCondition); got.Reason != reason ||
+			!strings.Contains(got.Message, cause.Message) {
 			t.Errorf("%s: %s %q", kind, got.Reason, got.Message)
 		}
 		if contactOf(&out) == nil {
@@ -70,8 +71,9 @@ func TestLookWithoutAPI(t *testing.T) {
 		setTrue(c, bootstrapv1.NodeJoinedCondition, bootstrapv1.NodeJoinedReason, "")
 		same, err := showDriftCheck(c, &hostrun.State[outcome]{What: looking, Result: outcome{
 			system: &host.System{}, reached: true, plan: p, report: engine.Report{
-				Controller: engine.Counts{Total: 1, Changed: 1}, Hosts: []engine.HostReport{{Host: "w1", Counts: engine.Counts{Total: 1, Skipped: 1}}},
-				Checks: []plan.Check{check},
+				Controller: engine.Counts{Total: 1, Changed: 1},
+				Hosts:      []engine.HostReport{{Host: "w1", Counts: engine.Counts{Total: 1, Skipped: 1}}},
+				Checks:     []plan.Check{check},
 			},
 		}}, spec.DriftRepair)
 		if err != nil {

@@ -149,7 +149,8 @@ func (s *scope) asks(annotation string, o bootstrapv1.OperationType) time.Time {
 func record(s *scope, note string) *bootstrapv1.OperationStatus {
 	out, o := &s.job.Result, bootstrapv1.OperationStatus{
 		Type:      bootstrapv1.OperationType(s.job.What),
-		StartTime: metav1.NewTime(s.job.Started), EndTime: metav1.NewTime(s.job.Ended), Outcome: bootstrapv1.RunSucceeded, Message: short(note),
+		StartTime: metav1.NewTime(s.job.Started), EndTime: metav1.NewTime(s.job.Ended),
+		Outcome: bootstrapv1.RunSucceeded, Message: short(note),
 	}
 	if !out.asked.IsZero() {
 		o.RequestTime = metav1.NewTime(out.asked)

@@ -64,12 +64,13 @@ func TestOperate(t *testing.T) {
 				return !tc.refused, ctrl.Result{RequeueAfter: time.Hour}, nil
 			}}
 			of := func(name string, interrupts error, checks ...phase) operation {
-				return operation{name: bootstrapv1.OperationType(name), interrupts: interrupts, checks: checks, due: func(context.Context, *scope) (*run, error) {
+				due := func(context.Context, *scope) (*run, error) {
 					if !slices.Contains(tc.due, name) {
 						return nil, nil
 					}
 					return &run{Do: work}, nil
-				}}
+				}
+				return operation{name: bootstrapv1.OperationType(name), interrupts: interrupts, checks: checks, due: due}
 			}
 			goOn, result, err := r.operate([]operation{of("a", stop), of("b", nil, check), of("c", nil, check)})(t.Context(), s)
 			job, found := r.Runner.Observe(s.key)
@@ -107,7 +108,8 @@ func TestEachOperationOnce(t *testing.T) {
 	for _, name := range []bootstrapv1.OperationType{
 		bootstrapv1.EnrollOperation, bootstrapv1.ConvergeOperation, bootstrapv1.KeepUpOperation, bootstrapv1.CheckDriftOperation,
 		bootstrapv1.AssessDisruptionOperation,
-		bootstrapv1.RebootOperation, bootstrapv1.RestartOperation, bootstrapv1.CollectLogsOperation, bootstrapv1.RecoverCertificatesOperation, bootstrapv1.SaveEtcdOperation,
+		bootstrapv1.RebootOperation, bootstrapv1.RestartOperation, bootstrapv1.CollectLogsOperation,
+		bootstrapv1.RecoverCertificatesOperation, bootstrapv1.SaveEtcdOperation,
 		bootstrapv1.BackupEtcdOperation, bootstrapv1.AskEtcdOperation, bootstrapv1.StopAPIServerOperation, bootstrapv1.ResetOperation,
 	} {
 		if seen[name] != 1 {
@@ -131,14 +133,18 @@ func TestCollectLogs(t *testing.T) {
 	}{
 		"it is kept":        {dir: true, events: []event.Type{event.RunStarted, event.Started, event.Changed, event.RunEnded}},
 		"nobody keeps logs": {want: "--host-logs-dir", events: []event.Type{event.RunStarted, event.Started, event.Failed, event.RunEnded}},
-		"the host is away":  {dir: true, away: errors.New("no route"), want: "no route", events: []event.Type{event.RunStarted, event.Started, event.Failed, event.RunEnded}},
-		"the manager stops": {dir: true, away: context.Canceled, want: "interrupted", events: []event.Type{event.RunStarted, event.Started, event.Failed, event.RunEnded}},
+		"the host is away": {dir: true, away: errors.New("no route"), want: "no route",
+			events: []event.Type{event.RunStarted, event.Started, event.Failed, event.RunEnded}},
+		"the manager stops": {dir: true, away: context.Canceled, want: "interrupted",
+			events: []event.Type{event.RunStarted, event.Started, event.Failed, event.RunEnded}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m, s := fake.New("w1"), testScope()
 			m.OnCommand = func(*fake.Machine, host.Command) host.Result { return host.Result{Stdout: []byte("the last words")} }
 			var told []event.Event
-			r := &KubexmConfigReconciler{Events: events.NewFakeRecorder(9), Holder: "test", Reads: event.ReaderFunc(func(e event.Event) { told = append(told, e) })}
+			r := &KubexmConfigReconciler{
+				Events: events.NewFakeRecorder(9), Holder: "test", Reads: event.ReaderFunc(func(e event.Event) { told = append(told, e) }),
+			}
 			if tc.dir {
 				r.Logs = hostlogs.Dir(t.TempDir())
 			}
@@ -206,7 +212,8 @@ func TestDriftCheckOfFailingHost(t *testing.T) {
 		t.Errorf("it is remembered as %+v", now)
 	}
 	last := h.s.config.Status.Operation(bootstrapv1.CheckDriftOperation)
-	if last.Outcome != bootstrapv1.RunSucceeded || *last.Differing != 1 || !strings.Contains(last.Message, "/etc/a") || !last.RequestTime.Time.Equal(asked) {
+	if last.Outcome != bootstrapv1.RunSucceeded || *last.Differing != 1 ||
+		!strings.Contains(last.Message, "/etc/a") || !last.RequestTime.Time.Equal(asked) {
 		t.Errorf("it says %+v", last)
 	}
 

@@ -38,7 +38,8 @@ func withAuthority(t *testing.T, cluster *clusterv1.Cluster) client.Reader {
 		t.Fatal(err)
 	}
 	return fake.NewClientBuilder().WithObjects(&corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.Name + "-ca"}, Data: map[string][]byte{"tls.crt": ca.Cert, "tls.key": ca.Key.Reveal()},
+		ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.Name + "-ca"},
+		Data:       map[string][]byte{"tls.crt": ca.Cert, "tls.key": ca.Key.Reveal()},
 	}).Build()
 }
 

@@ -62,7 +62,9 @@ func TestPoliciesOnHost(t *testing.T) {
 	jobOf := func(p Planner) *job {
 		return &job{
 			input: "a", planner: p, bundle: func(context.Context) (*artifact.Bundle, error) { return &artifact.Bundle{}, nil },
-			target:     spec.Target{ClusterName: "prod", KubernetesVersion: "v1.36.3", Host: spec.Host{Name: h.Name, Role: spec.RoleWorker, Address: h.Address}},
+			target: spec.Target{
+				ClusterName: "prod", KubernetesVersion: "v1.36.3", Host: spec.Host{Name: h.Name, Role: spec.RoleWorker, Address: h.Address},
+			},
 			remembered: &host.System{},
 			options: engine.Options{
 				Holder: "test", Reader: silent, Policy: s.failurePolicy(),

@@ -156,7 +156,9 @@ func TestTakesRecovery(t *testing.T) {
 			return c.Create(ctx, o, opts...)
 		},
 	}).Build()
-	r := &KubexmConfigReconciler{Client: api, Reader: api, Runner: NewRunner(t.Context(), 1, time.Second), Events: events.NewFakeRecorder(9)}
+	r := &KubexmConfigReconciler{
+		Client: api, Reader: api, Runner: NewRunner(t.Context(), 1, time.Second), Events: events.NewFakeRecorder(9),
+	}
 	ends := func(err error) error {
 		t.Helper()
 		s.ended = false
@@ -175,7 +177,8 @@ func TestTakesRecovery(t *testing.T) {
 		t.Errorf("without an API, it says %+v, %v", s.config.Status.Operation(bootstrapv1.RecoverCertificatesOperation), err)
 	}
 	away = nil
-	if err := ends(nil); err != nil || !s.ended || s.config.Status.Operation(bootstrapv1.RecoverCertificatesOperation).Outcome != bootstrapv1.RunSucceeded {
+	if err := ends(nil); err != nil || !s.ended ||
+		s.config.Status.Operation(bootstrapv1.RecoverCertificatesOperation).Outcome != bootstrapv1.RunSucceeded {
 		t.Errorf("it says %+v, %v", s.config.Status.Operation(bootstrapv1.RecoverCertificatesOperation), err)
 	}
 	for name, data := range map[string]map[string][]byte{
@@ -252,7 +255,8 @@ func TestRecovers(t *testing.T) {
 				last.RequestTime = metav1.NewTime(recoveryTime)
 				s.config.Status.SetOperation(*last)
 			}
-			if goOn, _, err := r.operate([]operation{r.recoverCertificates()})(t.Context(), s); !goOn || err != nil || !last.RequestTime.Time.Equal(recoveryTime) {
+			if goOn, _, err := r.operate([]operation{r.recoverCertificates()})(t.Context(), s); !goOn ||
+				err != nil || !last.RequestTime.Time.Equal(recoveryTime) {
 				t.Errorf("once more: goes on %v, %v", goOn, err)
 			}
 		})

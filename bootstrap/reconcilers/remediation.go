@@ -46,8 +46,8 @@ func (p *remediationCase) attempts() []remediation.Attempt {
 }
 
 // asked is when the host was asked for what an annotation is for, because of what is wrong with the Machine. That is as the status has it,
-// unless who asked was killed before it was written; or it was because of what was wrong with the Machine before, as what comes back soon is
-// the same.
+// unless who asked was killed before it was written; or it was because of what was wrong with the Machine before, as what comes back soon
+// is the same.
 func (p *remediationCase) asked(annotation string, noted metav1.Time) metav1.Time {
 	since := p.remediation.CreationTimestamp.Add(-p.remediation.Spec.MinHealthyPeriod())
 	if asked := p.config.Asked(annotation); noted.IsZero() && !asked.IsZero() && !asked.Before(since) {

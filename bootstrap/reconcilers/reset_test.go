@@ -40,7 +40,9 @@ func TestNotReset(t *testing.T) {
 		"by default, it has ten minutes": {change: func(s *scope) { begun(s, 10*time.Minute, bootstrapv1.ResetFailedReason) }, want: "the host was released, which was not reset in 10m0s (reset.timeoutSeconds): the disk is full"},
 		"also while it goes on":          {change: func(s *scope) { begun(s, 10*time.Minute, bootstrapv1.ResettingReason) }, want: "the host was released"},
 		"the cluster gives it more": {
-			cluster: spec.Reset{TimeoutSeconds: ptr.To[int32](3600)}, change: func(s *scope) { begun(s, 10*time.Minute, bootstrapv1.ResetFailedReason) },
+			cluster: spec.Reset{TimeoutSeconds: ptr.To[int32](3600)}, change: func(s *scope) {
+				begun(s, 10*time.Minute, bootstrapv1.ResetFailedReason)
+			},
 		},
 		"the host's own counts first": {
 			cluster: spec.Reset{TimeoutSeconds: ptr.To[int32](3600)}, node: spec.Reset{TimeoutSeconds: ptr.To[int32](60)},
@@ -55,14 +57,19 @@ func TestNotReset(t *testing.T) {
 			want:   "the host does not answer, and was released without a reset, as reset.policy says (WhenReachable): no route to host",
 		},
 		"one that answers and cannot be reset": {
-			node: spec.Reset{Policy: spec.ResetWhenReachable}, change: func(s *scope) { begun(s, time.Second, bootstrapv1.ResetFailedReason) },
+			node: spec.Reset{Policy: spec.ResetWhenReachable}, change: func(s *scope) {
+				begun(s, time.Second, bootstrapv1.ResetFailedReason)
+			},
 		},
-		"somebody says so": {change: func(s *scope) { s.machine.Annotations = map[string]string{bootstrapv1.SkipHostResetAnnotation: ""} }, want: "the host was released without a reset, as the annotation"},
-		"there is none":    {change: func(s *scope) { s.host, s.waiting = nil, "the KubexmHost is gone" }, want: "there is no host to reset: the KubexmHost is gone"},
+		"somebody says so": {change: func(s *scope) {
+			s.machine.Annotations = map[string]string{bootstrapv1.SkipHostResetAnnotation: ""}
+		}, want: "the host was released without a reset, as the annotation"},
+		"there is none": {change: func(s *scope) { s.host, s.waiting = nil, "the KubexmHost is gone" }, want: "there is no host to reset: the KubexmHost is gone"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &scope{
-				config: &bootstrapv1.KubexmConfig{}, machine: &clusterv1.Machine{}, clusterConfig: &bootstrapv1.KubexmClusterConfig{}, host: &infra.Host{Host: spec.Host{Name: "w1"}},
+				config: &bootstrapv1.KubexmConfig{}, machine: &clusterv1.Machine{},
+				clusterConfig: &bootstrapv1.KubexmClusterConfig{}, host: &infra.Host{Host: spec.Host{Name: "w1"}},
 			}
 			s.clusterConfig.Spec.Cluster.Reset, s.config.Spec.Reset = tc.cluster, tc.node
 			if tc.change != nil {

@@ -91,7 +91,9 @@ func TestBackupResult(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, s := &KubexmConfigReconciler{Runner: NewRunner(t.Context(), 1, time.Second), Events: events.NewFakeRecorder(9)}, testScope()
-			s.job = &hostrun.State[outcome]{What: string(bootstrapv1.BackupEtcdOperation), Started: asked, Ended: asked.Add(time.Second), Result: tc.out}
+			s.job = &hostrun.State[outcome]{
+				What: string(bootstrapv1.BackupEtcdOperation), Started: asked, Ended: asked.Add(time.Second), Result: tc.out,
+			}
 			if goOn, _, err := r.collectResult(t.Context(), s); goOn || err != nil {
 				t.Fatalf("goes on %v, %v", goOn, err)
 			}

@@ -57,7 +57,8 @@ func TestSave(t *testing.T) {
 	}{
 		{"asked for", first, 1}, {"asked for once", first, 1}, {"asked for again", first.Add(time.Minute), 2},
 	} {
-		if out := snapshot(t.Context(), options, saver(), step.asked); out.err != nil || !out.asked.Equal(step.asked) || count != step.want {
+		if out := snapshot(t.Context(), options, saver(), step.asked); out.err != nil ||
+			!out.asked.Equal(step.asked) || count != step.want {
 			t.Errorf("%s: %d snapshots, want %d: %v", step.what, count, step.want, out.err)
 		}
 	}
@@ -116,7 +117,10 @@ func TestSavesEtcd(t *testing.T) {
 	ends := func(err error) bootstrapv1.OperationStatus {
 		t.Helper()
 		s.ended = false
-		s.job = &hostrun.State[outcome]{What: string(bootstrapv1.SaveEtcdOperation), Started: asked, Ended: asked.Add(3 * time.Second), Result: outcome{asked: asked, err: err}}
+		s.job = &hostrun.State[outcome]{
+			What: string(bootstrapv1.SaveEtcdOperation), Started: asked,
+			Ended: asked.Add(3 * time.Second), Result: outcome{asked: asked, err: err},
+		}
 		if goOn, _, err := r.collectResult(t.Context(), s); goOn || err != nil || !s.ended {
 			t.Errorf("goes on %v, ended %v: %v", goOn, s.ended, err)
 		}

@@ -95,7 +95,9 @@ func (r *KubexmConfigReconciler) versions(ctx context.Context, namespace string,
 }
 
 // pairs are a cluster's own Secrets for these purposes, in their order; nil where there is none yet.
-func (r *KubexmConfigReconciler) pairs(ctx context.Context, cluster client.ObjectKey, purposes ...capisecret.Purpose) ([]*corev1.Secret, error) {
+func (r *KubexmConfigReconciler) pairs(
+	ctx context.Context, cluster client.ObjectKey, purposes ...capisecret.Purpose,
+) ([]*corev1.Secret, error) {
 	all := make([]*corev1.Secret, len(purposes))
 	for i, p := range purposes {
 		s, name := &corev1.Secret{}, capisecret.Name(cluster.Name, p)

@@ -159,7 +159,8 @@ func showRun(c *bootstrapv1.KubexmConfig, job *hostrun.State[outcome], m *hostCa
 	last := c.Status.OperationFor(bootstrapv1.ConvergeOperation)
 	*last = bootstrapv1.OperationStatus{
 		Type: bootstrapv1.ConvergeOperation, StartTime: metav1.NewTime(job.Started), EndTime: metav1.NewTime(job.Ended),
-		Outcome: bootstrapv1.RunSucceeded, Changed: ptr.To(int32(out.report.Total().Changed)), Failures: ptr.To(m.failures), Restored: ptr.To(m.restored), InputDigest: out.input,
+		Outcome: bootstrapv1.RunSucceeded, Changed: ptr.To(int32(out.report.Total().Changed)),
+		Failures: ptr.To(m.failures), Restored: ptr.To(m.restored), InputDigest: out.input,
 	}
 	if !out.asked.IsZero() {
 		last.RequestTime = metav1.NewTime(out.asked)
@@ -168,7 +169,9 @@ func showRun(c *bootstrapv1.KubexmConfig, job *hostrun.State[outcome], m *hostCa
 		last.Message = short(textOf(out.err))
 	}
 	if counts := out.onHost(); counts.Total > 0 {
-		c.Status.Progress = bootstrapv1.ProgressStatus{CompletedSteps: ptr.To(int32(counts.Skipped + counts.Changed)), TotalSteps: ptr.To(int32(counts.Total))}
+		c.Status.Progress = bootstrapv1.ProgressStatus{
+			CompletedSteps: ptr.To(int32(counts.Skipped + counts.Changed)), TotalSteps: ptr.To(int32(counts.Total)),
+		}
 	}
 	reason, after := bootstrapv1.StepFailedReason, backoff(max(1, m.failures)).Round(time.Second)
 	next := fmt.Sprintf("\nThe next attempt follows in %s.", after)
@@ -196,7 +199,8 @@ func showRun(c *bootstrapv1.KubexmConfig, job *hostrun.State[outcome], m *hostCa
 		return nil
 	case errors.Is(out.err, errPreflight):
 		last.Outcome = bootstrapv1.RunFailed
-		setFalse(c, bootstrapv1.HostConvergedCondition, bootstrapv1.PreflightFailedReason, out.err.Error()+": see "+bootstrapv1.PreflightPassedCondition)
+		setFalse(c, bootstrapv1.HostConvergedCondition, bootstrapv1.PreflightFailedReason,
+			out.err.Error()+": see "+bootstrapv1.PreflightPassedCondition)
 		return nil
 	case out.err != nil:
 		last.Outcome = bootstrapv1.RunFailed

@@ -30,7 +30,9 @@ import (
 func testPlan(t *testing.T) *plan.Plan {
 	t.Helper()
 	b := plan.New("JoinWorker", "prod")
-	b.Host("w1", plan.Module{Name: "os", Tasks: []plan.Task{{Name: "files", Steps: []step.Step{step.File{Path: "/etc/a", Content: step.Literal("a")}}}}})
+	b.Host("w1", plan.Module{
+		Name: "os", Tasks: []plan.Task{{Name: "files", Steps: []step.Step{step.File{Path: "/etc/a", Content: step.Literal("a")}}}},
+	})
 	p, err := b.Plan()
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +71,9 @@ func TestShowRun(t *testing.T) {
 			"host w1 (10.1.0.2), task kubelet, step kubelet/start (2 of 3):\n  exited 1\n  Remedy: turn swap off",
 		},
 		"the Node did not become ready": {
-			outcome{system: seen, reached: true, plan: testPlan(t), report: counts(3, 0, 0), err: failure(engine.Failure{Err: errors.New("Node w1: NotReady")})},
+			outcome{
+				system: seen, reached: true, plan: testPlan(t), report: counts(3, 0, 0), err: failure(engine.Failure{Err: errors.New("Node w1: NotReady")}),
+			},
 			[5]string{"Reachable", "Passed", "Converged", "NodeNotReady", "NodeNotReady"}, "Node w1: NotReady",
 		},
 		"another host key": {
@@ -77,7 +81,9 @@ func TestShowRun(t *testing.T) {
 			[5]string{"HostKeyMismatch", "NotStarted", "StepFailed", "WaitingForNode", "HostKeyMismatch"}, "Remedy: compare them",
 		},
 		"no credentials": {
-			outcome{err: failure(engine.Failure{Host: "w1", Err: &host.Error{Kind: host.KindAuth, Host: "w1", Err: &noCredentials{message: "the Secret ssh does not exist"}}})},
+			outcome{
+				err: failure(engine.Failure{Host: "w1", Err: &host.Error{Kind: host.KindAuth, Host: "w1", Err: &noCredentials{message: "the Secret ssh does not exist"}}}),
+			},
 			[5]string{"CredentialsNotAvailable", "NotStarted", "StepFailed", "WaitingForNode", "CredentialsNotAvailable"}, "the Secret ssh does not exist",
 		},
 		"preflight failed": {
@@ -234,7 +240,11 @@ func TestShowLook(t *testing.T) {
 	if len(c.Status.Drift) != 1 {
 		t.Errorf("during the repair: %v", c.Status.Drift)
 	}
-	repaired := outcome{system: &host.System{}, plan: p, report: engine.Report{Hosts: []engine.HostReport{{Host: "w1", Counts: engine.Counts{Total: 1, Changed: 1}}}}}
+	repaired := outcome{
+		system: &host.System{}, plan: p, report: engine.Report{Hosts: []engine.HostReport{
+			{Host: "w1", Counts: engine.Counts{Total: 1, Changed: 1}},
+		}},
+	}
 	if err := showRun(c, &hostrun.State[outcome]{What: converging, Result: repaired}, &hostCache{}); err != nil || c.Status.Drift != nil {
 		t.Errorf("after the repair: %v (%v)", c.Status.Drift, err)
 	}
@@ -325,7 +335,8 @@ func TestKubernetesVersion(t *testing.T) {
 		t.Errorf("the next manager is told %+v", last)
 	}
 	look := outcome{version: "v1.36.3", system: &host.System{}, plan: testPlan(t)}
-	if _, err := showDriftCheck(c, &hostrun.State[outcome]{What: looking, Result: look}, spec.DriftRepair); err != nil || c.Status.KubernetesVersion != "v1.36.3" {
+	if _, err := showDriftCheck(c, &hostrun.State[outcome]{What: looking, Result: look}, spec.DriftRepair); err != nil ||
+		c.Status.KubernetesVersion != "v1.36.3" {
 		t.Errorf("a look that finds the host so: %v, and the version is %q", err, c.Status.KubernetesVersion)
 	}
 }

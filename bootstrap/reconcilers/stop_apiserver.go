@@ -121,7 +121,9 @@ func (r *KubexmConfigReconciler) settleStop(_ context.Context, s *scope) (ctrl.R
 
 // stopped says what came of stopping the API server: from then on the host's etcd member may be removed.
 func (r *KubexmConfigReconciler) stopped(s *scope, status metav1.ConditionStatus, reason, message string) {
-	conditions.Set(s.config, metav1.Condition{Type: bootstrapv1.APIServerStoppedCondition, Status: status, Reason: reason, Message: message})
+	conditions.Set(s.config, metav1.Condition{
+		Type: bootstrapv1.APIServerStoppedCondition, Status: status, Reason: reason, Message: message,
+	})
 }
 
 func (r *KubexmConfigReconciler) stopFailed(s *scope, err error) {

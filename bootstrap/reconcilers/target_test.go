@@ -83,7 +83,9 @@ func TestTargetNamesTheWrongField(t *testing.T) {
 func TestUsersSecretsAreNotTheClusters(t *testing.T) {
 	for _, purpose := range ofCluster {
 		s := testScope()
-		s.config.Spec.Files = []spec.File{{Path: "/etc/x", ContentFrom: spec.ContentSource{Secret: spec.SecretKey{Name: string(purpose), Key: "tls.key"}}}}
+		s.config.Spec.Files = []spec.File{
+			{Path: "/etc/x", ContentFrom: spec.ContentSource{Secret: spec.SecretKey{Name: string(purpose), Key: "tls.key"}}},
+		}
 		if _, err := targetOf(s); err == nil || !strings.Contains(err.Error(), "target.node.files[0].contentFrom.secret.name") {
 			t.Errorf("a file from the Secret %s: %v", purpose, err)
 		}
@@ -212,7 +214,9 @@ func TestMembersMissing(t *testing.T) {
 
 // TestPhases: what each phase of a member means to the others, and to nobody else.
 func TestPhases(t *testing.T) {
-	phases := []bootstrapv1.MemberPhase{bootstrapv1.MemberJoining, bootstrapv1.MemberServing, bootstrapv1.MemberDraining, bootstrapv1.MemberRemoved}
+	phases := []bootstrapv1.MemberPhase{
+		bootstrapv1.MemberJoining, bootstrapv1.MemberServing, bootstrapv1.MemberDraining, bootstrapv1.MemberRemoved,
+	}
 	for _, role := range []spec.Role{spec.RoleControlPlane, spec.RoleLoadBalancer} {
 		var members, leaving []string
 		for _, phase := range phases {
@@ -224,7 +228,9 @@ func TestPhases(t *testing.T) {
 			}
 			other := member("cp1", spec.RoleControlPlane, "10.1.0.9")
 			other.Phase = phase
-			s.clusterConfig.Spec.Members = []bootstrapv1.ClusterMember{other, member("w1", role, "192.168.7.2"), member("cp2", spec.RoleControlPlane, "")}
+			s.clusterConfig.Spec.Members = []bootstrapv1.ClusterMember{
+				other, member("w1", role, "192.168.7.2"), member("cp2", spec.RoleControlPlane, ""),
+			}
 			target, err := targetOf(s)
 			if err != nil {
 				t.Fatal(err)

@@ -207,12 +207,15 @@ func firstLine(message string) string {
 
 // pool reads who takes turns with the scope's host. With a cache for a reader it may be a little late, which is enough to wait by, and
 // not enough to begin by.
-func (r *KubexmConfigReconciler) pool(ctx context.Context, reader client.Reader, s *scope, turns *bootstrapv1.KubexmClusterConfigStatus) (*pool, error) {
+func (r *KubexmConfigReconciler) pool(
+	ctx context.Context, reader client.Reader, s *scope, turns *bootstrapv1.KubexmClusterConfigStatus,
+) (*pool, error) {
 	role := s.role()
 	p := &pool{name: poolOf(role, s.machine), workers: role == spec.RoleWorker, most: 1, own: newPeer(s.machine, s.config, turns)}
 	configs, machines := &bootstrapv1.KubexmConfigList{}, &clusterv1.MachineList{}
 	of := []client.ListOption{
-		client.InNamespace(s.config.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: s.cluster.Name}, client.UnsafeDisableDeepCopy,
+		client.InNamespace(s.config.Namespace),
+		client.MatchingLabels{clusterv1.ClusterNameLabel: s.cluster.Name}, client.UnsafeDisableDeepCopy,
 	}
 	if err := reader.List(ctx, configs, of...); err != nil {
 		return nil, fmt.Errorf("list the Cluster's KubexmConfigs: %w", err)
@@ -303,7 +306,9 @@ func (r *KubexmConfigReconciler) takesTurn(ctx context.Context, s *scope, waits 
 	if shared.Status.Turns, err = r.alive(ctx, s, shared.Status.Turns); err != nil {
 		return nil, err
 	}
-	shared.Status.Turns = append(shared.Status.Turns, bootstrapv1.Turn{ConfigName: s.config.Name, Pool: p.name, Since: metav1.Now().Rfc3339Copy()})
+	shared.Status.Turns = append(shared.Status.Turns, bootstrapv1.Turn{
+		ConfigName: s.config.Name, Pool: p.name, Since: metav1.Now().Rfc3339Copy(),
+	})
 	return nil, r.writeTurns(ctx, before, shared)
 }
 

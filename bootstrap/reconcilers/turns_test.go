@@ -42,23 +42,29 @@ func TestPool(t *testing.T) {
 		reason string // "" if it may begin
 		says   string
 	}{
-		"all are well":                                                {own: well("w1"), others: []peer{well("w2"), well("w3")}},
-		"one alone":                                                   {own: well("w1")},
-		"another one's turn":                                          {own: well("w1"), others: []peer{turn(well("w2"))}, reason: bootstrapv1.WaitingForPoolReason, says: "w2, whose turn it is since 2026-11-23T08:00:00Z"},
-		"its own turn":                                                {own: turn(well("w1")), others: []peer{turn(well("w2"))}},
-		"its own turn, though others failed":                          {own: turn(well("w1")), others: []peer{failed(turn(well("w2")))}},
-		"another one is not well":                                     {own: well("w1"), others: []peer{down(well("w2"))}, reason: bootstrapv1.WaitingForPoolReason, says: "w2, whose Node is not Ready"},
-		"of another one nothing is known":                             {own: well("w1"), others: []peer{unknown(well("w2"))}, reason: bootstrapv1.WaitingForPoolReason, says: "nothing is known"},
-		"it is not well itself":                                       {own: down(well("w1")), others: []peer{down(well("w2")), turn(well("w3"))}},
-		"it is not well itself, and another has failed":               {own: down(well("w1")), others: []peer{failed(turn(well("w2")))}},
-		"of itself nothing is known":                                  {own: unknown(well("w1")), others: []peer{down(well("w2"))}, reason: bootstrapv1.WaitingForPoolReason, says: "w2"},
-		"of itself nothing is known, and nobody else is away":         {own: unknown(well("w1")), others: []peer{well("w2")}},
-		"of the API nothing is known, and it is a host of that":       {pool: master, own: unknown(well("c1")), others: []peer{unknown(well("c2"))}},
-		"one has failed that has no turn":                             {own: well("w1"), others: []peer{failed(well("w2"))}},
-		"one has failed that has a turn":                              {own: well("w1"), others: []peer{failed(turn(well("w2")))}, reason: bootstrapv1.PoolStoppedReason, says: "failed on w2: step kubelet/healthy failed"},
-		"one has failed, and more may be away":                        {most: 5, own: well("w1"), others: []peer{failed(turn(well("w2")))}, reason: bootstrapv1.PoolStoppedReason, says: "w2"},
-		"more may be away":                                            {most: 2, own: well("w1"), others: []peer{turn(well("w2")), well("w3")}},
-		"and as many are":                                             {most: 2, own: well("w1"), others: []peer{turn(well("w2")), down(well("w3"))}, reason: bootstrapv1.WaitingForPoolReason, says: "2 of MachineDeployment/md may be"},
+		"all are well": {own: well("w1"), others: []peer{well("w2"), well("w3")}},
+		"one alone":    {own: well("w1")},
+		"another one's turn": {own: well("w1"), others: []peer{turn(well("w2"))},
+			reason: bootstrapv1.WaitingForPoolReason, says: "w2, whose turn it is since 2026-11-23T08:00:00Z"},
+		"its own turn":                       {own: turn(well("w1")), others: []peer{turn(well("w2"))}},
+		"its own turn, though others failed": {own: turn(well("w1")), others: []peer{failed(turn(well("w2")))}},
+		"another one is not well": {own: well("w1"), others: []peer{down(well("w2"))},
+			reason: bootstrapv1.WaitingForPoolReason, says: "w2, whose Node is not Ready"},
+		"of another one nothing is known": {own: well("w1"),
+			others: []peer{unknown(well("w2"))}, reason: bootstrapv1.WaitingForPoolReason, says: "nothing is known"},
+		"it is not well itself":                         {own: down(well("w1")), others: []peer{down(well("w2")), turn(well("w3"))}},
+		"it is not well itself, and another has failed": {own: down(well("w1")), others: []peer{failed(turn(well("w2")))}},
+		"of itself nothing is known": {own: unknown(well("w1")),
+			others: []peer{down(well("w2"))}, reason: bootstrapv1.WaitingForPoolReason, says: "w2"},
+		"of itself nothing is known, and nobody else is away":   {own: unknown(well("w1")), others: []peer{well("w2")}},
+		"of the API nothing is known, and it is a host of that": {pool: master, own: unknown(well("c1")), others: []peer{unknown(well("c2"))}},
+		"one has failed that has no turn":                       {own: well("w1"), others: []peer{failed(well("w2"))}},
+		"one has failed that has a turn": {own: well("w1"), others: []peer{failed(turn(well("w2")))},
+			reason: bootstrapv1.PoolStoppedReason, says: "failed on w2: step kubelet/healthy failed"},
+		"one has failed, and more may be away": {most: 5, own: well("w1"), others: []peer{failed(turn(well("w2")))}, reason: bootstrapv1.PoolStoppedReason, says: "w2"},
+		"more may be away":                     {most: 2, own: well("w1"), others: []peer{turn(well("w2")), well("w3")}},
+		"and as many are": {most: 2, own: well("w1"), others: []peer{turn(well("w2")), down(well("w3"))},
+			reason: bootstrapv1.WaitingForPoolReason, says: "2 of MachineDeployment/md may be"},
 		"one whose turn it is, and who is not Ready, is counted once": {most: 2, own: well("w1"), others: []peer{turn(down(well("w2")))}},
 		"of many it names some": {
 			own: well("w0"), others: []peer{down(well("w1")), down(well("w2")), down(well("w3")), down(well("w4")), down(well("w5"))},
@@ -146,18 +152,34 @@ func TestPeer(t *testing.T) {
 		config  *bootstrapv1.KubexmConfig
 		want    peer
 	}{
-		"a Node that is Ready":          {machine(metav1.ConditionTrue, clusterv1.MachineNodeReadyReason), config(), peer{name: "w1", turn: since.Time, well: since.Time}},
-		"one that is not":               {machine(metav1.ConditionFalse, clusterv1.MachineNodeNotReadyReason), config(), peer{name: "w1", turn: since.Time, unwell: "whose Node is not Ready since 2026-11-23T08:00:00Z (* Node.Ready: why)"}},
-		"whose kubelet is silent":       {machine(metav1.ConditionUnknown, clusterv1.MachineNodeReadyUnknownReason), nil, peer{name: "w1", unwell: "whose Node is not Ready since 2026-11-23T08:00:00Z (* Node.Ready: why)"}},
-		"which nobody can ask for":      {machine(metav1.ConditionUnknown, clusterv1.MachineNodeConnectionDownReason), nil, peer{name: "w1", unwell: "of whose Node it is not known whether it is Ready since 2026-11-23T08:00:00Z (* Node.Ready: why)", unknown: true}},
-		"which nobody has asked for":    {unsaid, nil, peer{name: "w1", unwell: "of whose Node nobody has said yet whether it is Ready", unknown: true}},
-		"one that leaves":               {leaves, config(), peer{name: "w1", well: since.Time}},
-		"one that failed":               {machine(metav1.ConditionTrue, clusterv1.MachineNodeReadyReason), config(failed, said(bootstrapv1.HostConvergedCondition, metav1.ConditionFalse)), peer{name: "w1", turn: since.Time, failed: "R: why", well: since.Time}},
-		"one that tries again":          {machine(metav1.ConditionTrue, clusterv1.MachineNodeReadyReason), config(failed, why), peer{name: "w1", turn: since.Time, failed: "why it failed", well: since.Time}},
-		"a host that is not used yet":   {&clusterv1.Machine{}, config(func(c *bootstrapv1.KubexmConfig) { c.Status.PlanDigest, c.Name = "", "c2" }), peer{name: "c2"}},
-		"whose Node was found Ready":    {&clusterv1.Machine{}, config(said(bootstrapv1.NodeJoinedCondition, metav1.ConditionTrue)), peer{name: "c1", turn: since.Time, well: since.Time}},
-		"whose Node was not":            {&clusterv1.Machine{}, config(said(bootstrapv1.NodeJoinedCondition, metav1.ConditionFalse)), peer{name: "c1", turn: since.Time, unwell: "which is not well since 2026-11-23T08:00:00Z (why)"}},
-		"no Node, and it answers":       {nil, config(said(bootstrapv1.HostReachableCondition, metav1.ConditionTrue)), peer{name: "c1", turn: since.Time, well: since.Time}},
+		"a Node that is Ready": {machine(metav1.ConditionTrue, clusterv1.MachineNodeReadyReason),
+			config(), peer{name: "w1", turn: since.Time, well: since.Time}},
+		"one that is not": {machine(metav1.ConditionFalse, clusterv1.MachineNodeNotReadyReason), config(), peer{
+			name: "w1", turn: since.Time, unwell: "whose Node is not Ready since 2026-11-23T08:00:00Z (* Node.Ready: why)",
+		}},
+		"whose kubelet is silent": {machine(metav1.ConditionUnknown, clusterv1.MachineNodeReadyUnknownReason), nil, peer{
+			name: "w1", unwell: "whose Node is not Ready since 2026-11-23T08:00:00Z (* Node.Ready: why)",
+		}},
+		"which nobody can ask for": {machine(metav1.ConditionUnknown, clusterv1.MachineNodeConnectionDownReason), nil, peer{
+			name: "w1", unwell: "of whose Node it is not known whether it is Ready since 2026-11-23T08:00:00Z (* Node.Ready: why)", unknown: true,
+		}},
+		"which nobody has asked for": {unsaid, nil, peer{name: "w1", unwell: "of whose Node nobody has said yet whether it is Ready", unknown: true}},
+		"one that leaves":            {leaves, config(), peer{name: "w1", well: since.Time}},
+		"one that failed": {machine(metav1.ConditionTrue, clusterv1.MachineNodeReadyReason),
+			config(failed, said(bootstrapv1.HostConvergedCondition, metav1.ConditionFalse)), peer{
+				name: "w1", turn: since.Time, failed: "R: why", well: since.Time,
+			}},
+		"one that tries again": {machine(metav1.ConditionTrue, clusterv1.MachineNodeReadyReason), config(failed, why), peer{
+			name: "w1", turn: since.Time, failed: "why it failed", well: since.Time,
+		}},
+		"a host that is not used yet": {&clusterv1.Machine{}, config(func(c *bootstrapv1.KubexmConfig) { c.Status.PlanDigest, c.Name = "", "c2" }), peer{name: "c2"}},
+		"whose Node was found Ready": {&clusterv1.Machine{}, config(said(bootstrapv1.NodeJoinedCondition, metav1.ConditionTrue)),
+			peer{name: "c1", turn: since.Time, well: since.Time}},
+		"whose Node was not": {&clusterv1.Machine{}, config(said(bootstrapv1.NodeJoinedCondition, metav1.ConditionFalse)), peer{
+			name: "c1", turn: since.Time, unwell: "which is not well since 2026-11-23T08:00:00Z (why)",
+		}},
+		"no Node, and it answers": {nil, config(said(bootstrapv1.HostReachableCondition, metav1.ConditionTrue)),
+			peer{name: "c1", turn: since.Time, well: since.Time}},
 		"no Node, and nothing is known": {nil, config(), peer{name: "c1", turn: since.Time, unwell: "of which it is not known whether it is well", unknown: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -210,10 +232,13 @@ func TestTurnsAreTakenOnce(t *testing.T) {
 		c := &bootstrapv1.KubexmConfig{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels}}
 		c.Status.PlanDigest, c.Status.OperationFor(bootstrapv1.ConvergeOperation).EndTime = "sha256:0", long
 		m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels}}
-		m.Spec.Bootstrap.ConfigRef = clusterv1.ContractVersionedObjectReference{APIGroup: bootstrapv1.GroupVersion.Group, Kind: "KubexmConfig", Name: name}
+		m.Spec.Bootstrap.ConfigRef = clusterv1.ContractVersionedObjectReference{
+			APIGroup: bootstrapv1.GroupVersion.Group, Kind: "KubexmConfig", Name: name,
+		}
 		m.Status.NodeRef.Name = name
 		conditions.Set(m, metav1.Condition{
-			Type: clusterv1.MachineNodeReadyCondition, Status: metav1.ConditionTrue, Reason: clusterv1.MachineNodeReadyReason, LastTransitionTime: long,
+			Type: clusterv1.MachineNodeReadyCondition, Status: metav1.ConditionTrue,
+			Reason: clusterv1.MachineNodeReadyReason, LastTransitionTime: long,
 		})
 		objects = append(objects, c, m)
 		scopes = append(scopes, &scope{
@@ -221,7 +246,8 @@ func TestTurnsAreTakenOnce(t *testing.T) {
 			cluster: &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: cluster}},
 		})
 	}
-	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&bootstrapv1.KubexmClusterConfig{}).Build()
+	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+		WithStatusSubresource(&bootstrapv1.KubexmClusterConfig{}).Build()
 	managers := []*KubexmConfigReconciler{{Client: api, Reader: api, Settle: time.Minute}, {Client: api, Reader: api, Settle: time.Minute}}
 
 	// asks has all hosts ask at once, again and again until each has its turn or learns what it waits for.

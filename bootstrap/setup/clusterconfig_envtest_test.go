@@ -108,7 +108,8 @@ func (f *fleet) strip(lists ...client.ObjectList) {
 			f.Expect(ok).To(BeTrue())
 			object.SetNamespace(namespace)
 			object.SetName(item.Metadata.Name)
-			f.Expect(client.IgnoreNotFound(f.api.Status().Patch(f.t.Context(), object, client.RawPatch("application/merge-patch+json", []byte(`{"status":null}`))))).To(Succeed())
+			f.Expect(client.IgnoreNotFound(f.api.Status().Patch(f.t.Context(), object,
+				client.RawPatch("application/merge-patch+json", []byte(`{"status":null}`))))).To(Succeed())
 		}
 	}
 }
@@ -130,8 +131,10 @@ func TestPlansOutliveStatuses(t *testing.T) {
 	kubeconfig, err := os.ReadFile(filepath.Join(f.dir, "kubeconfig"))
 	f.Expect(err).NotTo(HaveOccurred())
 	f.create(&corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: capisecret.Name("prod", capisecret.Kubeconfig), Labels: map[string]string{clusterv1.ClusterNameLabel: "prod"}},
-		Type:       clusterv1.ClusterSecretType, Data: map[string][]byte{capisecret.KubeconfigDataName: kubeconfig},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: capisecret.Name("prod", capisecret.Kubeconfig), Labels: map[string]string{clusterv1.ClusterNameLabel: "prod"},
+		},
+		Type: clusterv1.ClusterSecretType, Data: map[string][]byte{capisecret.KubeconfigDataName: kubeconfig},
 	})
 	f.endpoint = "10.1.0.100"
 	f.selector = map[string]string{"pool": "nodes"}
@@ -144,7 +147,9 @@ func TestPlansOutliveStatuses(t *testing.T) {
 		cp.Spec.Cluster.LoadBalancer = spec.LoadBalancer{Type: spec.LoadBalancerKeepalived, Keepalived: spec.Keepalived{
 			Hosts: spec.Hosts{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"pool": "lb"}}},
 		}}
-		cp.Spec.Cluster.Etcd = spec.Etcd{Type: spec.EtcdKubexm, Hosts: spec.Hosts{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"pool": "etcd"}}}}
+		cp.Spec.Cluster.Etcd = spec.Etcd{
+			Type: spec.EtcdKubexm, Hosts: spec.Hosts{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"pool": "etcd"}}},
+		}
 	})
 	settled := func(g Gomega) {
 		f.joined()
@@ -180,7 +185,8 @@ func TestPlansOutliveStatuses(t *testing.T) {
 			g.Expect(conditions.IsTrue(&c, clusterv1.PausedCondition)).To(BeTrue())
 		}
 	}, patience, 50*time.Millisecond).Should(Succeed())
-	f.strip(&bootstrapv1.KubexmConfigList{}, &controlplanev1.KubexmControlPlaneList{}, &infrav1.KubexmHostList{}, &infrav1.KubexmMachineList{},
+	f.strip(&bootstrapv1.KubexmConfigList{}, &controlplanev1.KubexmControlPlaneList{},
+		&infrav1.KubexmHostList{}, &infrav1.KubexmMachineList{},
 		&infrav1.KubexmClusterList{}, &clusterv1.MachineList{}, &clusterv1.ClusterList{})
 	p.begin()
 	f.pause(false)
@@ -214,8 +220,12 @@ func TestHostsThatNobodyHasChosen(t *testing.T) {
 	f.Expect(f.api.Create(t.Context(), of("mine"))).To(MatchError(ContainSubstring("are chosen in a KubexmControlPlane")))
 
 	t.Log("one that says of itself that it is another control plane's gets past the webhook, and no further")
-	other := &controlplanev1.KubexmControlPlane{ObjectMeta: metav1.ObjectMeta{Name: "other"}, Spec: controlplanev1.KubexmControlPlaneSpec{Version: version}}
-	other.Spec.MachineTemplate.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: "KubexmMachineTemplate", Name: "any"}
+	other := &controlplanev1.KubexmControlPlane{
+		ObjectMeta: metav1.ObjectMeta{Name: "other"}, Spec: controlplanev1.KubexmControlPlaneSpec{Version: version},
+	}
+	other.Spec.MachineTemplate.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{
+		APIGroup: infrav1.GroupVersion.Group, Kind: "KubexmMachineTemplate", Name: "any",
+	}
 	f.create(other)
 	forged := of("forged")
 	forged.OwnerReferences = []metav1.OwnerReference{{
@@ -250,8 +260,10 @@ func TestAnotherProvidersControlPlane(t *testing.T) {
 	ca, err := pki.NewCA(pki.CARequest{CommonName: "kubernetes", Key: pki.ECDSAP256})
 	f.Expect(err).NotTo(HaveOccurred())
 	f.create(&corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: capisecret.Name("prod", capisecret.ClusterCA), Labels: map[string]string{clusterv1.ClusterNameLabel: "prod"}},
-		Type:       clusterv1.ClusterSecretType, Data: map[string][]byte{"tls.crt": ca.Cert, "tls.key": ca.Key.Reveal()},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: capisecret.Name("prod", capisecret.ClusterCA), Labels: map[string]string{clusterv1.ClusterNameLabel: "prod"},
+		},
+		Type: clusterv1.ClusterSecretType, Data: map[string][]byte{"tls.crt": ca.Cert, "tls.key": ca.Key.Reveal()},
 	})
 	f.Eventually(func(g Gomega) {
 		config, _ := f.worker(g)

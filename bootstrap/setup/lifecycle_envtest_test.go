@@ -99,7 +99,8 @@ func newFleet(t *testing.T, hosts int, options ...func(*fleet)) *fleet {
 func newFleetWith(t *testing.T, hosts int, planner reconcilers.Planner, options ...func(*fleet)) *fleet {
 	t.Helper()
 	f := &fleet{
-		WithT: NewWithT(t), t: t, planner: planner, machines: map[string]*fake.Machine{}, down: map[string]host.Kind{}, asked: map[string]bool{},
+		WithT: NewWithT(t), t: t, planner: planner, machines: map[string]*fake.Machine{},
+		down: map[string]host.Kind{}, asked: map[string]bool{},
 		clock: clocktesting.NewFakePassiveClock(time.Now()), lookEvery: time.Second, settle: time.Millisecond,
 	}
 	for _, o := range options {
@@ -147,7 +148,8 @@ func (f *fleet) providers(ctx context.Context, mgr ctrl.Manager) error {
 		infrastructure.Webhooks(mgr), infrastructure.Reconcilers(mgr, infrastructure.Options{}),
 		controlplane.Webhooks(mgr), controlplane.Reconcilers(ctx, mgr, controlplane.Options{Workload: f.workload}),
 		setup.Webhooks(mgr), setup.Reconcilers(ctx, mgr, setup.Options{
-			Dial: f.dial, Plan: f.planner, Clock: f.clock, DriftCheckInterval: f.lookEvery, Settle: f.settle, Progress: 50 * time.Millisecond,
+			Dial: f.dial, Plan: f.planner, Clock: f.clock, DriftCheckInterval: f.lookEvery,
+			Settle: f.settle, Progress: 50 * time.Millisecond,
 			Logs:      filepath.Join(f.dir, "host-logs"),
 			Artifacts: func(context.Context, spec.Artifacts, string) (*artifact.Bundle, error) { return nil, nil },
 		}),
@@ -306,7 +308,9 @@ func (f *fleet) declare(change ...func(*controlplanev1.KubexmControlPlane)) {
 		InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: "KubexmCluster", Name: "prod"},
 	}}
 	if !f.foreign {
-		cluster.Spec.ControlPlaneRef = clusterv1.ContractVersionedObjectReference{APIGroup: controlplanev1.GroupVersion.Group, Kind: "KubexmControlPlane", Name: "prod"}
+		cluster.Spec.ControlPlaneRef = clusterv1.ContractVersionedObjectReference{
+			APIGroup: controlplanev1.GroupVersion.Group, Kind: "KubexmControlPlane", Name: "prod",
+		}
 		f.create(cp)
 	}
 	f.create(
@@ -507,7 +511,8 @@ func TestHostsThatFail(t *testing.T) {
 	f.Eventually(func(g Gomega) {
 		config, _ = f.worker(g)
 		g.Expect(conditions.GetReason(config, bootstrapv1.HostReachableCondition)).To(Equal(bootstrapv1.UnreachableReason))
-		g.Expect(config.Status.Operation(bootstrapv1.ConvergeOperation).Outcome).To(Equal(bootstrapv1.RunFailed)) // of the run that follows the look
+		run := config.Status.Operation(bootstrapv1.ConvergeOperation) // the one after the check for drift
+		g.Expect(run.Outcome).To(Equal(bootstrapv1.RunFailed))
 	}, patience, 50*time.Millisecond).Should(Succeed())
 	f.Expect(f.notes(bootstrapv1.DriftedReason)).To(BeEmpty())
 	f.setDown(config.Status.Host.Address, "")

@@ -96,8 +96,10 @@ func TestNodeGoesWithItsHost(t *testing.T) {
 	detour := bytes.ReplaceAll(direct, []byte(server.Host), []byte(w.Addr().String()))
 	f.Expect(detour).NotTo(Equal(direct))
 	kubeconfig := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: capisecret.Name("prod", capisecret.Kubeconfig), Labels: map[string]string{clusterv1.ClusterNameLabel: "prod"}},
-		Type:       clusterv1.ClusterSecretType, Data: map[string][]byte{capisecret.KubeconfigDataName: detour},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: capisecret.Name("prod", capisecret.Kubeconfig), Labels: map[string]string{clusterv1.ClusterNameLabel: "prod"},
+		},
+		Type: clusterv1.ClusterSecretType, Data: map[string][]byte{capisecret.KubeconfigDataName: detour},
 	}
 	f.create(kubeconfig)
 	f.declare()

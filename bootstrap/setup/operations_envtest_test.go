@@ -26,7 +26,9 @@ import (
 )
 
 // operate asks for something on the hosts of a target.
-func (f *fleet) operate(name string, kind bootstrapv1.KubexmOperationType, target bootstrapv1.OperationTarget, change ...func(*bootstrapv1.KubexmOperationSpec)) {
+func (f *fleet) operate(
+	name string, kind bootstrapv1.KubexmOperationType, target bootstrapv1.OperationTarget, change ...func(*bootstrapv1.KubexmOperationSpec),
+) {
 	f.t.Helper()
 	o := &bootstrapv1.KubexmOperation{
 		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: bootstrapv1.KubexmOperationSpec{Type: kind, Target: target},
@@ -165,7 +167,9 @@ func TestOperations(t *testing.T) {
 	}
 
 	t.Log("what has ended goes when its time has passed; what cannot be, and a change, is refused")
-	f.operate("gone", bootstrapv1.CollectLogsType, workers, func(s *bootstrapv1.KubexmOperationSpec) { s.TTLSecondsAfterFinished = ptr.To[int32](0) })
+	f.operate("gone", bootstrapv1.CollectLogsType, workers, func(s *bootstrapv1.KubexmOperationSpec) {
+		s.TTLSecondsAfterFinished = ptr.To[int32](0)
+	})
 	f.Eventually(func() bool {
 		return apierrors.IsNotFound(f.api.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "gone"}, &bootstrapv1.KubexmOperation{}))
 	}, patience, 50*time.Millisecond).Should(BeTrue())

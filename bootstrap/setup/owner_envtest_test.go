@@ -73,7 +73,9 @@ func TestHostsOfOthers(t *testing.T) {
 		f.give(address, "team-b/other")
 	}
 	f.declare()
-	f.Eventually(func() int { return len(f.refused(bootstrapv1.HostConvergedCondition)) }, patience, 50*time.Millisecond).Should(BeNumerically(">", 0))
+	f.Eventually(func() int {
+		return len(f.refused(bootstrapv1.HostConvergedCondition))
+	}, patience, 50*time.Millisecond).Should(BeNumerically(">", 0))
 	f.Expect(f.used()).To(BeEmpty())
 
 	t.Log("adopted by name, and no other way")
@@ -87,7 +89,9 @@ func TestHostsOfOthers(t *testing.T) {
 		f.Expect(f.owner(address)).To(Equal(namespace + "/prod"))
 	}
 	f.Eventually(func() bool {
-		return slices.ContainsFunc(f.configs(), func(c bootstrapv1.KubexmConfig) bool { return c.Annotations[bootstrapv1.AdoptHostAnnotation] != "" })
+		return slices.ContainsFunc(f.configs(), func(c bootstrapv1.KubexmConfig) bool {
+			return c.Annotations[bootstrapv1.AdoptHostAnnotation] != ""
+		})
 	}, patience, 50*time.Millisecond).Should(BeFalse())
 
 	t.Log("a Machine's deletion says why its host is not reset")
@@ -95,10 +99,13 @@ func TestHostsOfOthers(t *testing.T) {
 	address := ""
 	f.Eventually(func(g Gomega) { // Cluster API copies the addresses when it comes to it
 		machines := &clusterv1.MachineList{}
-		g.Expect(f.api.List(t.Context(), machines, client.InNamespace(namespace), client.HasLabels{clusterv1.MachineDeploymentNameLabel})).To(Succeed())
+		g.Expect(f.api.List(t.Context(), machines, client.InNamespace(namespace),
+			client.HasLabels{clusterv1.MachineDeploymentNameLabel})).To(Succeed())
 		g.Expect(machines.Items).To(HaveLen(1))
 		worker = &machines.Items[0]
-		at := slices.IndexFunc(worker.Status.Addresses, func(a clusterv1.MachineAddress) bool { return a.Type == clusterv1.MachineExternalIP })
+		at := slices.IndexFunc(worker.Status.Addresses, func(a clusterv1.MachineAddress) bool {
+			return a.Type == clusterv1.MachineExternalIP
+		})
 		g.Expect(at).To(BeNumerically(">=", 0))
 		address = worker.Status.Addresses[at].Address
 	}, patience, 50*time.Millisecond).Should(Succeed())

@@ -123,7 +123,8 @@ func TestReboot(t *testing.T) {
 		_, machine := f.worker(f)
 		before := machine.DeepCopy()
 		conditions.Set(machine, metav1.Condition{
-			Type: clusterv1.MachineHealthCheckSucceededCondition, Status: metav1.ConditionFalse, Reason: clusterv1.MachineHealthCheckUnhealthyNodeReason,
+			Type: clusterv1.MachineHealthCheckSucceededCondition, Status: metav1.ConditionFalse,
+			Reason: clusterv1.MachineHealthCheckUnhealthyNodeReason,
 		})
 		return f.api.Status().Patch(t.Context(), machine, client.MergeFrom(before))
 	}, patience, 50*time.Millisecond).Should(Succeed())

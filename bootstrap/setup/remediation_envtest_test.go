@@ -238,7 +238,8 @@ func TestRemediation(t *testing.T) {
 	f.Expect(f.remediation(machine.Name)).To(BeEmpty())
 	f.Expect(f.api.Patch(t.Context(), last, client.RawPatch("application/merge-patch+json",
 		fmt.Appendf(nil, `{"metadata":{"annotations":{%q:null}}}`, clusterv1.PausedAnnotation)))).To(Succeed())
-	f.Eventually(f.remediation, patience, 50*time.Millisecond).WithArguments(machine.Name).Should(Equal(bootstrapv1.ControlPlaneMachineReason))
+	f.Eventually(f.remediation, patience,
+		50*time.Millisecond).WithArguments(machine.Name).Should(Equal(bootstrapv1.ControlPlaneMachineReason))
 	f.Expect(f.api.Get(t.Context(), client.ObjectKeyFromObject(machine), machine)).To(Succeed())
 	f.Expect(conditions.Has(machine, clusterv1.MachineExternallyRemediatedCondition)).To(BeFalse())
 	f.Expect(f.api.Delete(t.Context(), last)).To(Succeed())

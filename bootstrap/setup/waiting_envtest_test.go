@@ -28,7 +28,8 @@ func TestWhatIsWaitedForComes(t *testing.T) {
 	f.Eventually(f.readyConfigs, patience, 50*time.Millisecond).Should(Equal(2))
 
 	ca := &corev1.Secret{}
-	f.Expect(f.api.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: capisecret.Name("prod", capisecret.ClusterCA)}, ca)).To(Succeed())
+	f.Expect(f.api.Get(t.Context(),
+		client.ObjectKey{Namespace: namespace, Name: capisecret.Name("prod", capisecret.ClusterCA)}, ca)).To(Succeed())
 	f.Expect(f.api.Delete(t.Context(), ca)).To(Succeed())
 	f.Eventually(func() (waiting int) {
 		for _, c := range f.configs() {

@@ -58,7 +58,8 @@ func ofSecret(reader client.Reader) handler.MapFunc {
 
 func configs(ctx context.Context, reader client.Reader, namespace, cluster string) []ctrl.Request {
 	list := &bootstrapv1.KubexmConfigList{}
-	if err := reader.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: cluster}); err != nil {
+	if err := reader.List(ctx, list, client.InNamespace(namespace),
+		client.MatchingLabels{clusterv1.ClusterNameLabel: cluster}); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Cannot list the KubexmConfigs of a Cluster", "Cluster", cluster)
 		return nil
 	}

@@ -73,13 +73,16 @@ func TestAPIServerEndsBeforeItsEtcd(t *testing.T) {
 	kubeconfig, err := os.ReadFile(filepath.Join(f.dir, "kubeconfig"))
 	f.Expect(err).NotTo(HaveOccurred())
 	f.create(&corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: capisecret.Name("prod", capisecret.Kubeconfig), Labels: map[string]string{clusterv1.ClusterNameLabel: "prod"}},
-		Type:       clusterv1.ClusterSecretType, Data: map[string][]byte{capisecret.KubeconfigDataName: kubeconfig},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: capisecret.Name("prod", capisecret.Kubeconfig), Labels: map[string]string{clusterv1.ClusterNameLabel: "prod"},
+		},
+		Type: clusterv1.ClusterSecretType, Data: map[string][]byte{capisecret.KubeconfigDataName: kubeconfig},
 	})
 	f.declare(func(cp *controlplanev1.KubexmControlPlane) {
 		cp.Spec.Replicas = ptr.To[int32](3)
 		cp.Spec.Cluster.LoadBalancer.Type = spec.LoadBalancerNodeLocal
-		cp.Spec.MachineTemplate.ObjectMeta.Annotations = map[string]string{ // there is no kubelet that could say that Pods and volumes are gone
+		// There is no kubelet that could say that Pods and volumes are gone.
+		cp.Spec.MachineTemplate.ObjectMeta.Annotations = map[string]string{
 			clusterv1.ExcludeNodeDrainingAnnotation: "", clusterv1.ExcludeWaitForNodeVolumeDetachAnnotation: "",
 		}
 	})
@@ -100,7 +103,8 @@ func TestAPIServerEndsBeforeItsEtcd(t *testing.T) {
 		g.Expect(f.api.Get(t.Context(), key, config)).To(Succeed())
 		g.Expect(conditions.GetReason(config, bootstrapv1.APIServerStoppedCondition)).To(Equal(bootstrapv1.APIServerNotStoppedReason))
 	}, patience, 50*time.Millisecond).Should(Succeed())
-	f.Eventually(f.notes, patience, 50*time.Millisecond).WithArguments("APIServerStopFailed").Should(ConsistOf(ContainSubstring("cannot connect to " + config.Status.Host.Address)))
+	f.Eventually(f.notes, patience,
+		50*time.Millisecond).WithArguments("APIServerStopFailed").Should(ConsistOf(ContainSubstring("cannot connect to " + config.Status.Host.Address)))
 	f.Eventually(func() error {
 		return f.api.Patch(t.Context(), lost, client.RawPatch("application/merge-patch+json",
 			fmt.Appendf(nil, `{"metadata":{"annotations":{%q:""}}}`, bootstrapv1.SkipHostResetAnnotation)))
@@ -127,7 +131,8 @@ func TestAPIServerEndsBeforeItsEtcd(t *testing.T) {
 // controlPlaneMachines are those of the control plane, by their names.
 func (f *fleet) controlPlaneMachines() []clusterv1.Machine {
 	list := &clusterv1.MachineList{}
-	f.Expect(f.api.List(f.t.Context(), list, client.InNamespace(namespace), client.HasLabels{clusterv1.MachineControlPlaneLabel})).To(Succeed())
+	f.Expect(f.api.List(f.t.Context(), list, client.InNamespace(namespace),
+		client.HasLabels{clusterv1.MachineControlPlaneLabel})).To(Succeed())
 	slices.SortFunc(list.Items, func(a, b clusterv1.Machine) int { return strings.Compare(a.Name, b.Name) })
 	return list.Items
 }

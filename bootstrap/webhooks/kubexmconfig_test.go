@@ -20,7 +20,8 @@ const fingerprint = "SHA256:uNiVztksCsDhcc0u9e8BrWfPrQmMlQWbZ+Yb9Jgkl3c"
 
 func access() spec.Access {
 	return spec.Access{
-		User: "ops", Credentials: spec.Credentials{SecretRef: spec.SecretReference{Name: "ssh"}}, HostKeys: spec.HostKeys{Pinned: []string{fingerprint}},
+		User: "ops", Credentials: spec.Credentials{SecretRef: spec.SecretReference{Name: "ssh"}},
+		HostKeys: spec.HostKeys{Pinned: []string{fingerprint}},
 	}
 }
 
@@ -130,7 +131,9 @@ func TestHostsThatAreNoNodes(t *testing.T) {
 		t.Errorf("a host that no control plane has chosen: %v", errs)
 	}
 	template := &bootstrapv1.KubexmConfigTemplate{}
-	template.Spec.Template.Spec = bootstrapv1.KubexmConfigSpec{HostRef: bootstrapv1.HostReference{Name: "lb1", Role: spec.RoleLoadBalancer}, BootstrapMode: spec.BootstrapInit}
+	template.Spec.Template.Spec = bootstrapv1.KubexmConfigSpec{
+		HostRef: bootstrapv1.HostReference{Name: "lb1", Role: spec.RoleLoadBalancer}, BootstrapMode: spec.BootstrapInit,
+	}
 	if errs := ValidateConfigTemplate(template); len(errs) != 2 {
 		t.Errorf("one host's in a template: %v", errs)
 	}
@@ -153,8 +156,9 @@ func TestNoNodes(t *testing.T) {
 		Spec: bootstrapv1.KubexmConfigSpec{
 			HostRef: bootstrapv1.HostReference{Name: "e1", Role: spec.RoleEtcd},
 			Node: spec.Node{
-				Kubelet: spec.Kubelet{MaxPods: 7}, NodeLabels: map[string]string{"a": "b"}, NodeTaints: []corev1.Taint{{Key: "a", Effect: corev1.TaintEffectNoSchedule}},
-				System: spec.System{Swap: spec.PolicyOff, Firewall: spec.FirewallOff}, PostCommands: []string{"true"},
+				Kubelet: spec.Kubelet{MaxPods: 7}, NodeLabels: map[string]string{"a": "b"},
+				NodeTaints: []corev1.Taint{{Key: "a", Effect: corev1.TaintEffectNoSchedule}},
+				System:     spec.System{Swap: spec.PolicyOff, Firewall: spec.FirewallOff}, PostCommands: []string{"true"},
 			},
 		},
 	}
@@ -181,7 +185,9 @@ func TestSharedUpdate(t *testing.T) {
 	if got, want := strings.Join(refused, " "), "spec.cluster.system.swap spec.cluster.system.sysctls[0] spec.cluster.hooks[0]"; got != want {
 		t.Errorf("refused %s, want %s", got, want)
 	}
-	updated.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: bootstrapv1.ClusterConfigOwner, Operation: metav1.ManagedFieldsOperationApply}}
+	updated.ManagedFields = []metav1.ManagedFieldsEntry{
+		{Manager: bootstrapv1.ClusterConfigOwner, Operation: metav1.ManagedFieldsOperationApply},
+	}
 	if errs := ValidateClusterConfigUpdate(old, updated); len(errs) > 0 {
 		t.Errorf("refused what the control plane has written: %v", errs)
 	}

@@ -24,7 +24,8 @@ func TestValidateRemediation(t *testing.T) {
 		}},
 		"negative times": {
 			spec: bootstrapv1.KubexmRemediationSpec{
-				ConvergeTimeoutSeconds: ptr.To[int32](-1), RebootTimeoutSeconds: ptr.To[int32](-600), MinHealthyPeriodSeconds: ptr.To[int32](-2),
+				ConvergeTimeoutSeconds: ptr.To[int32](-1), RebootTimeoutSeconds: ptr.To[int32](-600),
+				MinHealthyPeriodSeconds: ptr.To[int32](-2),
 			},
 			want: []string{"convergeTimeoutSeconds", "rebootTimeoutSeconds", "minHealthyPeriodSeconds"},
 		},

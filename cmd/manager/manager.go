@@ -139,7 +139,8 @@ func addBootstrap(ctx context.Context, mgr ctrl.Manager, o *options) error {
 		return err
 	}
 	return bootstrapsetup.Reconcilers(ctx, mgr, bootstrapsetup.Options{
-		WatchFilter: o.watchFilter, Concurrency: o.concurrency, HostsAtOnce: o.hostsAtOnce, DriftCheckInterval: o.driftCheckInterval, Logs: o.hostLogs,
+		WatchFilter: o.watchFilter, Concurrency: o.concurrency, HostsAtOnce: o.hostsAtOnce,
+		DriftCheckInterval: o.driftCheckInterval, Logs: o.hostLogs,
 		Artifacts: bootstrapsetup.Bundles(o.bundle, store, signers),
 		Reader:    event.Readers(counted, jsonlog.New(os.Stdout)),
 	})
@@ -149,7 +150,8 @@ func addControlPlane(ctx context.Context, mgr ctrl.Manager, o *options) error {
 	if err := controlplanesetup.Webhooks(mgr); err != nil {
 		return err
 	}
-	if err := controlplanesetup.Reconcilers(ctx, mgr, controlplanesetup.Options{WatchFilter: o.watchFilter, Concurrency: o.concurrency}); err != nil {
+	if err := controlplanesetup.Reconcilers(ctx, mgr,
+		controlplanesetup.Options{WatchFilter: o.watchFilter, Concurrency: o.concurrency}); err != nil {
 		return err
 	}
 	return inplace.SetupWithManager(mgr, inplace.Options{WatchFilter: o.watchFilter, Concurrency: o.concurrency})

@@ -21,12 +21,14 @@ func TestParse(t *testing.T) {
 		"what the contract demands": {args: []string{"--namespace=fleet", "--watch-filter=blue"}, providers: known},
 		"an unknown provider":       {args: []string{"--providers=core"}, refused: []string{"--providers", "core"}},
 		"a provider twice":          {args: []string{"--providers=bootstrap,bootstrap"}, refused: []string{"--providers", "twice"}},
-		"all that is wrong":         {args: []string{"--concurrency=0", "--hosts-at-once=-1", "--drift-check-interval=0s"}, refused: []string{"--concurrency", "--hosts-at-once", "--drift-check-interval"}},
-		"a port of hooks":           {args: []string{"--runtime-extension-port=9444"}, providers: known},
-		"a port that is none":       {args: []string{"--runtime-extension-port=70000"}, refused: []string{"--runtime-extension-port", "70000"}},
-		"hooks that nobody serves":  {args: []string{"--runtime-extension-port=9444", "--providers=infrastructure"}, refused: []string{"--runtime-extension-port", "bootstrap"}},
-		"an argument":               {args: []string{"start"}, refused: []string{"start"}},
-		"an unknown flag":           {args: []string{"--provider=bootstrap"}, refused: []string{"--provider"}},
+		"all that is wrong": {args: []string{"--concurrency=0", "--hosts-at-once=-1", "--drift-check-interval=0s"},
+			refused: []string{"--concurrency", "--hosts-at-once", "--drift-check-interval"}},
+		"a port of hooks":     {args: []string{"--runtime-extension-port=9444"}, providers: known},
+		"a port that is none": {args: []string{"--runtime-extension-port=70000"}, refused: []string{"--runtime-extension-port", "70000"}},
+		"hooks that nobody serves": {args: []string{"--runtime-extension-port=9444", "--providers=infrastructure"},
+			refused: []string{"--runtime-extension-port", "bootstrap"}},
+		"an argument":     {args: []string{"start"}, refused: []string{"start"}},
+		"an unknown flag": {args: []string{"--provider=bootstrap"}, refused: []string{"--provider"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o, err := parse(test.args)

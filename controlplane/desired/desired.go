@@ -120,7 +120,9 @@ func InventoryConfig(c *state.ControlPlane, ref bootstrapv1.HostReference) *boot
 }
 
 // ClusterConfig is what the hosts of the control plane's Cluster share. was is what it says now, nil if there is none.
-func ClusterConfig(c *state.ControlPlane, was *bootstrapv1.KubexmClusterConfig, members []bootstrapv1.ClusterMember) *bootstrapv1.KubexmClusterConfig {
+func ClusterConfig(
+	c *state.ControlPlane, was *bootstrapv1.KubexmClusterConfig, members []bootstrapv1.ClusterMember,
+) *bootstrapv1.KubexmClusterConfig {
 	before := ""
 	if was != nil {
 		before = was.Spec.APIServerVersion

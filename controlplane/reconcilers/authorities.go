@@ -75,8 +75,8 @@ func restore(s *scope, first string) string {
 // deleteFirst comes before a pair is read back whose Secret holds something else.
 const deleteFirst = "delete the Secret and "
 
-// otherEncryption is an error if the cluster's hosts were made with another answer to whether they encrypt. Admission refuses such a change;
-// where it was not asked, API servers could not read what others have written.
+// otherEncryption is an error if the cluster's hosts were made with another answer to whether they encrypt. Admission refuses such a
+// change; where it was not asked, API servers could not read what others have written.
 func otherEncryption(s *scope, recorded pki.Fingerprints) error {
 	was := recorded[pki.EncryptionName] != ""
 	if len(recorded) == 0 || was == s.encrypts() {

@@ -103,7 +103,8 @@ func TestMissingAuthorities(t *testing.T) {
 			ObjectMeta: ofProd("prod-1"), Spec: bootstrapv1.KubexmConfigSpec{BootstrapMode: spec.BootstrapInit},
 		}}},
 		"a KubexmConfig of the inventory without a status": {objects: []client.Object{&bootstrapv1.KubexmConfig{
-			ObjectMeta: ofProd("prod-lb1"), Spec: bootstrapv1.KubexmConfigSpec{HostRef: bootstrapv1.HostReference{Name: "lb1", Role: spec.RoleLoadBalancer}},
+			ObjectMeta: ofProd("prod-lb1"),
+			Spec:       bootstrapv1.KubexmConfigSpec{HostRef: bootstrapv1.HostReference{Name: "lb1", Role: spec.RoleLoadBalancer}},
 		}}},
 		"a worker whose host was changed": {objects: []client.Object{&bootstrapv1.KubexmConfig{
 			ObjectMeta: ofProd("prod-w1"), Status: bootstrapv1.KubexmConfigStatus{Operations: []bootstrapv1.OperationStatus{{

@@ -30,9 +30,12 @@ func availableScope() *scope {
 	for _, name := range []string{"a", "b", "c"} {
 		m := clusterv1.Machine{
 			ObjectMeta: metav1.ObjectMeta{
-				Name: name, Labels: map[string]string{clusterv1.MachineControlPlaneLabel: ""}, OwnerReferences: []metav1.OwnerReference{desired.Owner(s.Object)},
+				Name: name, Labels: map[string]string{clusterv1.MachineControlPlaneLabel: ""},
+				OwnerReferences: []metav1.OwnerReference{desired.Owner(s.Object)},
 			},
-			Spec:   clusterv1.MachineSpec{Bootstrap: clusterv1.Bootstrap{ConfigRef: clusterv1.ContractVersionedObjectReference{Name: name}}},
+			Spec: clusterv1.MachineSpec{
+				Bootstrap: clusterv1.Bootstrap{ConfigRef: clusterv1.ContractVersionedObjectReference{Name: name}},
+			},
 			Status: clusterv1.MachineStatus{NodeRef: clusterv1.MachineNodeReference{Name: name}},
 		}
 		for _, kind := range state.ComponentConditions {
@@ -65,7 +68,9 @@ func TestAvailable(t *testing.T) {
 		"since just now": {func(s *scope) { s.breaks(0, state.SchedulerPodHealthy, time.Second) }, metav1.ConditionTrue, ""},
 		"a Machine joins": {func(s *scope) {
 			for _, kind := range state.ComponentConditions {
-				conditions.Set(&s.Machines[2], metav1.Condition{Type: kind, Status: metav1.ConditionUnknown, Reason: controlplanev1.HealthUnknownReason})
+				conditions.Set(&s.Machines[2], metav1.Condition{
+					Type: kind, Status: metav1.ConditionUnknown, Reason: controlplanev1.HealthUnknownReason,
+				})
 			}
 		}, metav1.ConditionTrue, ""},
 		"etcd has two of three members": {func(s *scope) {
@@ -79,7 +84,9 @@ func TestAvailable(t *testing.T) {
 			s.Machines = s.Machines[:2]
 			s.breaks(0, state.EtcdPodHealthy, time.Minute)
 			config := bootstrapv1.KubexmConfig{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
-			conditions.Set(&config, metav1.Condition{Type: bootstrapv1.HostResetCondition, Status: metav1.ConditionFalse, Reason: bootstrapv1.ResettingReason})
+			conditions.Set(&config, metav1.Condition{
+				Type: bootstrapv1.HostResetCondition, Status: metav1.ConditionFalse, Reason: bootstrapv1.ResettingReason,
+			})
 			s.Configs = []bootstrapv1.KubexmConfig{config}
 		}, metav1.ConditionTrue, ""},
 		"each Machine lacks something": {func(s *scope) {
@@ -121,8 +128,12 @@ func etcdHosts(problems ...string) func(*scope) {
 		for i, problem := range problems {
 			name := "e" + string(rune('1'+i))
 			s.Object.Spec.Cluster.Etcd.Hosts.Names = append(s.Object.Spec.Cluster.Etcd.Hosts.Names, name)
-			config := bootstrapv1.KubexmConfig{Spec: bootstrapv1.KubexmConfigSpec{HostRef: bootstrapv1.HostReference{Name: name, Role: spec.RoleEtcd}}}
-			converged := metav1.Condition{Type: bootstrapv1.HostConvergedCondition, Status: metav1.ConditionTrue, Reason: bootstrapv1.HostConvergedReason}
+			config := bootstrapv1.KubexmConfig{
+				Spec: bootstrapv1.KubexmConfigSpec{HostRef: bootstrapv1.HostReference{Name: name, Role: spec.RoleEtcd}},
+			}
+			converged := metav1.Condition{
+				Type: bootstrapv1.HostConvergedCondition, Status: metav1.ConditionTrue, Reason: bootstrapv1.HostConvergedReason,
+			}
 			if problem != "" {
 				converged.Status, converged.Reason, converged.Message = metav1.ConditionFalse, bootstrapv1.DriftedReason, problem
 			}
@@ -151,7 +162,8 @@ func TestSilenceIsNotFailure(t *testing.T) {
 	expect := func(when string, status metav1.ConditionStatus) {
 		t.Helper()
 		for _, kind := range []string{
-			controlplanev1.AvailableCondition, controlplanev1.ControlPlaneComponentsHealthyCondition, controlplanev1.EtcdClusterHealthyCondition,
+			controlplanev1.AvailableCondition, controlplanev1.ControlPlaneComponentsHealthyCondition,
+			controlplanev1.EtcdClusterHealthyCondition,
 		} {
 			if got := conditions.Get(s.Object, kind); got.Status != status {
 				t.Errorf("%s, %s is %s: %s", when, kind, got.Status, got.Message)

@@ -125,7 +125,8 @@ func (r *KubexmControlPlaneReconciler) pair(ctx context.Context, s *scope, p cap
 	return pair, nil
 }
 
-// encryptionKey is what a Secret has. clusterctl does not know by its name whose it is, so one that somebody has brought is asked to go along.
+// encryptionKey is what a Secret has. clusterctl does not know by its name whose it is, so one that somebody has brought is asked to go
+// along.
 func (r *KubexmControlPlaneReconciler) encryptionKey(ctx context.Context, s *scope, found *corev1.Secret) (pki.KeyPair, error) {
 	pair := pki.KeyPair{Key: secret.New(found.Data[pki.EncryptionKeyName])}
 	if pair.Key.IsZero() {

@@ -54,7 +54,8 @@ func TestEncryptionKeyIsMade(t *testing.T) {
 		t.Fatal(err)
 	}
 	made := r.secret(t, encryptionSecret)
-	if made.Type != clusterv1.ClusterSecretType || made.Labels[clusterv1.ClusterNameLabel] != "prod" || !metav1.IsControlledBy(made, s.Object) || len(made.Data) != 1 {
+	if made.Type != clusterv1.ClusterSecretType || made.Labels[clusterv1.ClusterNameLabel] != "prod" ||
+		!metav1.IsControlledBy(made, s.Object) || len(made.Data) != 1 {
 		t.Errorf("type %s, labels %v, owners %v, %d keys", made.Type, made.Labels, made.OwnerReferences, len(made.Data))
 	}
 	recorded, err := pki.ParseFingerprints(s.Object.Annotations[controlplanev1.AuthoritiesAnnotation])
@@ -115,7 +116,8 @@ func TestEncryptionKeyIsRecorded(t *testing.T) {
 			}
 
 			// What was there is restored, and all goes on.
-			if err := r.Client.Delete(t.Context(), &corev1.Secret{ObjectMeta: ofProd(encryptionSecret)}); client.IgnoreNotFound(err) != nil {
+			if err := r.Client.Delete(t.Context(),
+				&corev1.Secret{ObjectMeta: ofProd(encryptionSecret)}); client.IgnoreNotFound(err) != nil {
 				t.Fatal(err)
 			}
 			kept.ResourceVersion = ""
@@ -186,7 +188,8 @@ func TestEncryptionKeyThatTheUserBrings(t *testing.T) {
 				&corev1.Secret{ObjectMeta: ofProd(encryptionSecret), Data: map[string][]byte{"key": tc.key}}), encryptedScope()
 			err := r.certificates(t.Context(), s)
 			if tc.want != "" {
-				if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), string(tc.key)) || len(r.secrets(t)) != 1 {
+				if err == nil || !strings.Contains(err.Error(), tc.want) ||
+					strings.Contains(err.Error(), string(tc.key)) || len(r.secrets(t)) != 1 {
 					t.Errorf("got %v, want %q, and no pair to be made", err, tc.want)
 				}
 				return

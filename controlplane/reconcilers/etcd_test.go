@@ -43,10 +43,13 @@ func TestEtcdConditions(t *testing.T) {
 		available   metav1.ConditionStatus
 	}{
 		"all is well": {
-			change: func(s *scope) { withEtcd(s, "a", "b", "c") }, member: metav1.ConditionTrue, cluster: metav1.ConditionTrue, available: metav1.ConditionTrue,
+			change: func(s *scope) {
+				withEtcd(s, "a", "b", "c")
+			}, member: metav1.ConditionTrue, cluster: metav1.ConditionTrue, available: metav1.ConditionTrue,
 		},
 		"it was never asked": {
-			change: func(*scope) {}, member: metav1.ConditionUnknown, memberSays: "not been asked yet", cluster: metav1.ConditionTrue, available: metav1.ConditionTrue,
+			change: func(*scope) {}, member: metav1.ConditionUnknown, memberSays: "not been asked yet",
+			cluster: metav1.ConditionTrue, available: metav1.ConditionTrue,
 		},
 		"one is no member": {
 			change: func(s *scope) { withEtcd(s, "a", "c") }, member: metav1.ConditionFalse, memberSays: "no member on its host",
@@ -82,7 +85,8 @@ func TestEtcdConditions(t *testing.T) {
 			case tc.member != "" && (got == nil || got.Status != tc.member || !strings.Contains(got.Message, tc.memberSays)):
 				t.Errorf("EtcdMemberHealthy is %v, want %s %q", got, tc.member, tc.memberSays)
 			}
-			if got = conditions.Get(s.Object, controlplanev1.EtcdClusterHealthyCondition); got.Status != tc.cluster || !strings.Contains(got.Message, tc.clusterSays) {
+			if got = conditions.Get(s.Object, controlplanev1.EtcdClusterHealthyCondition); got.Status != tc.cluster ||
+				!strings.Contains(got.Message, tc.clusterSays) {
 				t.Errorf("EtcdClusterHealthy is %v, want %s %q", got, tc.cluster, tc.clusterSays)
 			}
 			if got = conditions.Get(s.Object, controlplanev1.AvailableCondition); got.Status != tc.available {

@@ -97,7 +97,8 @@ func (r *KubexmControlPlaneReconciler) Reconcile(ctx context.Context, request ct
 	if err != nil && !apierrors.IsNotFound(err) {
 		return ctrl.Result{}, fmt.Errorf("get the Cluster of the KubexmControlPlane %s: %w", klog.KObj(object), err)
 	}
-	if isPaused, requeue, err := paused.EnsurePausedCondition(ctx, live.Client(r.Client, r.Reader), cluster, object); err != nil || isPaused || requeue {
+	isPaused, requeue, err := paused.EnsurePausedCondition(ctx, live.Client(r.Client, r.Reader), cluster, object)
+	if err != nil || isPaused || requeue {
 		return ctrl.Result{}, err
 	}
 	if cluster == nil {
@@ -129,7 +130,9 @@ func (r *KubexmControlPlaneReconciler) Reconcile(ctx context.Context, request ct
 }
 
 // fetch reads all of the Cluster's Machines and KubexmConfigs, and what its own Machines' infrastructure machines are.
-func (r *KubexmControlPlaneReconciler) fetch(ctx context.Context, object *controlplanev1.KubexmControlPlane, cluster *clusterv1.Cluster) (*scope, error) {
+func (r *KubexmControlPlaneReconciler) fetch(
+	ctx context.Context, object *controlplanev1.KubexmControlPlane, cluster *clusterv1.Cluster,
+) (*scope, error) {
 	s := &scope{ControlPlane: &state.ControlPlane{Object: object, Cluster: cluster, Now: r.Clock.Now()}}
 	machines, err := machinesOf(ctx, r.Client, cluster)
 	s.Machines = machines
@@ -170,7 +173,8 @@ func (r *KubexmControlPlaneReconciler) fetchInfrastructure(ctx context.Context, 
 
 func machinesOf(ctx context.Context, reader client.Reader, cluster *clusterv1.Cluster) ([]clusterv1.Machine, error) {
 	list := &clusterv1.MachineList{}
-	if err := reader.List(ctx, list, client.InNamespace(cluster.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: cluster.Name}); err != nil {
+	if err := reader.List(ctx, list, client.InNamespace(cluster.Namespace),
+		client.MatchingLabels{clusterv1.ClusterNameLabel: cluster.Name}); err != nil {
 		return nil, fmt.Errorf("list the Machines of the Cluster %s: %w", klog.KObj(cluster), err)
 	}
 	return list.Items, nil
@@ -178,7 +182,8 @@ func machinesOf(ctx context.Context, reader client.Reader, cluster *clusterv1.Cl
 
 func configsOf(ctx context.Context, reader client.Reader, cluster *clusterv1.Cluster) ([]bootstrapv1.KubexmConfig, error) {
 	list := &bootstrapv1.KubexmConfigList{}
-	if err := reader.List(ctx, list, client.InNamespace(cluster.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: cluster.Name}); err != nil {
+	if err := reader.List(ctx, list, client.InNamespace(cluster.Namespace),
+		client.MatchingLabels{clusterv1.ClusterNameLabel: cluster.Name}); err != nil {
 		return nil, fmt.Errorf("list the KubexmConfigs of the Cluster %s: %w", klog.KObj(cluster), err)
 	}
 	return list.Items, nil

@@ -61,7 +61,8 @@ func (r *KubexmControlPlaneReconciler) members(ctx context.Context, s *scope) er
 		members = s.Members()
 	}
 	if unlocated := s.Unlocated(); unlocated != "" {
-		// Without the list from before, one of these would be a part of the members only: nobody is notified of an address before all are known.
+		// Without the list from before, one of these would be a part of the members only: nobody is notified of an address before all are
+		// known.
 		ctrl.LoggerFrom(ctx).Info("Waiting to declare the members' addresses until all are known", "KubexmConfig", unlocated)
 		for i := range members {
 			members[i].Address = ""
@@ -98,7 +99,8 @@ func (r *KubexmControlPlaneReconciler) applyClusterConfig(ctx context.Context, s
 	}
 	object := &unstructured.Unstructured{Object: raw}
 	unstructured.RemoveNestedField(object.Object, "metadata", "creationTimestamp")
-	if err := r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(clusterConfigOwner), client.ForceOwnership); err != nil {
+	if err := r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object),
+		client.FieldOwner(clusterConfigOwner), client.ForceOwnership); err != nil {
 		return fmt.Errorf("apply the KubexmClusterConfig %s: %w", wanted.Name, err)
 	}
 	return r.fetchClusterConfig(ctx, s)

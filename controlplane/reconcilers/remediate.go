@@ -144,9 +144,13 @@ func (r *KubexmControlPlaneReconciler) replaceUnhealthy(ctx context.Context, s *
 }
 
 // reportOwnerRemediated says on an unhealthy Machine what becomes of it.
-func (r *KubexmControlPlaneReconciler) reportOwnerRemediated(ctx context.Context, s *scope, m *clusterv1.Machine, reason, message string) error {
+func (r *KubexmControlPlaneReconciler) reportOwnerRemediated(
+	ctx context.Context, s *scope, m *clusterv1.Machine, reason, message string,
+) error {
 	return r.patchOwnerRemediated(ctx, s, m, func(m *clusterv1.Machine) {
-		conditions.Set(m, metav1.Condition{Type: clusterv1.MachineOwnerRemediatedCondition, Status: metav1.ConditionFalse, Reason: reason, Message: message})
+		conditions.Set(m, metav1.Condition{
+			Type: clusterv1.MachineOwnerRemediatedCondition, Status: metav1.ConditionFalse, Reason: reason, Message: message,
+		})
 	})
 }
 
@@ -166,7 +170,9 @@ func (r *KubexmControlPlaneReconciler) settleHealthy(ctx context.Context, s *sco
 	return nil
 }
 
-func (r *KubexmControlPlaneReconciler) patchOwnerRemediated(ctx context.Context, s *scope, m *clusterv1.Machine, change func(*clusterv1.Machine)) error {
+func (r *KubexmControlPlaneReconciler) patchOwnerRemediated(
+	ctx context.Context, s *scope, m *clusterv1.Machine, change func(*clusterv1.Machine),
+) error {
 	helper, err := patch.NewHelper(m, r.Client)
 	if err != nil {
 		return err

@@ -27,7 +27,8 @@ func rollingScope(change ...func(a, b *clusterv1.Machine, c *bootstrapv1.KubexmC
 	for _, name := range []string{"a", "b"} {
 		machines = append(machines, clusterv1.Machine{
 			ObjectMeta: metav1.ObjectMeta{
-				Name: name, Labels: map[string]string{clusterv1.MachineControlPlaneLabel: ""}, OwnerReferences: []metav1.OwnerReference{desired.Owner(s.Object)},
+				Name: name, Labels: map[string]string{clusterv1.MachineControlPlaneLabel: ""},
+				OwnerReferences: []metav1.OwnerReference{desired.Owner(s.Object)},
 			},
 			Spec: clusterv1.MachineSpec{
 				Version: "v1.36.3", Bootstrap: clusterv1.Bootstrap{ConfigRef: clusterv1.ContractVersionedObjectReference{Name: name}},
@@ -36,7 +37,9 @@ func rollingScope(change ...func(a, b *clusterv1.Machine, c *bootstrapv1.KubexmC
 			Status: clusterv1.MachineStatus{NodeRef: clusterv1.MachineNodeReference{Name: name}},
 		})
 	}
-	config := bootstrapv1.KubexmConfig{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Status: bootstrapv1.KubexmConfigStatus{KubernetesVersion: "v1.36.3"}}
+	config := bootstrapv1.KubexmConfig{
+		ObjectMeta: metav1.ObjectMeta{Name: "a"}, Status: bootstrapv1.KubexmConfigStatus{KubernetesVersion: "v1.36.3"},
+	}
 	for _, c := range change {
 		c(&machines[0], &machines[1], &config)
 	}
@@ -78,7 +81,9 @@ func TestWhatIsSaidOfChanges(t *testing.T) {
 		"a Machine without a host": {
 			scope: rollingScope(func(_, b *clusterv1.Machine, _ *bootstrapv1.KubexmConfig) {
 				b.Status.NodeRef.Name = ""
-				conditions.Set(b, metav1.Condition{Type: clusterv1.MachineInfrastructureReadyCondition, Status: metav1.ConditionFalse, Reason: "NoHost", Message: "no host is free"})
+				conditions.Set(b, metav1.Condition{
+					Type: clusterv1.MachineInfrastructureReadyCondition, Status: metav1.ConditionFalse, Reason: "NoHost", Message: "no host is free",
+				})
 			}),
 			scalingUp: "the Machine b has no Node yet: no host is free",
 		},

@@ -142,7 +142,9 @@ func (r *KubexmControlPlaneReconciler) template(ctx context.Context, s *scope) (
 const randomLetters = 5
 
 // create makes a Machine and what it consists of. If it cannot be completed, nothing of it is left.
-func (r *KubexmControlPlaneReconciler) create(ctx context.Context, s *scope, template *unstructured.Unstructured, d state.Decision) (err error) {
+func (r *KubexmControlPlaneReconciler) create(
+	ctx context.Context, s *scope, template *unstructured.Unstructured, d state.Decision,
+) (err error) {
 	if err := r.discard(ctx, s, template); err != nil {
 		return err
 	}

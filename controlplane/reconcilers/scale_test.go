@@ -59,7 +59,8 @@ func TestNothingIsLeftOfHalfAMachine(t *testing.T) {
 			if !errors.Is(err, ended) || !failed {
 				t.Fatalf("got %v", err)
 			}
-			for _, list := range []client.ObjectList{&infrav1.KubexmMachineList{}, &bootstrapv1.KubexmConfigList{}, &clusterv1.MachineList{}} {
+			for _, list := range []client.ObjectList{&infrav1.KubexmMachineList{},
+				&bootstrapv1.KubexmConfigList{}, &clusterv1.MachineList{}} {
 				if err := c.List(t.Context(), list); err != nil {
 					t.Fatal(err)
 				}

@@ -109,8 +109,10 @@ func (s *scope) setHealth() {
 			continue // what was seen last is likely to be so still
 		}
 		status, reason, message := s.health(of)
-		if problems := s.EtcdProblems(); kind == controlplanev1.EtcdClusterHealthyCondition && len(problems) > 0 && status != metav1.ConditionUnknown {
-			status, reason, message = metav1.ConditionFalse, controlplanev1.NotHealthyReason, joined(append([]string{message}, problems...), "\n")
+		if problems := s.EtcdProblems(); kind == controlplanev1.EtcdClusterHealthyCondition &&
+			len(problems) > 0 && status != metav1.ConditionUnknown {
+			status, reason, message = metav1.ConditionFalse, controlplanev1.NotHealthyReason,
+				joined(append([]string{message}, problems...), "\n")
 		}
 		s.set(kind, status, reason, host.Text(message, longest))
 	}
@@ -184,11 +186,12 @@ func (s *scope) setMachines(own []clusterv1.Machine) {
 		for i := range own {
 			machines = append(machines, &own[i])
 		}
-		summed, err := conditions.NewAggregateCondition(machines, of.source, conditions.TargetConditionType(kind), conditions.CustomMergeStrategy{
+		merge := conditions.CustomMergeStrategy{
 			MergeStrategy: conditions.DefaultMergeStrategy(conditions.ComputeReasonFunc(
 				conditions.GetDefaultComputeMergeReasonFunc(of.issues, of.unknown, of.info),
 			)),
-		})
+		}
+		summed, err := conditions.NewAggregateCondition(machines, of.source, conditions.TargetConditionType(kind), merge)
 		if err != nil {
 			s.set(kind, metav1.ConditionUnknown, controlplanev1.InternalErrorReason, "see the manager's log")
 			continue

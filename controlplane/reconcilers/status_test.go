@@ -37,12 +37,14 @@ func TestHealthOfEtcd(t *testing.T) {
 		want       metav1.ConditionStatus
 		says       string
 	}{
-		"stacked and well":         {components: []state.Component{{Condition: state.EtcdPodHealthy}}, want: metav1.ConditionTrue},
-		"stacked and ill":          {components: []state.Component{{Condition: state.EtcdPodHealthy, Problem: "no disk"}}, want: metav1.ConditionFalse, says: "m: no disk"},
+		"stacked and well": {components: []state.Component{{Condition: state.EtcdPodHealthy}}, want: metav1.ConditionTrue},
+		"stacked and ill": {components: []state.Component{{Condition: state.EtcdPodHealthy, Problem: "no disk"}},
+			want: metav1.ConditionFalse, says: "m: no disk"},
 		"stacked and not seen yet": {want: metav1.ConditionUnknown},
 		"external":                 {etcd: spec.Etcd{Type: spec.EtcdExternal}, want: metav1.ConditionTrue},
 		"on hosts of its own":      {etcd: dedicated, configs: []bootstrapv1.KubexmConfig{host(metav1.ConditionTrue)}, want: metav1.ConditionTrue},
-		"one of its hosts is ill":  {etcd: dedicated, configs: []bootstrapv1.KubexmConfig{host(metav1.ConditionFalse)}, want: metav1.ConditionFalse, says: "e1: Drifted: etcd.service"},
+		"one of its hosts is ill": {etcd: dedicated, configs: []bootstrapv1.KubexmConfig{host(metav1.ConditionFalse)},
+			want: metav1.ConditionFalse, says: "e1: Drifted: etcd.service"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := testScope()

@@ -201,7 +201,9 @@ func (f *fleet) newClient(config *rest.Config, options client.Options) (client.C
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
 			return write(func() error { return c.Delete(ctx, o, opts...) })
 		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+		SubResourcePatch: func(
+			ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption,
+		) error {
 			return write(func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
 		},
 	}), nil
@@ -230,7 +232,9 @@ func (f *fleet) create(objects ...client.Object) {
 	f.t.Helper()
 	for _, o := range objects {
 		o.SetNamespace(f.namespace)
-		f.Eventually(func() error { return api.Create(f.t.Context(), o) }, patience, interval).Should(Succeed()) // webhooks may be on their way
+		f.Eventually(func() error {
+			return api.Create(f.t.Context(), o)
+		}, patience, interval).Should(Succeed()) // webhooks may be on their way
 	}
 }
 
@@ -319,7 +323,8 @@ func (f *fleet) turn() {
 	for i := range machines {
 		m := &machines[i]
 		acts += fmt.Sprintf("%s %s %v\n", m.Name, m.Spec.Version, m.DeletionTimestamp.IsZero())
-		if m.DeletionTimestamp.IsZero() && conditions.IsTrue(f.config(m), bootstrapv1.HostConvergedCondition) && m.Status.NodeRef.IsDefined() &&
+		if m.DeletionTimestamp.IsZero() && conditions.IsTrue(f.config(m), bootstrapv1.HostConvergedCondition) &&
+			m.Status.NodeRef.IsDefined() &&
 			f.config(m).Status.KubernetesVersion == m.Spec.Version {
 			well++
 		}
@@ -369,7 +374,9 @@ func (f *fleet) bringUp(m *clusterv1.Machine) {
 	if c.Status.Host.Name == "" {
 		if len(f.free) == 0 {
 			f.change(m, func() {
-				conditions.Set(m, metav1.Condition{Type: clusterv1.MachineInfrastructureReadyCondition, Status: metav1.ConditionFalse, Reason: "NoHost", Message: noHost})
+				conditions.Set(m, metav1.Condition{
+					Type: clusterv1.MachineInfrastructureReadyCondition, Status: metav1.ConditionFalse, Reason: "NoHost", Message: noHost,
+				})
 			})
 			return
 		}
@@ -381,19 +388,26 @@ func (f *fleet) bringUp(m *clusterv1.Machine) {
 	}
 	if f.fails != "" && c.Status.KubernetesVersion != m.Spec.Version {
 		f.change(c, func() {
-			conditions.Set(c, metav1.Condition{Type: bootstrapv1.HostConvergedCondition, Status: metav1.ConditionFalse, Reason: bootstrapv1.StepFailedReason, Message: f.fails})
+			conditions.Set(c, metav1.Condition{
+				Type: bootstrapv1.HostConvergedCondition, Status: metav1.ConditionFalse,
+				Reason: bootstrapv1.StepFailedReason, Message: f.fails,
+			})
 		})
 		return
 	}
 	f.change(c, func() {
 		c.Status.KubernetesVersion, c.Status.ConvergedGeneration = m.Spec.Version, c.Generation
-		if asked := c.Asked(bootstrapv1.AskEtcdAnnotation); c.Status.Etcd.ObservedTime.IsZero() || !f.deaf && asked.After(c.Status.Etcd.ObservedTime.Time) {
+		if asked := c.Asked(bootstrapv1.AskEtcdAnnotation); c.Status.Etcd.ObservedTime.IsZero() ||
+			!f.deaf && asked.After(c.Status.Etcd.ObservedTime.Time) {
 			c.Status.Etcd = f.etcd(c)
 		}
-		if asked := c.Asked(bootstrapv1.SaveEtcdAnnotation); !asked.IsZero() && !asked.Equal(c.Status.Operation(bootstrapv1.SaveEtcdOperation).RequestTime.Time) {
+		if asked := c.Asked(bootstrapv1.SaveEtcdAnnotation); !asked.IsZero() &&
+			!asked.Equal(c.Status.Operation(bootstrapv1.SaveEtcdOperation).RequestTime.Time) {
 			c.Status.SetOperation(f.save(c.Name, asked))
 		}
-		conditions.Set(c, metav1.Condition{Type: bootstrapv1.HostConvergedCondition, Status: metav1.ConditionTrue, Reason: bootstrapv1.HostConvergedReason})
+		conditions.Set(c, metav1.Condition{
+			Type: bootstrapv1.HostConvergedCondition, Status: metav1.ConditionTrue, Reason: bootstrapv1.HostConvergedReason,
+		})
 	})
 	f.change(m, func() {
 		m.Status.NodeRef = clusterv1.MachineNodeReference{Name: c.Status.Host.Name}
@@ -441,7 +455,8 @@ func (f *fleet) etcd(asked *bootstrapv1.KubexmConfig) bootstrapv1.EtcdStatus {
 	}
 	for _, m := range f.machines() {
 		c := f.config(&m)
-		if member := said.Spec.MemberOf(c); c.Status.KubernetesVersion == "" && c.Name != asked.Name || member != nil && member.Phase == bootstrapv1.MemberRemoved {
+		if member := said.Spec.MemberOf(c); c.Status.KubernetesVersion == "" && c.Name != asked.Name ||
+			member != nil && member.Phase == bootstrapv1.MemberRemoved {
 			continue
 		}
 		add(c.Status.Host.Name, c.Status.Host.Address)
@@ -454,12 +469,14 @@ func (f *fleet) etcd(asked *bootstrapv1.KubexmConfig) bootstrapv1.EtcdStatus {
 	return status
 }
 
-// bringDown drains a Machine, ends its API server, has the others remove its etcd member, and then, when nobody holds it any more, lets it go.
+// bringDown drains a Machine, ends its API server, has the others remove its etcd member, and then, when nobody holds it any more, lets
+// it go.
 func (f *fleet) bringDown(m *clusterv1.Machine, all []clusterv1.Machine) {
 	f.t.Helper()
 	f.change(m, func() {
 		conditions.Set(m, metav1.Condition{
-			Type: clusterv1.MachineDeletingCondition, Status: metav1.ConditionTrue, Reason: clusterv1.MachineDeletingWaitingForPreTerminateHookReason,
+			Type: clusterv1.MachineDeletingCondition, Status: metav1.ConditionTrue,
+			Reason: clusterv1.MachineDeletingWaitingForPreTerminateHookReason,
 		})
 	})
 	c := f.config(m)
@@ -470,7 +487,9 @@ func (f *fleet) bringDown(m *clusterv1.Machine, all []clusterv1.Machine) {
 	}
 	if phase == bootstrapv1.MemberDraining {
 		f.change(c, func() {
-			conditions.Set(c, metav1.Condition{Type: bootstrapv1.APIServerStoppedCondition, Status: metav1.ConditionTrue, Reason: bootstrapv1.APIServerStoppedReason})
+			conditions.Set(c, metav1.Condition{
+				Type: bootstrapv1.APIServerStoppedCondition, Status: metav1.ConditionTrue, Reason: bootstrapv1.APIServerStoppedReason,
+			})
 		})
 	}
 	if phase == bootstrapv1.MemberRemoved && c.Status.KubernetesVersion != "" {

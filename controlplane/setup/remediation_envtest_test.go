@@ -30,11 +30,13 @@ func (f *fleet) check(name string, healthy bool) {
 		if !healthy {
 			status = metav1.ConditionFalse
 			conditions.Set(m, metav1.Condition{
-				Type: clusterv1.MachineOwnerRemediatedCondition, Status: status, Reason: clusterv1.MachineOwnerRemediatedWaitingForRemediationReason,
+				Type: clusterv1.MachineOwnerRemediatedCondition, Status: status,
+				Reason: clusterv1.MachineOwnerRemediatedWaitingForRemediationReason,
 			})
 		}
 		conditions.Set(m, metav1.Condition{
-			Type: clusterv1.MachineHealthCheckSucceededCondition, Status: status, Reason: clusterv1.MachineHealthCheckUnhealthyNodeReason, Message: "the Node is not ready",
+			Type: clusterv1.MachineHealthCheckSucceededCondition, Status: status,
+			Reason: clusterv1.MachineHealthCheckUnhealthyNodeReason, Message: "the Node is not ready",
 		})
 	})
 }
@@ -85,7 +87,8 @@ func TestRemediation(t *testing.T) {
 	t.Log("the host of an unhealthy Machine is converged again, and that is enough")
 	unhealthy := f.names()[1]
 	f.check(unhealthy, false)
-	f.Eventually(f.ownerRemediated, patience, interval).WithArguments(unhealthy).Should(HavePrefix(controlplanev1.RemediationDeferredReason + ": its host"))
+	f.Eventually(f.ownerRemediated, patience,
+		interval).WithArguments(unhealthy).Should(HavePrefix(controlplanev1.RemediationDeferredReason + ": its host"))
 	f.Expect(f.converged(unhealthy)).NotTo(BeEmpty())
 	f.check(unhealthy, true)
 	f.Eventually(f.ownerRemediated, patience, interval).WithArguments(unhealthy).Should(BeEmpty())
@@ -98,7 +101,9 @@ func TestRemediation(t *testing.T) {
 	f.check(unhealthy, false)
 	f.Eventually(f.asksToReboot, patience, interval).WithArguments(unhealthy).ShouldNot(BeEmpty())
 	f.Expect(f.asksToReboot(unhealthy) > f.converged(unhealthy)).To(BeTrue(), "it was rebooted before it was converged")
-	f.Eventually(func() string { return f.says(controlplanev1.RemediatingCondition) }, patience, interval).Should(ContainSubstring("Machine " + unhealthy + ": "))
+	f.Eventually(func() string {
+		return f.says(controlplanev1.RemediatingCondition)
+	}, patience, interval).Should(ContainSubstring("Machine " + unhealthy + ": "))
 	f.Eventually(f.replaced(unhealthy), patience, interval).Should(Succeed())
 	successor := ""
 	for _, m := range f.machines() {
@@ -112,7 +117,8 @@ func TestRemediation(t *testing.T) {
 	t.Log("its successor is not, as no retry is allowed, and says so until it is healthy")
 	f.patch(`{"spec":{"remediation":{"maxRetry":0}}}`)
 	f.check(successor, false)
-	f.Eventually(f.ownerRemediated, patience, interval).WithArguments(successor).Should(HavePrefix(controlplanev1.CannotBeRemediatedReason + ": it replaced the unhealthy Machine " + unhealthy))
+	f.Eventually(f.ownerRemediated, patience,
+		interval).WithArguments(successor).Should(HavePrefix(controlplanev1.CannotBeRemediatedReason + ": it replaced the unhealthy Machine " + unhealthy))
 	f.check(successor, true)
 	f.Eventually(f.ownerRemediated, patience, interval).WithArguments(successor).Should(BeEmpty())
 }

@@ -96,7 +96,8 @@ func TestEtcdIsSaved(t *testing.T) {
 	f.full = "host host3: etcd gives no snapshot: there is no space"
 	f.patch(`{"spec":{"version":%q}}`, newer)
 	f.Eventually(preflight, patience, interval).Should(SatisfyAll(
-		HaveField("Status", metav1.ConditionFalse), HaveField("Reason", controlplanev1.EtcdNotSavedReason), HaveField("Message", ContainSubstring(f.full)),
+		HaveField("Status", metav1.ConditionFalse), HaveField("Reason", controlplanev1.EtcdNotSavedReason),
+		HaveField("Message", ContainSubstring(f.full)),
 		HaveField("Message", ContainSubstring("kubectl annotate kubexmcontrolplane -n "+f.namespace+" prod "+controlplanev1.EtcdSavedAnnotation+"="+newer))))
 	f.Eventually(func() string { f.turn(); return f.says(controlplanev1.RollingOutCondition) }, patience, interval).Should(
 		ContainSubstring("* Waiting: no snapshot of etcd could be saved"))
@@ -130,7 +131,8 @@ func TestRemovedAPIsAreInUse(t *testing.T) {
 		f.turn()
 		return conditions.Get(f.controlPlane(), controlplanev1.PreflightPassedCondition)
 	}, patience, interval).Should(SatisfyAll(
-		HaveField("Status", metav1.ConditionFalse), HaveField("Reason", controlplanev1.RemovedAPIsInUseReason), HaveField("Message", ContainSubstring("* "+api)),
+		HaveField("Status", metav1.ConditionFalse), HaveField("Reason", controlplanev1.RemovedAPIsInUseReason),
+		HaveField("Message", ContainSubstring("* "+api)),
 		HaveField("Message", ContainSubstring(controlplanev1.AcceptedRemovedAPIsAnnotation+"="+newer))))
 	f.Consistently(func() int { f.turn(); return f.asked(newer) }, blink, interval).Should(Equal(0))
 	f.patch(`{"metadata":{"annotations":{%q:%q}}}`, controlplanev1.AcceptedRemovedAPIsAnnotation, newer)
@@ -151,7 +153,10 @@ func TestInPlace(t *testing.T) {
 	f.fails = "step kubelet/service on host host1 failed: the unit did not start"
 	f.watch(2, 3)
 	f.patch(`{"spec":{"version":%q}}`, newer)
-	f.Eventually(func() string { f.turn(); return f.says(controlplanev1.RollingOutCondition) }, patience, interval).Should(ContainSubstring(f.fails))
+	f.Eventually(func() string {
+		f.turn()
+		return f.says(controlplanev1.RollingOutCondition)
+	}, patience, interval).Should(ContainSubstring(f.fails))
 	f.Consistently(func() int { f.turn(); return f.asked(newer) }, blink, interval).Should(Equal(1))
 
 	t.Log("it may be taken back, and tried again")
@@ -160,7 +165,10 @@ func TestInPlace(t *testing.T) {
 	f.Eventually(f.done(older), patience, interval).Should(Succeed())
 	f.fails = "step kubelet/service on host host1 failed: the unit did not start"
 	f.patch(`{"spec":{"version":%q}}`, newer)
-	f.Eventually(func() string { f.turn(); return f.says(controlplanev1.RollingOutCondition) }, patience, interval).Should(ContainSubstring(f.fails))
+	f.Eventually(func() string {
+		f.turn()
+		return f.says(controlplanev1.RollingOutCondition)
+	}, patience, interval).Should(ContainSubstring(f.fails))
 
 	t.Log("when it is repaired, the others follow on the same hosts")
 	f.fails = ""

@@ -34,8 +34,8 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
 )
 
-// TestServingCertificates has kubelets ask an API server for serving certificates: what is a worker's own is approved, what is another's stays
-// as it is and is told, and what a kubelet of ours asks for is nobody's business.
+// TestServingCertificates has kubelets ask an API server for serving certificates: what is a worker's own is approved, what is another's
+// stays as it is and is told, and what a kubelet of ours asks for is nobody's business.
 func TestServingCertificates(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	f := newFleet(t, 3)
@@ -69,8 +69,9 @@ func TestServingCertificates(t *testing.T) {
 	f.Expect(api.Create(t.Context(), node)).To(Succeed())
 	t.Cleanup(func() { f.Expect(api.Delete(context.Background(), node)).To(Succeed()) })
 	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "nodes-"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:node"},
-		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "Group", Name: "system:nodes"}},
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "nodes-"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:node"},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "Group", Name: "system:nodes"}},
 	}
 	f.Expect(api.Create(t.Context(), binding)).To(Succeed())
 	t.Cleanup(func() { f.Expect(api.Delete(context.Background(), binding)).To(Succeed()) })
@@ -105,7 +106,9 @@ func TestServingCertificates(t *testing.T) {
 	f.change(machine, func() {
 		machine.Status.Addresses = append(machine.Status.Addresses, clusterv1.MachineAddress{Type: clusterv1.MachineInternalIP, Address: "10.9.2.2"})
 	})
-	f.Eventually(func() []certificatesv1.CertificateSigningRequestCondition { return f.decided(others) }, patience, interval).ShouldNot(BeEmpty())
+	f.Eventually(func() []certificatesv1.CertificateSigningRequestCondition {
+		return f.decided(others)
+	}, patience, interval).ShouldNot(BeEmpty())
 	f.Eventually(told, patience, interval).Should(HaveField("Message", SatisfyAll(
 		Not(ContainSubstring(others)), ContainSubstring(endpoint+" of system:node:"+node.Name+": 10.9.0.1 is how the cluster's API is reached"))))
 	f.Expect(f.decided(endpoint)).To(BeEmpty())

@@ -42,7 +42,8 @@ func (c *ControlPlane) admit(d Decision, outdated []clusterv1.Machine) Decision 
 // so it is agreed to once.
 func (c *ControlPlane) rollout(outdated []clusterv1.Machine) string {
 	s := c.Object.Spec
-	what := []string{"rollout", string(c.Object.UID), s.Version, s.MachineTemplate.Spec.InfrastructureRef.Kind, s.MachineTemplate.Spec.InfrastructureRef.Name}
+	machine := s.MachineTemplate.Spec.InfrastructureRef
+	what := []string{"rollout", string(c.Object.UID), s.Version, machine.Kind, machine.Name}
 	if !s.Rollout.After.IsZero() {
 		what = append(what, s.Rollout.After.UTC().Format(time.RFC3339))
 	}

@@ -129,7 +129,9 @@ func (c *ControlPlane) strangers() []bootstrapv1.EtcdMemberStatus {
 			known[addressOf(m.Address)] = true
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(view.Members), func(m bootstrapv1.EtcdMemberStatus) bool { return known[quorum.Address(m.PeerURL)] })
+	return slices.DeleteFunc(slices.Clone(view.Members), func(m bootstrapv1.EtcdMemberStatus) bool {
+		return known[quorum.Address(m.PeerURL)]
+	})
 }
 
 // EtcdProblems are what is wrong with etcd beside its members' processes, in the words of who has to do something about it.

@@ -61,14 +61,20 @@ func TestEtcdMember(t *testing.T) {
 		"it has no Node":          {func(c *state.ControlPlane) { c.Machines[1].Status.NodeRef.Name = "" }, metav1.ConditionUnknown, "no Node yet"},
 		"it leaves":               {func(c *state.ControlPlane) { deleting(&c.Machines[1]) }, metav1.ConditionUnknown, "being deleted"},
 		"its config is not there": {func(c *state.ControlPlane) { c.Configs = slices.Delete(c.Configs, 1, 2) }, metav1.ConditionUnknown, "not been asked"},
-		"it was not asked":        {func(c *state.ControlPlane) { c.Configs[1].Status.Etcd = bootstrapv1.EtcdStatus{} }, metav1.ConditionUnknown, "not been asked"},
+		"it was not asked": {func(c *state.ControlPlane) {
+			c.Configs[1].Status.Etcd = bootstrapv1.EtcdStatus{}
+		}, metav1.ConditionUnknown, "not been asked"},
 		"it does not answer": {func(c *state.ControlPlane) {
 			c.Configs[1].Status.Etcd = bootstrapv1.EtcdStatus{ObservedTime: last(c).ObservedTime, Message: "nothing listens"}
 		}, metav1.ConditionFalse, "nothing listens"},
 		"its host is away": {func(c *state.ControlPlane) {
-			conditions.Set(&c.Configs[1], metav1.Condition{Type: bootstrapv1.HostReachableCondition, Status: metav1.ConditionFalse, Reason: "x", Message: "no route"})
+			conditions.Set(&c.Configs[1], metav1.Condition{
+				Type: bootstrapv1.HostReachableCondition, Status: metav1.ConditionFalse, Reason: "x", Message: "no route",
+			})
 		}, metav1.ConditionUnknown, "no route"},
-		"it is not listed": {func(c *state.ControlPlane) { last(c).Members = slices.Delete(last(c).Members, 1, 2) }, metav1.ConditionFalse, "no member on its host (10.0.0.2)"},
+		"it is not listed": {func(c *state.ControlPlane) {
+			last(c).Members = slices.Delete(last(c).Members, 1, 2)
+		}, metav1.ConditionFalse, "no member on its host (10.0.0.2)"},
 		"it was not listed before": {func(c *state.ControlPlane) {
 			c.Configs[0].Status.Etcd.Members = c.Configs[0].Status.Etcd.Members[:1]
 		}, metav1.ConditionTrue, ""},
@@ -84,7 +90,9 @@ func TestEtcdMember(t *testing.T) {
 			last(c).Alarms = []bootstrapv1.EtcdAlarmStatus{{MemberID: "a1", Type: "NOSPACE"}}
 		}, metav1.ConditionTrue, ""},
 		"its address is not known": {func(c *state.ControlPlane) { c.Configs[1].Status.Host.Address = "" }, metav1.ConditionUnknown, "not known which"},
-		"others run etcd":          {func(c *state.ControlPlane) { c.Object.Spec.Cluster.Etcd.Type = spec.EtcdExternal }, metav1.ConditionUnknown, "no member"},
+		"others run etcd": {func(c *state.ControlPlane) {
+			c.Object.Spec.Cluster.Etcd.Type = spec.EtcdExternal
+		}, metav1.ConditionUnknown, "no member"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := stacked()
@@ -124,11 +132,15 @@ func TestUnknownMember(t *testing.T) {
 		}, "without a name (ID a9, without a URL)", true},
 		"the list has it still": {func(c *state.ControlPlane) {
 			lists(c)
-			c.Known = []bootstrapv1.ClusterMember{{Name: "old", Role: spec.RoleControlPlane, Address: "10.0.0.9", Phase: bootstrapv1.MemberRemoved, ConfigName: "x"}}
+			c.Known = []bootstrapv1.ClusterMember{
+				{Name: "old", Role: spec.RoleControlPlane, Address: "10.0.0.9", Phase: bootstrapv1.MemberRemoved, ConfigName: "x"},
+			}
 		}, "", false},
 		"a load balancer has its address": {func(c *state.ControlPlane) {
 			lists(c)
-			c.Known = []bootstrapv1.ClusterMember{{Name: "lb", Role: spec.RoleLoadBalancer, Address: "10.0.0.9", Phase: bootstrapv1.MemberServing, ConfigName: "x"}}
+			c.Known = []bootstrapv1.ClusterMember{
+				{Name: "lb", Role: spec.RoleLoadBalancer, Address: "10.0.0.9", Phase: bootstrapv1.MemberServing, ConfigName: "x"},
+			}
 		}, "member old", true},
 		"its Machine was deleted by force": {func(c *state.ControlPlane) {
 			c.Machines, c.Configs[0].Status.Etcd.ObservedTime = slices.Delete(c.Machines, 1, 2), metav1.NewMicroTime(c.Now.Add(time.Hour))
@@ -175,7 +187,9 @@ func TestEtcdOnItsOwnHosts(t *testing.T) {
 	c.Object.Spec.Cluster.Etcd.Hosts.Names = []string{"e1"}
 	e1 := inventory("e1", spec.RoleEtcd)
 	e1.Status.Host = bootstrapv1.HostStatus{Name: "e1", Address: "10.0.0.7"}
-	e1.Status.Etcd = bootstrapv1.EtcdStatus{ObservedTime: metav1.NewMicroTime(c.Now), Members: []bootstrapv1.EtcdMemberStatus{etcdMember("e1", 7)}}
+	e1.Status.Etcd = bootstrapv1.EtcdStatus{
+		ObservedTime: metav1.NewMicroTime(c.Now), Members: []bootstrapv1.EtcdMemberStatus{etcdMember("e1", 7)},
+	}
 	c.Configs = append(c.Configs, e1)
 	if got := c.EtcdProblems(); len(got) != 0 {
 		t.Errorf("got %q", got)

@@ -20,8 +20,8 @@ import (
 // the member goes, and it would not go then if another one had died meanwhile.
 const fresh = time.Minute
 
-// confirmedHealthy is how many of the etcd members on these Machines' hosts have just said that they are healthy. Why is the reason that not all are
-// counted, and ask are those to be asked for that now.
+// confirmedHealthy is how many of the etcd members on these Machines' hosts have just said that they are healthy. Why is the reason that
+// not all are counted, and ask are those to be asked for that now.
 func (c *ControlPlane) confirmedHealthy(of []clusterv1.Machine) (well int, ask []clusterv1.Machine, why *decision.Blocker) {
 	for i := range of {
 		m, config := &of[i], c.ConfigOf(&of[i])

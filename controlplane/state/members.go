@@ -161,7 +161,9 @@ func (c *ControlPlane) Unlocated() string {
 		if !begun || c.member(h).Address != "" {
 			continue
 		}
-		own := slices.ContainsFunc(c.Own(), func(m clusterv1.Machine) bool { return m.Spec.Bootstrap.ConfigRef.Name == h.name && touched(m) })
+		own := slices.ContainsFunc(c.Own(), func(m clusterv1.Machine) bool {
+			return m.Spec.Bootstrap.ConfigRef.Name == h.name && touched(m)
+		})
 		if own || h.role != spec.RoleControlPlane && h.stays {
 			return h.name
 		}

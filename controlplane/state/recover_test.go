@@ -27,7 +27,8 @@ func TestRecover(t *testing.T) {
 	ended := func(config *bootstrapv1.KubexmConfig, at time.Time, outcome bootstrapv1.RunOutcome) {
 		config.Status.SetOperation(bootstrapv1.OperationStatus{
 			Type:        bootstrapv1.RecoverCertificatesOperation,
-			RequestTime: metav1.NewTime(config.Asked(bootstrapv1.RecoverCertificatesAnnotation)), EndTime: metav1.NewTime(at), Outcome: outcome,
+			RequestTime: metav1.NewTime(config.Asked(bootstrapv1.RecoverCertificatesAnnotation)),
+			EndTime:     metav1.NewTime(at), Outcome: outcome,
 		})
 		if outcome == bootstrapv1.RunFailed {
 			config.Status.OperationFor(bootstrapv1.RecoverCertificatesOperation).Message = "no such file"
@@ -46,7 +47,9 @@ func TestRecover(t *testing.T) {
 		"no Machine is left":        {anybody, func(c *state.ControlPlane) { c.Machines = nil }, "", "wants one of: any"},
 		"nothing said":              {"", func(*state.ControlPlane) {}, "", `has "", and wants one of`},
 		"one that answers first": {anybody, func(c *state.ControlPlane) {
-			conditions.Set(&c.Configs[0], metav1.Condition{Type: bootstrapv1.HostReachableCondition, Status: metav1.ConditionFalse, Reason: "x"})
+			conditions.Set(&c.Configs[0], metav1.Condition{
+				Type: bootstrapv1.HostReachableCondition, Status: metav1.ConditionFalse, Reason: "x",
+			})
 		}, "b", "the Machine b"},
 		"it is asked":                        {anybody, func(c *state.ControlPlane) { ask(c, 0, time.Minute) }, "", "being read from the host of the Machine a"},
 		"it says nothing":                    {anybody, func(c *state.ControlPlane) { ask(c, 0, 3*time.Minute) }, "b", "the Machine a within 2m0s"},

@@ -76,7 +76,8 @@ func (c *ControlPlane) InProgress() *Record {
 func (c *ControlPlane) LastRemediation() *Record {
 	last := c.InProgress()
 	for _, m := range c.Own() {
-		if r := ParseRecord(m.Annotations[controlplanev1.RemediationForAnnotation]); r != nil && (last == nil || r.Timestamp.After(last.Timestamp.Time)) {
+		if r := ParseRecord(m.Annotations[controlplanev1.RemediationForAnnotation]); r != nil &&
+			(last == nil || r.Timestamp.After(last.Timestamp.Time)) {
 			last = r
 		}
 	}
@@ -85,7 +86,8 @@ func (c *ControlPlane) LastRemediation() *Record {
 
 // IsToBeRemediated reports whether a MachineHealthCheck has found a Machine unhealthy, and leaves it to its owner.
 func IsToBeRemediated(m *clusterv1.Machine) bool {
-	return conditions.IsFalse(m, clusterv1.MachineHealthCheckSucceededCondition) && conditions.IsFalse(m, clusterv1.MachineOwnerRemediatedCondition)
+	return conditions.IsFalse(m, clusterv1.MachineHealthCheckSucceededCondition) &&
+		conditions.IsFalse(m, clusterv1.MachineOwnerRemediatedCondition)
 }
 
 // Remediation is what becomes of the unhealthy Machine whose turn it is. The zero value is that all are well.

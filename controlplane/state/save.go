@@ -57,7 +57,8 @@ func (c *ControlPlane) save(d Decision) Decision {
 		return Decision{Blocked: why, Preflight: why}
 	}
 	if last != nil {
-		asked, result := c.ConfigOf(last).Asked(bootstrapv1.SaveEtcdAnnotation), c.ConfigOf(last).Status.Operation(bootstrapv1.SaveEtcdOperation)
+		asked, result := c.ConfigOf(last).Asked(bootstrapv1.SaveEtcdAnnotation),
+			c.ConfigOf(last).Status.Operation(bootstrapv1.SaveEtcdOperation)
 		done := result.RequestTime.Time.Equal(asked)
 		switch {
 		case done && result.Outcome == bootstrapv1.RunSucceeded:

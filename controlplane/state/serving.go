@@ -104,7 +104,9 @@ func (c *ControlPlane) servedBy(node string) (*clusterv1.Machine, error) {
 
 // servingUsages are those that Kubernetes' signer of these certificates takes.
 func servingUsages(usages []certificatesv1.KeyUsage) error {
-	may := []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, certificatesv1.UsageServerAuth}
+	may := []certificatesv1.KeyUsage{
+		certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, certificatesv1.UsageServerAuth,
+	}
 	for _, usage := range usages {
 		if !slices.Contains(may, usage) {
 			return fmt.Errorf("the usage %q is none of a kubelet's server", usage)

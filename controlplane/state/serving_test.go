@@ -62,33 +62,45 @@ func TestMayServe(t *testing.T) {
 		change func(*asked)
 		want   string
 	}{
-		"the Node's own":                {func(*asked) {}, ""},
-		"its name alone":                {template(func(r *x509.CertificateRequest) { r.IPAddresses = nil }), ""},
-		"all of its addresses":          {template(func(r *x509.CertificateRequest) { r.IPAddresses = append(r.IPAddresses, net.ParseIP("fd00::21")) }), ""},
-		"an elliptic curve's usages":    {func(a *asked) { a.request.Spec.Usages = a.request.Spec.Usages[:2] }, ""},
-		"another signer":                {func(a *asked) { a.request.Spec.SignerName = certificatesv1.KubeAPIServerClientKubeletSignerName }, "the signer is"},
-		"a ServiceAccount":              {func(a *asked) { a.request.Spec.Username = "system:serviceaccount:kube-system:x" }, "is no Node"},
-		"no name":                       {func(a *asked) { a.request.Spec.Username = "system:node:" }, "is no Node"},
-		"a user who is in no group":     {func(a *asked) { a.request.Spec.Groups = []string{"system:authenticated"} }, "is no Node"},
-		"a Node of no Machine":          {func(a *asked) { a.request.Spec.Username = "system:node:stray" }, "no Machine of the Cluster has the Node stray"},
-		"a Machine that leaves":         {func(a *asked) { deleting(&a.cluster.Machines[1]) }, "is being deleted"},
-		"a Node of two Machines":        {func(a *asked) { a.cluster.Machines[2].Status.NodeRef.Name = "w1" }, "2 Machines of the Cluster have the Node w1"},
-		"a control plane Machine":       {func(a *asked) { a.request.Spec.Username = "system:node:cp" }, "is given its certificate"},
-		"a worker of ours":              {func(a *asked) { a.cluster.Machines[1].Spec.Bootstrap.ConfigRef.Kind = "KubexmConfig" }, "is given its certificate"},
-		"a client's usage":              {func(a *asked) { a.request.Spec.Usages = append(a.request.Spec.Usages, certificatesv1.UsageClientAuth) }, `"client auth"`},
-		"no server's usage":             {func(a *asked) { a.request.Spec.Usages = a.request.Spec.Usages[:1] }, `lack "server auth"`},
-		"another Node's subject":        {template(func(r *x509.CertificateRequest) { r.Subject.CommonName = "system:node:w2" }), "the subject is CN=system:node:w2"},
-		"a group beside":                {template(func(r *x509.CertificateRequest) { r.Subject.Organization = []string{"system:nodes", "system:masters"} }), "the subject is"},
-		"a group alone":                 {template(func(r *x509.CertificateRequest) { r.Subject.Organization = []string{"system:masters"} }), "the subject is"},
-		"a country":                     {template(func(r *x509.CertificateRequest) { r.Subject.Country = []string{"XX"} }), "the subject is"},
-		"an e-mail address":             {template(func(r *x509.CertificateRequest) { r.EmailAddresses = []string{"a@b.example"} }), "e-mail"},
-		"a URI":                         {template(func(r *x509.CertificateRequest) { r.URIs = []*url.URL{{Scheme: "spiffe", Host: "x"}} }), "URIs"},
+		"the Node's own":             {func(*asked) {}, ""},
+		"its name alone":             {template(func(r *x509.CertificateRequest) { r.IPAddresses = nil }), ""},
+		"all of its addresses":       {template(func(r *x509.CertificateRequest) { r.IPAddresses = append(r.IPAddresses, net.ParseIP("fd00::21")) }), ""},
+		"an elliptic curve's usages": {func(a *asked) { a.request.Spec.Usages = a.request.Spec.Usages[:2] }, ""},
+		"another signer": {func(a *asked) {
+			a.request.Spec.SignerName = certificatesv1.KubeAPIServerClientKubeletSignerName
+		}, "the signer is"},
+		"a ServiceAccount":          {func(a *asked) { a.request.Spec.Username = "system:serviceaccount:kube-system:x" }, "is no Node"},
+		"no name":                   {func(a *asked) { a.request.Spec.Username = "system:node:" }, "is no Node"},
+		"a user who is in no group": {func(a *asked) { a.request.Spec.Groups = []string{"system:authenticated"} }, "is no Node"},
+		"a Node of no Machine":      {func(a *asked) { a.request.Spec.Username = "system:node:stray" }, "no Machine of the Cluster has the Node stray"},
+		"a Machine that leaves":     {func(a *asked) { deleting(&a.cluster.Machines[1]) }, "is being deleted"},
+		"a Node of two Machines":    {func(a *asked) { a.cluster.Machines[2].Status.NodeRef.Name = "w1" }, "2 Machines of the Cluster have the Node w1"},
+		"a control plane Machine":   {func(a *asked) { a.request.Spec.Username = "system:node:cp" }, "is given its certificate"},
+		"a worker of ours":          {func(a *asked) { a.cluster.Machines[1].Spec.Bootstrap.ConfigRef.Kind = "KubexmConfig" }, "is given its certificate"},
+		"a client's usage": {func(a *asked) {
+			a.request.Spec.Usages = append(a.request.Spec.Usages, certificatesv1.UsageClientAuth)
+		}, `"client auth"`},
+		"no server's usage":      {func(a *asked) { a.request.Spec.Usages = a.request.Spec.Usages[:1] }, `lack "server auth"`},
+		"another Node's subject": {template(func(r *x509.CertificateRequest) { r.Subject.CommonName = "system:node:w2" }), "the subject is CN=system:node:w2"},
+		"a group beside": {template(func(r *x509.CertificateRequest) {
+			r.Subject.Organization = []string{"system:nodes", "system:masters"}
+		}), "the subject is"},
+		"a group alone": {template(func(r *x509.CertificateRequest) {
+			r.Subject.Organization = []string{"system:masters"}
+		}), "the subject is"},
+		"a country":         {template(func(r *x509.CertificateRequest) { r.Subject.Country = []string{"XX"} }), "the subject is"},
+		"an e-mail address": {template(func(r *x509.CertificateRequest) { r.EmailAddresses = []string{"a@b.example"} }), "e-mail"},
+		"a URI": {template(func(r *x509.CertificateRequest) {
+			r.URIs = []*url.URL{{Scheme: "spiffe", Host: "x"}}
+		}), "URIs"},
 		"no name and no address at all": {template(func(r *x509.CertificateRequest) { r.IPAddresses, r.DNSNames = nil, nil }), "no name and no address"},
 		"an authority": {template(func(r *x509.CertificateRequest) {
 			r.ExtraExtensions = []pkix.Extension{{Id: asn1.ObjectIdentifier{2, 5, 29, 19}, Value: []byte{0x30, 0x03, 0x01, 0x01, 0xff}}}
 		}), "the extension 2.5.29.19"},
-		"another's name":          {template(func(r *x509.CertificateRequest) { r.DNSNames = append(r.DNSNames, "w2") }), "w2 is neither the Node's name nor"},
-		"another's address":       {template(func(r *x509.CertificateRequest) { r.IPAddresses = append(r.IPAddresses, net.ParseIP("10.0.0.22")) }), "10.0.0.22 is neither"},
+		"another's name": {template(func(r *x509.CertificateRequest) { r.DNSNames = append(r.DNSNames, "w2") }), "w2 is neither the Node's name nor"},
+		"another's address": {template(func(r *x509.CertificateRequest) {
+			r.IPAddresses = append(r.IPAddresses, net.ParseIP("10.0.0.22"))
+		}), "10.0.0.22 is neither"},
 		"an address not yet told": {func(a *asked) { a.cluster.Machines[1].Status.Addresses = nil }, "10.0.0.21 is neither"},
 		"an address that was once its own": {func(a *asked) {
 			a.cluster.Machines[1].Status.Addresses[0].Address = "10.0.0.22"

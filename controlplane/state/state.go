@@ -194,7 +194,8 @@ func (c *ControlPlane) Next() time.Duration {
 		return soon
 	}
 	for _, kind := range []string{
-		controlplanev1.AvailableCondition, controlplanev1.ControlPlaneComponentsHealthyCondition, controlplanev1.EtcdClusterHealthyCondition,
+		controlplanev1.AvailableCondition, controlplanev1.ControlPlaneComponentsHealthyCondition,
+		controlplanev1.EtcdClusterHealthyCondition,
 	} {
 		if !conditions.IsTrue(c.Object, kind) {
 			return soon
@@ -203,7 +204,8 @@ func (c *ControlPlane) Next() time.Duration {
 	if slices.ContainsFunc(c.Own(), func(m clusterv1.Machine) bool { return !m.DeletionTimestamp.IsZero() }) {
 		return soon
 	}
-	for _, kind := range []string{controlplanev1.RollingOutCondition, controlplanev1.ScalingUpCondition, controlplanev1.ScalingDownCondition, controlplanev1.RemediatingCondition} {
+	for _, kind := range []string{controlplanev1.RollingOutCondition, controlplanev1.ScalingUpCondition,
+		controlplanev1.ScalingDownCondition, controlplanev1.RemediatingCondition} {
 		if conditions.IsTrue(c.Object, kind) {
 			return soon
 		}

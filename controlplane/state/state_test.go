@@ -94,7 +94,9 @@ func TestDecide(t *testing.T) {
 		"Machines of others do not count":      {machines: []clusterv1.Machine{machine("s", stranger)}, want: "first"},
 		"not in the place of a cluster's data": {change: initialized},
 		"not before the first has begun": {
-			machines: []clusterv1.Machine{machine("a")}, change: func(c *controlplanev1.KubexmControlPlane) { c.Spec.Replicas = ptr.To[int32](3) },
+			machines: []clusterv1.Machine{machine("a")}, change: func(c *controlplanev1.KubexmControlPlane) {
+				c.Spec.Replicas = ptr.To[int32](3)
+			},
 			want: "wait: the first host has not begun",
 		},
 		"the second": {machines: []clusterv1.Machine{a}, workload: well("a"), change: replicas(3), want: "later"},
@@ -182,7 +184,8 @@ func TestLeave(t *testing.T) {
 	drained := func(m *clusterv1.Machine) {
 		deleting(m)
 		conditions.Set(m, metav1.Condition{
-			Type: clusterv1.MachineDeletingCondition, Status: metav1.ConditionTrue, Reason: clusterv1.MachineDeletingWaitingForPreTerminateHookReason,
+			Type: clusterv1.MachineDeletingCondition, Status: metav1.ConditionTrue,
+			Reason: clusterv1.MachineDeletingWaitingForPreTerminateHookReason,
 		})
 	}
 	config := func(name string) bootstrapv1.KubexmConfig {
@@ -210,7 +213,9 @@ func TestLeave(t *testing.T) {
 	goes := func(c *bootstrapv1.KubexmConfig) { c.DeletionTimestamp = &born }
 	apart := func(c *controlplanev1.KubexmControlPlane) { c.Spec.Cluster.Etcd.Hosts.Names = []string{"e1", "e2"} }
 	was := func(name string, phase bootstrapv1.MemberPhase) bootstrapv1.ClusterMember {
-		return bootstrapv1.ClusterMember{Name: "host-" + name, Role: spec.RoleControlPlane, Address: "10.0.0." + name, Phase: phase, ConfigName: name}
+		return bootstrapv1.ClusterMember{
+			Name: "host-" + name, Role: spec.RoleControlPlane, Address: "10.0.0." + name, Phase: phase, ConfigName: name,
+		}
 	}
 	a, b := machine("a", joined), machine("b", joined)
 	for name, tc := range map[string]struct {
@@ -232,13 +237,15 @@ func TestLeave(t *testing.T) {
 			want: "host-a Serving, host-b Serving",
 		},
 		"it is drained first": {
-			machines: []clusterv1.Machine{a, machine("b", joined, deleting)}, configs: []bootstrapv1.KubexmConfig{served(config("a")), served(config("b"))},
-			want: "host-a Serving, host-b Draining",
+			machines: []clusterv1.Machine{a, machine("b", joined, deleting)},
+			configs:  []bootstrapv1.KubexmConfig{served(config("a")), served(config("b"))},
+			want:     "host-a Serving, host-b Draining",
 		},
 		"then its API server ends": {
-			machines: []clusterv1.Machine{a, machine("b", joined, drained)}, configs: []bootstrapv1.KubexmConfig{served(config("a")), served(config("b"))},
-			known: []bootstrapv1.ClusterMember{was("a", "Serving"), was("b", "Draining")},
-			want:  "host-a Serving, host-b Draining",
+			machines: []clusterv1.Machine{a, machine("b", joined, drained)},
+			configs:  []bootstrapv1.KubexmConfig{served(config("a")), served(config("b"))},
+			known:    []bootstrapv1.ClusterMember{was("a", "Serving"), was("b", "Draining")},
+			want:     "host-a Serving, host-b Draining",
 		},
 		"unless it never had one": {
 			machines: []clusterv1.Machine{a, machine("b", drained)}, configs: []bootstrapv1.KubexmConfig{served(config("a")), config("b")},
@@ -246,28 +253,33 @@ func TestLeave(t *testing.T) {
 			want:  "host-a Serving, host-b Removed",
 		},
 		"then its member goes": {
-			machines: []clusterv1.Machine{a, machine("b", joined, drained)}, configs: []bootstrapv1.KubexmConfig{served(config("a")), says(metav1.ConditionTrue)},
-			known: []bootstrapv1.ClusterMember{was("a", "Serving"), was("b", "Draining")},
-			want:  "host-a Serving, host-b Removed",
+			machines: []clusterv1.Machine{a, machine("b", joined, drained)},
+			configs:  []bootstrapv1.KubexmConfig{served(config("a")), says(metav1.ConditionTrue)},
+			known:    []bootstrapv1.ClusterMember{was("a", "Serving"), was("b", "Draining")},
+			want:     "host-a Serving, host-b Removed",
 		},
 		"also where that was given up": {
-			machines: []clusterv1.Machine{a, machine("b", joined, drained)}, configs: []bootstrapv1.KubexmConfig{served(config("a")), says(metav1.ConditionFalse)},
-			known: []bootstrapv1.ClusterMember{was("a", "Serving"), was("b", "Draining")},
-			want:  "host-a Serving, host-b Removed",
+			machines: []clusterv1.Machine{a, machine("b", joined, drained)},
+			configs:  []bootstrapv1.KubexmConfig{served(config("a")), says(metav1.ConditionFalse)},
+			known:    []bootstrapv1.ClusterMember{was("a", "Serving"), was("b", "Draining")},
+			want:     "host-a Serving, host-b Removed",
 		},
 		"it stays until that is seen": {
-			machines: []clusterv1.Machine{a, machine("b", joined, drained)}, configs: []bootstrapv1.KubexmConfig{served(config("a")), config("b")},
-			known: []bootstrapv1.ClusterMember{was("a", "Serving"), was("b", "Removed")},
-			want:  "host-a Serving, host-b Removed",
+			machines: []clusterv1.Machine{a, machine("b", joined, drained)},
+			configs:  []bootstrapv1.KubexmConfig{served(config("a")), config("b")},
+			known:    []bootstrapv1.ClusterMember{was("a", "Serving"), was("b", "Removed")},
+			want:     "host-a Serving, host-b Removed",
 		},
 		"then the host": {
-			machines: []clusterv1.Machine{a, machine("b", joined, drained)}, configs: []bootstrapv1.KubexmConfig{served(config("a")), config("b")},
-			known: []bootstrapv1.ClusterMember{was("a", "Serving"), was("b", "Removed")}, observed: true,
+			machines: []clusterv1.Machine{a, machine("b", joined, drained)},
+			configs:  []bootstrapv1.KubexmConfig{served(config("a")), config("b")},
+			known:    []bootstrapv1.ClusterMember{was("a", "Serving"), was("b", "Removed")}, observed: true,
 			want: "host-a Serving, host-b Removed", may: true,
 		},
 		"what was seen of another list does not count": {
-			machines: []clusterv1.Machine{a, machine("b", joined, drained)}, configs: []bootstrapv1.KubexmConfig{served(config("a")), says(metav1.ConditionTrue)},
-			known: []bootstrapv1.ClusterMember{was("a", "Serving"), was("b", "Draining")}, observed: true,
+			machines: []clusterv1.Machine{a, machine("b", joined, drained)},
+			configs:  []bootstrapv1.KubexmConfig{served(config("a")), says(metav1.ConditionTrue)},
+			known:    []bootstrapv1.ClusterMember{was("a", "Serving"), was("b", "Draining")}, observed: true,
 			want: "host-a Serving, host-b Removed",
 		},
 		"without any status": {
@@ -297,8 +309,9 @@ func TestLeave(t *testing.T) {
 			want: "host-b Draining", may: true,
 		},
 		"it never had a host": {
-			machines: []clusterv1.Machine{a, machine("b", drained)}, configs: []bootstrapv1.KubexmConfig{served(config("a")), {ObjectMeta: metav1.ObjectMeta{Name: "b"}}},
-			want: "host-a Serving", may: true,
+			machines: []clusterv1.Machine{a, machine("b", drained)},
+			configs:  []bootstrapv1.KubexmConfig{served(config("a")), {ObjectMeta: metav1.ObjectMeta{Name: "b"}}},
+			want:     "host-a Serving", may: true,
 		},
 		"its host is another Machine's already": {
 			machines: []clusterv1.Machine{machine("b", joined), machine("a", drained)}, configs: []bootstrapv1.KubexmConfig{
@@ -307,14 +320,16 @@ func TestLeave(t *testing.T) {
 			want: "host-b Serving",
 		},
 		"all of the cluster is gone": {
-			machines: []clusterv1.Machine{a, machine("b", joined, drained)}, configs: []bootstrapv1.KubexmConfig{served(config("a")), served(config("b"))},
-			change: func(c *controlplanev1.KubexmControlPlane) { c.DeletionTimestamp = &born },
-			want:   "host-a Serving, host-b Draining", may: true,
+			machines: []clusterv1.Machine{a, machine("b", joined, drained)},
+			configs:  []bootstrapv1.KubexmConfig{served(config("a")), served(config("b"))},
+			change:   func(c *controlplanev1.KubexmControlPlane) { c.DeletionTimestamp = &born },
+			want:     "host-a Serving, host-b Draining", may: true,
 		},
 		"etcd is elsewhere": {
-			machines: []clusterv1.Machine{a, machine("b", joined, drained)}, configs: []bootstrapv1.KubexmConfig{served(config("a")), says(metav1.ConditionTrue)},
-			change: func(c *controlplanev1.KubexmControlPlane) { c.Spec.Cluster.Etcd.Type = spec.EtcdExternal },
-			want:   "host-a Serving, host-b Draining", may: true,
+			machines: []clusterv1.Machine{a, machine("b", joined, drained)},
+			configs:  []bootstrapv1.KubexmConfig{served(config("a")), says(metav1.ConditionTrue)},
+			change:   func(c *controlplanev1.KubexmControlPlane) { c.Spec.Cluster.Etcd.Type = spec.EtcdExternal },
+			want:     "host-a Serving, host-b Draining", may: true,
 		},
 		"one of etcd's own hosts": {
 			configs: []bootstrapv1.KubexmConfig{etcdHost("e1"), etcdHost("e2", goes)}, change: apart,
@@ -371,13 +386,17 @@ func TestUnlocated(t *testing.T) {
 		known    []bootstrapv1.ClusterMember
 		want     string
 	}{
-		"a new cluster":           {machines: []clusterv1.Machine{machine("a"), machine("b")}, configs: []bootstrapv1.KubexmConfig{located, unlocated, inventory("e1", spec.RoleEtcd)}},
-		"one that has been there": {machines: []clusterv1.Machine{machine("a", touched), machine("b", touched)}, configs: []bootstrapv1.KubexmConfig{located, unlocated}, want: "b"},
-		"one that gets another":   {machines: []clusterv1.Machine{machine("a", touched), machine("b")}, configs: []bootstrapv1.KubexmConfig{located, unlocated}},
-		"with a host of etcd":     {machines: []clusterv1.Machine{machine("a", touched)}, configs: []bootstrapv1.KubexmConfig{located, inventory("e1", spec.RoleEtcd)}, want: "prod-e1"},
+		"a new cluster": {machines: []clusterv1.Machine{machine("a"), machine("b")},
+			configs: []bootstrapv1.KubexmConfig{located, unlocated, inventory("e1", spec.RoleEtcd)}},
+		"one that has been there": {machines: []clusterv1.Machine{machine("a", touched), machine("b", touched)},
+			configs: []bootstrapv1.KubexmConfig{located, unlocated}, want: "b"},
+		"one that gets another": {machines: []clusterv1.Machine{machine("a", touched), machine("b")}, configs: []bootstrapv1.KubexmConfig{located, unlocated}},
+		"with a host of etcd": {machines: []clusterv1.Machine{machine("a", touched)},
+			configs: []bootstrapv1.KubexmConfig{located, inventory("e1", spec.RoleEtcd)}, want: "prod-e1"},
 		"with the list from before": {
-			machines: []clusterv1.Machine{machine("a", touched), machine("b", touched)}, configs: []bootstrapv1.KubexmConfig{located, unlocated},
-			known: []bootstrapv1.ClusterMember{{Name: "host-b", Address: "10.0.0.2", ConfigName: "b"}},
+			machines: []clusterv1.Machine{machine("a", touched), machine("b", touched)},
+			configs:  []bootstrapv1.KubexmConfig{located, unlocated},
+			known:    []bootstrapv1.ClusterMember{{Name: "host-b", Address: "10.0.0.2", ConfigName: "b"}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -400,15 +419,19 @@ func TestAPIServerVersion(t *testing.T) {
 	serves := func(name string, phase bootstrapv1.MemberPhase) bootstrapv1.ClusterMember {
 		return bootstrapv1.ClusterMember{Name: name, ConfigName: name, Phase: phase}
 	}
-	all := []bootstrapv1.ClusterMember{serves("a", bootstrapv1.MemberServing), serves("b", bootstrapv1.MemberServing), serves("c", bootstrapv1.MemberJoining)}
+	all := []bootstrapv1.ClusterMember{
+		serves("a", bootstrapv1.MemberServing), serves("b", bootstrapv1.MemberServing), serves("c", bootstrapv1.MemberJoining),
+	}
 	for name, tc := range map[string]struct {
 		machines  []clusterv1.Machine
 		was, want string
 	}{
-		"nobody serves":                 {machines: []clusterv1.Machine{machine("c")}},
-		"nobody serves any more":        {was: "v1.35.4", want: "v1.35.4"},
-		"the oldest":                    {machines: []clusterv1.Machine{machine("a", has("v1.36.3")), machine("b", has("v1.35.4")), machine("c", has("v1.34.1"))}, want: "v1.35.4"},
-		"all are newer":                 {machines: []clusterv1.Machine{machine("a", has("v1.36.3")), machine("b", has("v1.36.3"))}, was: "v1.35.4", want: "v1.36.3"},
+		"nobody serves":          {machines: []clusterv1.Machine{machine("c")}},
+		"nobody serves any more": {was: "v1.35.4", want: "v1.35.4"},
+		"the oldest": {machines: []clusterv1.Machine{machine("a", has("v1.36.3")),
+			machine("b", has("v1.35.4")), machine("c", has("v1.34.1"))}, want: "v1.35.4"},
+		"all are newer": {machines: []clusterv1.Machine{machine("a", has("v1.36.3")), machine("b", has("v1.36.3"))},
+			was: "v1.35.4", want: "v1.36.3"},
 		"after their statuses are lost": {machines: []clusterv1.Machine{machine("a"), machine("b")}, was: "v1.35.4", want: "v1.35.4"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -438,10 +461,14 @@ func TestNextFailureDomain(t *testing.T) {
 		"none is offered":           {},
 		"the first by name":         {offered: []clusterv1.FailureDomain{offer("b", true), offer("a", true)}, want: "a"},
 		"not one for workers alone": {offered: []clusterv1.FailureDomain{offer("b", true), offer("a", false)}, want: "b"},
-		"the one with the fewest":   {offered: []clusterv1.FailureDomain{offer("a", true), offer("b", true)}, machines: []clusterv1.Machine{machine("x", in("a"))}, want: "b"},
+		"the one with the fewest": {offered: []clusterv1.FailureDomain{offer("a", true), offer("b", true)},
+			machines: []clusterv1.Machine{machine("x", in("a"))}, want: "b"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := &state.ControlPlane{Object: object(), Machines: tc.machines, Cluster: &clusterv1.Cluster{Status: clusterv1.ClusterStatus{FailureDomains: tc.offered}}}
+			c := &state.ControlPlane{
+				Object: object(), Machines: tc.machines,
+				Cluster: &clusterv1.Cluster{Status: clusterv1.ClusterStatus{FailureDomains: tc.offered}},
+			}
 			if got := c.NextFailureDomain(); got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
@@ -474,7 +501,9 @@ func TestServer(t *testing.T) {
 		return c
 	}
 	lost := func(c bootstrapv1.KubexmConfig) bootstrapv1.KubexmConfig {
-		conditions.Set(&c, metav1.Condition{Type: bootstrapv1.HostReachableCondition, Status: metav1.ConditionFalse, Reason: bootstrapv1.UnreachableReason})
+		conditions.Set(&c, metav1.Condition{
+			Type: bootstrapv1.HostReachableCondition, Status: metav1.ConditionFalse, Reason: bootstrapv1.UnreachableReason,
+		})
 		return c
 	}
 	local := func(c *controlplanev1.KubexmControlPlane) {
@@ -490,20 +519,26 @@ func TestServer(t *testing.T) {
 		"the first host's":         {configs: []bootstrapv1.KubexmConfig{config("a", "10.0.0.1")}, change: local, want: "https://10.0.0.1:6443"},
 		"the first host has left":  {configs: []bootstrapv1.KubexmConfig{config("a", "10.0.0.2")}, change: local, want: "https://10.0.0.2:6443"},
 		"the first host does not answer": {
-			configs: []bootstrapv1.KubexmConfig{lost(hasJoined(config("a", "10.0.0.1"))), hasJoined(config("b", "10.0.0.2"))}, change: local, want: "https://10.0.0.2:6443",
+			configs: []bootstrapv1.KubexmConfig{lost(hasJoined(config("a", "10.0.0.1"))), hasJoined(config("b", "10.0.0.2"))},
+			change:  local, want: "https://10.0.0.2:6443",
 		},
 		"no host answers": {
-			configs: []bootstrapv1.KubexmConfig{lost(hasJoined(config("a", "10.0.0.1"))), lost(hasJoined(config("b", "10.0.0.2")))}, change: local, want: "https://10.0.0.1:6443",
+			configs: []bootstrapv1.KubexmConfig{lost(hasJoined(config("a", "10.0.0.1"))), lost(hasJoined(config("b", "10.0.0.2")))},
+			change:  local, want: "https://10.0.0.1:6443",
 		},
 		"the first host comes back": {
 			configs: []bootstrapv1.KubexmConfig{config("b", "10.0.0.1"), hasJoined(config("a", "10.0.0.2"))}, change: local, want: "https://10.0.0.2:6443",
 		},
 		"the first host has come back": {
-			configs: []bootstrapv1.KubexmConfig{hasJoined(config("b", "10.0.0.1")), hasJoined(config("a", "10.0.0.2"))}, change: local, want: "https://10.0.0.1:6443",
+			configs: []bootstrapv1.KubexmConfig{hasJoined(config("b", "10.0.0.1")), hasJoined(config("a", "10.0.0.2"))},
+			change:  local, want: "https://10.0.0.1:6443",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := &state.ControlPlane{Object: object(), Configs: tc.configs, Machines: []clusterv1.Machine{machine("a", joined), machine("b", joined)}, Cluster: &clusterv1.Cluster{}}
+			c := &state.ControlPlane{
+				Object: object(), Configs: tc.configs,
+				Machines: []clusterv1.Machine{machine("a", joined), machine("b", joined)}, Cluster: &clusterv1.Cluster{},
+			}
 			for i := range c.Machines {
 				c.Machines[i].Spec.Bootstrap.ConfigRef.Name = c.Machines[i].Name
 			}

@@ -124,7 +124,9 @@ func (p *play) command(d *datadriven.TestData) (string, error) {
 	case "etcd":
 		config := inventory(d.CmdArgs[0].Key, spec.RoleEtcd)
 		converged(&config, d.CmdArgs[1].Key)
-		p.Configs = append(slices.DeleteFunc(p.Configs, func(c bootstrapv1.KubexmConfig) bool { return c.Spec.HostRef == config.Spec.HostRef }), config)
+		p.Configs = append(slices.DeleteFunc(p.Configs, func(c bootstrapv1.KubexmConfig) bool {
+			return c.Spec.HostRef == config.Spec.HostRef
+		}), config)
 	case "down":
 		p.down = ""
 		if len(d.CmdArgs) > 0 {
@@ -244,7 +246,8 @@ func (p *play) declare(d *datadriven.TestData) error {
 		case "domains":
 			p.Cluster.Status.FailureDomains = nil
 			for _, name := range arg.Vals {
-				p.Cluster.Status.FailureDomains = append(p.Cluster.Status.FailureDomains, clusterv1.FailureDomain{Name: name, ControlPlane: ptr.To(true)})
+				p.Cluster.Status.FailureDomains = append(p.Cluster.Status.FailureDomains,
+					clusterv1.FailureDomain{Name: name, ControlPlane: ptr.To(true)})
 			}
 		default:
 			return errors.New("unknown " + arg.Key)
@@ -268,14 +271,18 @@ func (p *play) set(d *datadriven.TestData) error {
 			p.ill[name] = value
 		case "waits":
 			m.Status.NodeRef.Name = ""
-			conditions.Set(m, metav1.Condition{Type: clusterv1.MachineInfrastructureReadyCondition, Status: metav1.ConditionFalse, Reason: "NoHost", Message: value})
+			conditions.Set(m, metav1.Condition{
+				Type: clusterv1.MachineInfrastructureReadyCondition, Status: metav1.ConditionFalse, Reason: "NoHost", Message: value,
+			})
 		case "failed":
 			conditions.Set(config, metav1.Condition{
-				Type: bootstrapv1.HostConvergedCondition, Status: metav1.ConditionFalse, Reason: bootstrapv1.StepFailedReason, Message: value,
+				Type: bootstrapv1.HostConvergedCondition, Status: metav1.ConditionFalse,
+				Reason: bootstrapv1.StepFailedReason, Message: value,
 			})
 		case "lost":
 			conditions.Set(config, metav1.Condition{
-				Type: bootstrapv1.HostReachableCondition, Status: metav1.ConditionFalse, Reason: bootstrapv1.UnreachableReason, Message: value,
+				Type: bootstrapv1.HostReachableCondition, Status: metav1.ConditionFalse,
+				Reason: bootstrapv1.UnreachableReason, Message: value,
 			})
 		case "well":
 			delete(p.ill, name)
@@ -317,11 +324,14 @@ func (p *play) host(d *datadriven.TestData) error {
 		deleting(m)
 		if d.HasArg("drained") {
 			conditions.Set(m, metav1.Condition{
-				Type: clusterv1.MachineDeletingCondition, Status: metav1.ConditionTrue, Reason: clusterv1.MachineDeletingWaitingForPreTerminateHookReason,
+				Type: clusterv1.MachineDeletingCondition, Status: metav1.ConditionTrue,
+				Reason: clusterv1.MachineDeletingWaitingForPreTerminateHookReason,
 			})
 		}
 		if d.HasArg("stopped") {
-			conditions.Set(config, metav1.Condition{Type: bootstrapv1.APIServerStoppedCondition, Status: metav1.ConditionTrue, Reason: bootstrapv1.APIServerStoppedReason})
+			conditions.Set(config, metav1.Condition{
+				Type: bootstrapv1.APIServerStoppedCondition, Status: metav1.ConditionTrue, Reason: bootstrapv1.APIServerStoppedReason,
+			})
 		}
 	case "observe":
 		config.Status.MembersDigest = bootstrapv1.MembersDigest(p.Known)
@@ -506,7 +516,8 @@ func (p *play) settle() {
 	for i := range p.Machines {
 		m := &p.Machines[i]
 		config := p.ConfigOf(m)
-		if config == nil || conditions.IsFalse(m, clusterv1.MachineInfrastructureReadyCondition) || conditions.IsFalse(config, bootstrapv1.HostConvergedCondition) {
+		if config == nil || conditions.IsFalse(m, clusterv1.MachineInfrastructureReadyCondition) ||
+			conditions.IsFalse(config, bootstrapv1.HostConvergedCondition) {
 			continue
 		}
 		joined(m)
@@ -518,7 +529,9 @@ func (p *play) settle() {
 }
 
 func converged(config *bootstrapv1.KubexmConfig, version string) {
-	conditions.Set(config, metav1.Condition{Type: bootstrapv1.HostConvergedCondition, Status: metav1.ConditionTrue, Reason: bootstrapv1.HostConvergedReason})
+	conditions.Set(config, metav1.Condition{
+		Type: bootstrapv1.HostConvergedCondition, Status: metav1.ConditionTrue, Reason: bootstrapv1.HostConvergedReason,
+	})
 	config.Status.KubernetesVersion = version
 }
 

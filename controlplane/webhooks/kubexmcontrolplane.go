@@ -136,7 +136,8 @@ func moveErrors(errs field.ErrorList, at clusterv1.APIEndpoint, cluster *spec.Cl
 		switch {
 		case err.Field == within.Child("port").String():
 			err.Field = own.Child("port").String()
-		case err.Field == within.Child("address").String() && (cluster.ControlPlaneEndpoint.Domain == "" || cluster.ControlPlaneEndpoint.Address == at.Host),
+		case err.Field == within.Child("address").String() &&
+			(cluster.ControlPlaneEndpoint.Domain == "" || cluster.ControlPlaneEndpoint.Address == at.Host),
 			err.Field == within.Child("domain").String() && cluster.ControlPlaneEndpoint.Domain == at.Host && at.Host != "":
 			err.Field = own.Child("host").String()
 		}

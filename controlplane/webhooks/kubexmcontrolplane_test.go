@@ -205,7 +205,8 @@ func TestValidateUpdate(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := fields(ValidateControlPlaneUpdate(controlPlaneWith(nil), controlPlaneWith(test.change))); !slices.Equal(got, test.want) {
+			if got := fields(ValidateControlPlaneUpdate(controlPlaneWith(nil),
+				controlPlaneWith(test.change))); !slices.Equal(got, test.want) {
 				t.Errorf("refused %v, and not %v", got, test.want)
 			}
 		})

@@ -139,9 +139,10 @@ func TestUpgrades(t *testing.T) {
 		"back behind what is taken back":        {from: "v1.36.3", to: "v1.35.3", oldest: "v1.35.4", newest: "v1.35.4", says: "cannot be downgraded: v1.35.4 runs"},
 		"from a release candidate":              {from: "v1.36.0-rc.1", to: "v1.36.0"},
 		"back, before there is a cluster":       {from: "v1.37.0", to: "v1.35.4", unset: true},
-		"no load balancer":                      {from: "v1.35.4", to: "v1.36.3", as: func(*controlplanev1.KubexmControlPlaneSpec) {}, says: "set rollout.strategy.type to InPlace"},
-		"no load balancer, in place":            {from: "v1.35.4", to: "v1.36.3", as: inPlace},
-		"no load balancer, before the cluster":  {from: "v1.35.4", to: "v1.36.3", as: func(*controlplanev1.KubexmControlPlaneSpec) {}, unset: true},
+		"no load balancer": {from: "v1.35.4", to: "v1.36.3",
+			as: func(*controlplanev1.KubexmControlPlaneSpec) {}, says: "set rollout.strategy.type to InPlace"},
+		"no load balancer, in place":           {from: "v1.35.4", to: "v1.36.3", as: inPlace},
+		"no load balancer, before the cluster": {from: "v1.35.4", to: "v1.36.3", as: func(*controlplanev1.KubexmControlPlaneSpec) {}, unset: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			as := test.as

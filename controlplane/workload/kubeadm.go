@@ -50,7 +50,8 @@ func (v *View) TellKubeadm(ctx context.Context, has string) error {
 		return err
 	}
 	found.Data[clusterConfiguration] = string(text)
-	if _, err := v.client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Update(ctx, found, metav1.UpdateOptions{}); err != nil && !apierrors.IsConflict(err) {
+	if _, err := v.client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Update(ctx, found, metav1.UpdateOptions{}); err != nil &&
+		!apierrors.IsConflict(err) {
 		return fmt.Errorf("write the ConfigMap %s: %w", kubeadmConfig, err)
 	}
 	return nil

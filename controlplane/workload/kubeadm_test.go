@@ -47,11 +47,13 @@ func TestTellKubeadm(t *testing.T) {
 					return
 				}
 				object := &corev1.ConfigMap{Data: map[string]string{"ClusterConfiguration": tc.told}}
-				object.APIVersion, object.Kind, object.Name, object.Namespace, object.ResourceVersion = "v1", "ConfigMap", "kubeadm-config", "kube-system", "7"
+				object.APIVersion, object.Kind, object.Name, object.Namespace, object.ResourceVersion = "v1",
+					"ConfigMap", "kubeadm-config", "kube-system", "7"
 				if r.Method == http.MethodPut {
 					content, _ := io.ReadAll(r.Body)
 					update := &corev1.ConfigMap{}
-					if _, _, err := scheme.Codecs.UniversalDeserializer().Decode(content, nil, update); err != nil || update.ResourceVersion != "7" {
+					if _, _, err := scheme.Codecs.UniversalDeserializer().Decode(content, nil, update); err != nil ||
+						update.ResourceVersion != "7" {
 						t.Errorf("it writes %s: %v", content, err)
 					}
 					written = update.Data["ClusterConfiguration"]

@@ -155,7 +155,9 @@ func TestConnectRunsNothing(t *testing.T) {
 
 func TestProblem(t *testing.T) {
 	waiting := corev1.ContainerStatus{Name: "etcd", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}}
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "etcd-cp1"}, Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{waiting}}}
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "etcd-cp1"}, Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{waiting}},
+	}
 	if got, want := workload.Problem(pod), "the container etcd of the Pod etcd-cp1 waits: CrashLoopBackOff"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -174,7 +174,8 @@ func (r *Reconciler) tell(ctx context.Context, md *clusterv1.MachineDeployment, 
 	}
 	was := conditions.GetReason(md, UpgradingCondition)
 	conditions.Set(md, act.Condition())
-	if err := helper.Patch(ctx, md, patch.WithOwnedConditions{Conditions: []string{UpgradingCondition}}); client.IgnoreNotFound(err) != nil {
+	ours := patch.WithOwnedConditions{Conditions: []string{UpgradingCondition}}
+	if err := helper.Patch(ctx, md, ours); client.IgnoreNotFound(err) != nil {
 		return err
 	}
 	if was != act.Reason {

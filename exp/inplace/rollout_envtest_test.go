@@ -147,7 +147,8 @@ func (f *fleet) playHost(ctx context.Context, m *clusterv1.Machine) (underway bo
 	}
 	id := "test://" + m.Name
 	infra := &infrav1.KubexmMachine{}
-	if f.api.Get(ctx, client.ObjectKey{Namespace: namespace, Name: m.Spec.InfrastructureRef.Name}, infra) == nil && infra.Spec.ProviderID == "" {
+	if f.api.Get(ctx, client.ObjectKey{Namespace: namespace, Name: m.Spec.InfrastructureRef.Name}, infra) == nil &&
+		infra.Spec.ProviderID == "" {
 		before := infra.DeepCopy()
 		infra.Spec.ProviderID = id
 		_ = f.api.Patch(ctx, infra, client.MergeFrom(before))
@@ -218,7 +219,8 @@ func (f *fleet) declare(replicas int32) {
 	}}
 	template := clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: "KubexmMachineTemplate", Name: "workers"}
 	controlPlane := &controlplanev1.KubexmControlPlane{ObjectMeta: metav1.ObjectMeta{Name: "prod"}, Spec: controlplanev1.KubexmControlPlaneSpec{
-		Version: old, MachineTemplate: controlplanev1.MachineTemplate{Spec: controlplanev1.MachineTemplateSpec{InfrastructureRef: template}},
+		Version:         old,
+		MachineTemplate: controlplanev1.MachineTemplate{Spec: controlplanev1.MachineTemplateSpec{InfrastructureRef: template}},
 	}}
 	labels := map[string]string{clusterv1.ClusterNameLabel: "prod", "pool": "a"}
 	f.create(
@@ -230,7 +232,9 @@ func (f *fleet) declare(replicas int32) {
 		&clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "prod"}, Spec: clusterv1.ClusterSpec{
 			ControlPlaneEndpoint: infra.Spec.ControlPlaneEndpoint,
 			InfrastructureRef:    clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: "KubexmCluster", Name: "prod"},
-			ControlPlaneRef:      clusterv1.ContractVersionedObjectReference{APIGroup: controlplanev1.GroupVersion.Group, Kind: "KubexmControlPlane", Name: "prod"},
+			ControlPlaneRef: clusterv1.ContractVersionedObjectReference{
+				APIGroup: controlplanev1.GroupVersion.Group, Kind: "KubexmControlPlane", Name: "prod",
+			},
 		}},
 		&clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "workers"}, Spec: clusterv1.MachineDeploymentSpec{
 			ClusterName: "prod", Replicas: ptr.To(replicas), Selector: metav1.LabelSelector{MatchLabels: labels},

@@ -119,7 +119,8 @@ func (w *world) setControlPlane(t *testing.T, d *datadriven.TestData) string {
 			if arg.Key == "spec" {
 				w.ControlPlane.Spec.Version = value
 			} else if value != "" {
-				w.ControlPlane.Status.Versions = append(w.ControlPlane.Status.Versions, clusterv1.StatusVersion{Version: value, Replicas: 1})
+				w.ControlPlane.Status.Versions = append(w.ControlPlane.Status.Versions,
+					clusterv1.StatusVersion{Version: value, Replicas: 1})
 			}
 		}
 	}

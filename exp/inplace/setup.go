@@ -66,7 +66,8 @@ func ofCluster(reader client.Reader) handler.MapFunc {
 			name = object.GetLabels()[clusterv1.ClusterNameLabel]
 		}
 		list := &clusterv1.MachineDeploymentList{}
-		if err := reader.List(ctx, list, client.InNamespace(object.GetNamespace()), client.MatchingLabels{clusterv1.ClusterNameLabel: name}); err != nil {
+		if err := reader.List(ctx, list, client.InNamespace(object.GetNamespace()),
+			client.MatchingLabels{clusterv1.ClusterNameLabel: name}); err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "Cannot list the MachineDeployments of a Cluster", "Cluster", name)
 			return nil
 		}

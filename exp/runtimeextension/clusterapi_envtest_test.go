@@ -101,7 +101,9 @@ func newFleet(t *testing.T) *fleet {
 	hooks := f.serve(scheme)
 	f.startCore(core)
 	f.create(&runtimev1.ExtensionConfig{ObjectMeta: metav1.ObjectMeta{Name: "kubexm"}, Spec: runtimev1.ExtensionConfigSpec{
-		ClientConfig: runtimev1.ClientConfig{URL: "https://" + net.JoinHostPort(loopback, strconv.Itoa(hooks)), CABundle: f.environment.WebhookInstallOptions.LocalServingCAData},
+		ClientConfig: runtimev1.ClientConfig{
+			URL: "https://" + net.JoinHostPort(loopback, strconv.Itoa(hooks)), CABundle: f.environment.WebhookInstallOptions.LocalServingCAData,
+		},
 	}})
 	f.play()
 	return f
@@ -112,13 +114,17 @@ func (f *fleet) serve(scheme *runtime.Scheme) int {
 	hooks, port := f.environment.WebhookInstallOptions, f.freePort()
 	mgr, err := ctrl.NewManager(f.environment.Config, ctrl.Options{
 		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
-		WebhookServer: webhook.NewServer(webhook.Options{Host: hooks.LocalServingHost, Port: hooks.LocalServingPort, CertDir: hooks.LocalServingCertDir}),
+		WebhookServer: webhook.NewServer(webhook.Options{
+			Host: hooks.LocalServingHost, Port: hooks.LocalServingPort, CertDir: hooks.LocalServingCertDir,
+		}),
 	})
 	f.Expect(err).NotTo(HaveOccurred())
-	for _, add := range []func(ctrl.Manager) error{bootstrapwebhooks.SetupWithManager, controlplanewebhooks.SetupWithManager, infrawebhooks.SetupWithManager} {
+	for _, add := range []func(ctrl.Manager) error{bootstrapwebhooks.SetupWithManager,
+		controlplanewebhooks.SetupWithManager, infrawebhooks.SetupWithManager} {
 		f.Expect(add(mgr)).To(Succeed())
 	}
-	f.Expect(runtimeextension.SetupWithManager(mgr, runtimeextension.Options{Host: loopback, Port: port, CertDir: hooks.LocalServingCertDir})).To(Succeed())
+	f.Expect(runtimeextension.SetupWithManager(mgr,
+		runtimeextension.Options{Host: loopback, Port: port, CertDir: hooks.LocalServingCertDir})).To(Succeed())
 	f.while(func(ctx context.Context) {
 		if err := mgr.Start(ctx); err != nil {
 			f.t.Error(err)
@@ -269,7 +275,8 @@ func (f *fleet) playHost(ctx context.Context, m *clusterv1.Machine) (underway bo
 	change(node, func() {
 		node.Status.NodeInfo.KubeletVersion = config.Status.KubernetesVersion
 		node.Status.Conditions = nil
-		for _, kind := range []corev1.NodeConditionType{corev1.NodeReady, corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure} {
+		for _, kind := range []corev1.NodeConditionType{corev1.NodeReady,
+			corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure} {
 			is := corev1.ConditionFalse
 			if kind == corev1.NodeReady {
 				is = corev1.ConditionTrue
@@ -305,7 +312,9 @@ func (f *fleet) declare() {
 		&clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "prod"}, Spec: clusterv1.ClusterSpec{
 			ControlPlaneEndpoint: endpoint,
 			InfrastructureRef:    clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: "KubexmCluster", Name: "prod"},
-			ControlPlaneRef:      clusterv1.ContractVersionedObjectReference{APIGroup: controlplanev1.GroupVersion.Group, Kind: "KubexmControlPlane", Name: "prod"},
+			ControlPlaneRef: clusterv1.ContractVersionedObjectReference{
+				APIGroup: controlplanev1.GroupVersion.Group, Kind: "KubexmControlPlane", Name: "prod",
+			},
 		}},
 		&clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "workers"}, Spec: clusterv1.MachineDeploymentSpec{
 			ClusterName: "prod", Replicas: ptr.To(int32(3)), Selector: metav1.LabelSelector{MatchLabels: labels},

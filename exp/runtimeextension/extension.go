@@ -28,7 +28,9 @@ type Extension struct {
 }
 
 // CanUpdateMachine says which parts of a change of a Machine, its KubexmConfig and its KubexmMachine the Machine's host follows.
-func (e *Extension) CanUpdateMachine(ctx context.Context, request *runtimehooksv1.CanUpdateMachineRequest, response *runtimehooksv1.CanUpdateMachineResponse) {
+func (e *Extension) CanUpdateMachine(
+	ctx context.Context, request *runtimehooksv1.CanUpdateMachineRequest, response *runtimehooksv1.CanUpdateMachineResponse,
+) {
 	current, desired := &request.Current, &request.Desired
 	bootstrap, err := changeOf(current.BootstrapConfig, desired.BootstrapConfig, configs, "spec")
 	infra, problem := changeOf(current.InfrastructureMachine, desired.InfrastructureMachine, machines, "spec")
@@ -55,7 +57,9 @@ func (e *Extension) CanUpdateMachine(ctx context.Context, request *runtimehooksv
 }
 
 // CanUpdateMachineSet says which parts of a change of the templates of a MachineSet's Machines their hosts follow.
-func (e *Extension) CanUpdateMachineSet(ctx context.Context, request *runtimehooksv1.CanUpdateMachineSetRequest, response *runtimehooksv1.CanUpdateMachineSetResponse) {
+func (e *Extension) CanUpdateMachineSet(
+	ctx context.Context, request *runtimehooksv1.CanUpdateMachineSetRequest, response *runtimehooksv1.CanUpdateMachineSetResponse,
+) {
 	current, desired := &request.Current, &request.Desired
 	template := []string{"spec", "template", "spec"}
 	bootstrap, err := changeOf(current.BootstrapConfigTemplate, desired.BootstrapConfigTemplate, configTemplates, template...)
@@ -95,7 +99,9 @@ func (e *Extension) allFollow(ctx context.Context, set *clusterv1.MachineSet, ve
 		return nil // they follow the control plane's
 	}
 	made := &clusterv1.MachineList{}
-	of := []client.ListOption{client.InNamespace(set.Namespace), client.MatchingLabels{clusterv1.MachineSetNameLabel: format.MustFormatValue(set.Name)}}
+	of := []client.ListOption{
+		client.InNamespace(set.Namespace), client.MatchingLabels{clusterv1.MachineSetNameLabel: format.MustFormatValue(set.Name)},
+	}
 	if err := e.Reader.List(ctx, made, of...); err != nil {
 		return fmt.Errorf("list the Machines of the MachineSet %s: %w", klog.KObj(set), err)
 	}
@@ -106,7 +112,9 @@ func (e *Extension) allFollow(ctx context.Context, set *clusterv1.MachineSet, ve
 }
 
 // UpdateMachine says how far a Machine's host has followed what Cluster API has written to its Machine and KubexmConfig.
-func (e *Extension) UpdateMachine(ctx context.Context, request *runtimehooksv1.UpdateMachineRequest, response *runtimehooksv1.UpdateMachineResponse) {
+func (e *Extension) UpdateMachine(
+	ctx context.Context, request *runtimehooksv1.UpdateMachineRequest, response *runtimehooksv1.UpdateMachineResponse,
+) {
 	machine := &request.Desired.Machine
 	ref := machine.Spec.Bootstrap.ConfigRef
 	if ref.GroupKind() != configs.kind {

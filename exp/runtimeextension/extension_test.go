@@ -56,7 +56,9 @@ func raw(t *testing.T, apiVersion, kind string, spec map[string]any, template bo
 	if spec == nil {
 		spec = map[string]any{}
 	}
-	object := map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"name": "workers", "namespace": namespace}, "spec": spec}
+	object := map[string]any{
+		"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"name": "workers", "namespace": namespace}, "spec": spec,
+	}
 	if template {
 		object["kind"], object["spec"] = kind+"Template", map[string]any{"template": map[string]any{"spec": spec}}
 	}
@@ -153,7 +155,8 @@ func TestCanUpdate(t *testing.T) {
 						BootstrapConfig: s.bootstrap(t, false), InfrastructureMachine: s.infrastructure(t, false),
 					}
 				}
-				request, response := &runtimehooksv1.CanUpdateMachineRequest{Current: of(current), Desired: of(desired)}, &runtimehooksv1.CanUpdateMachineResponse{}
+				request, response := &runtimehooksv1.CanUpdateMachineRequest{Current: of(current), Desired: of(desired)},
+					&runtimehooksv1.CanUpdateMachineResponse{}
 				extension(t).CanUpdateMachine(t.Context(), request, response)
 				status = response.CommonResponse
 				say("machine", response.MachinePatch, request.Current.Machine, request.Desired.Machine)
@@ -164,7 +167,8 @@ func TestCanUpdate(t *testing.T) {
 					set := clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "workers-1"}}
 					set.Spec.Template.Spec = s.machine()
 					return runtimehooksv1.CanUpdateMachineSetRequestObjects{
-						MachineSet: set, BootstrapConfigTemplate: s.bootstrap(t, true), InfrastructureMachineTemplate: s.infrastructure(t, true),
+						MachineSet: set, BootstrapConfigTemplate: s.bootstrap(t, true),
+						InfrastructureMachineTemplate: s.infrastructure(t, true),
 					}
 				}
 				var made []client.Object
@@ -173,12 +177,15 @@ func TestCanUpdate(t *testing.T) {
 						Namespace: namespace, Name: fmt.Sprintf("workers-%d", i), Labels: map[string]string{clusterv1.MachineSetNameLabel: "workers-1"},
 					}, Spec: clusterv1.MachineSpec{Version: version}})
 				}
-				request, response := &runtimehooksv1.CanUpdateMachineSetRequest{Current: of(current), Desired: of(desired)}, &runtimehooksv1.CanUpdateMachineSetResponse{}
+				request, response := &runtimehooksv1.CanUpdateMachineSetRequest{Current: of(current), Desired: of(desired)},
+					&runtimehooksv1.CanUpdateMachineSetResponse{}
 				extension(t, made...).CanUpdateMachineSet(t.Context(), request, response)
 				status = response.CommonResponse
 				say("machine set", response.MachineSetPatch, request.Current.MachineSet, request.Desired.MachineSet)
-				say("bootstrap", response.BootstrapConfigTemplatePatch, request.Current.BootstrapConfigTemplate, request.Desired.BootstrapConfigTemplate)
-				say("infrastructure", response.InfrastructureMachineTemplatePatch, request.Current.InfrastructureMachineTemplate, request.Desired.InfrastructureMachineTemplate)
+				say("bootstrap", response.BootstrapConfigTemplatePatch,
+					request.Current.BootstrapConfigTemplate, request.Desired.BootstrapConfigTemplate)
+				say("infrastructure", response.InfrastructureMachineTemplatePatch,
+					request.Current.InfrastructureMachineTemplate, request.Desired.InfrastructureMachineTemplate)
 			default:
 				t.Fatalf("%s: there is no %s", d.Pos, d.Cmd)
 			}
@@ -210,7 +217,8 @@ func TestCanUpdateRefusesGarbage(t *testing.T) {
 				BootstrapConfig: runtime.RawExtension{Raw: []byte(garbage)}, InfrastructureMachine: state{}.infrastructure(t, false),
 			}
 			response := &runtimehooksv1.CanUpdateMachineResponse{}
-			extension(t).CanUpdateMachine(t.Context(), &runtimehooksv1.CanUpdateMachineRequest{Current: objects, Desired: objects}, response)
+			extension(t).CanUpdateMachine(t.Context(),
+				&runtimehooksv1.CanUpdateMachineRequest{Current: objects, Desired: objects}, response)
 			if response.Status != runtimehooksv1.ResponseStatusFailure || response.Message == "" {
 				t.Errorf("%s %q", response.Status, response.Message)
 			}
@@ -242,7 +250,9 @@ func TestUpdateMachine(t *testing.T) {
 		"a run goes on": {
 			change: func(_ *clusterv1.Machine, c *bootstrapv1.KubexmConfig) {
 				c.Status.KubernetesVersion = old
-				c.Status.SetOperation(bootstrapv1.OperationStatus{Type: bootstrapv1.ConvergeOperation, StartTime: began, Failures: ptr.To(int32(2))})
+				c.Status.SetOperation(bootstrapv1.OperationStatus{
+					Type: bootstrapv1.ConvergeOperation, StartTime: began, Failures: ptr.To(int32(2)),
+				})
 				c.Status.Progress = bootstrapv1.ProgressStatus{CompletedSteps: ptr.To(int32(12)), TotalSteps: ptr.To(int32(40))}
 			},
 			status: runtimehooksv1.ResponseStatusSuccess, again: true, message: "host w1: it has v1.35.4, and is to have v1.36.3; 12 of 40 steps are done",

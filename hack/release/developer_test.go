@@ -102,7 +102,9 @@ func TestTiltfile(t *testing.T) {
 			t.Fatal(err)
 		}
 		// No variable is set, as on a new machine.
-		components, err := yamlprocessor.NewSimpleProcessor().Process(template, func(name string) (string, error) { return os.Getenv("NO_" + name), nil })
+		components, err := yamlprocessor.NewSimpleProcessor().Process(template, func(name string) (string, error) {
+			return os.Getenv("NO_" + name), nil
+		})
 		if err != nil {
 			t.Fatalf("clusterctl generate yaml, config/%s: %v", provider, err)
 		}

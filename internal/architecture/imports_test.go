@@ -49,7 +49,9 @@ var rules = []rule{
 	// A component is made of steps and tasks. Tables know all of them, and tasks, modules and pipelines what they have in common.
 	{"pkg/component/tables", []string{"pkg/component/...", "pkg/spec"}},
 	{"pkg/component/...", []string{"pkg/os/family", "pkg/step/...", "pkg/plan", "pkg/graph", "pkg/host", "pkg/artifact", "pkg/pki", "pkg/spec", "pkg/secret"}},
-	{"pkg/task/...", []string{"pkg/os/family", "pkg/component", "pkg/step/...", "pkg/plan", "pkg/graph", "pkg/host", "pkg/artifact", "pkg/pki", "pkg/spec", "pkg/secret"}},
+	{"pkg/task/...", []string{
+		"pkg/os/family", "pkg/component", "pkg/step/...", "pkg/plan", "pkg/graph", "pkg/host", "pkg/artifact", "pkg/pki", "pkg/spec", "pkg/secret",
+	}},
 	{"pkg/module/...", []string{"pkg/os/tables", "pkg/task/...", "pkg/component", "pkg/component/tables", "pkg/plan", "pkg/host", "pkg/artifact", "pkg/spec"}},
 	{"pkg/pipeline/...", []string{"pkg/module/...", "pkg/component", "pkg/plan", "pkg/host", "pkg/artifact", "pkg/spec"}},
 

@@ -73,7 +73,8 @@ var repository = sync.OnceValues(func() ([]*file, error) {
 		}
 		relative = filepath.ToSlash(relative)
 		if entry.IsDir() {
-			if base := entry.Name(); relative != "." && (strings.HasPrefix(base, ".") || base == "testdata" || relative == "build" || relative == "bin") {
+			if base := entry.Name(); relative != "." &&
+				(strings.HasPrefix(base, ".") || base == "testdata" || relative == "build" || relative == "bin") {
 				return filepath.SkipDir
 			}
 			return nil

@@ -41,7 +41,8 @@ func TestBehind(t *testing.T) {
 			change: func(c *bootstrapv1.KubexmConfig) {
 				c.Status.KubernetesVersion = "v1.35.4"
 				c.Status.Conditions = append(c.Status.Conditions, metav1.Condition{
-					Type: bootstrapv1.DisruptionAllowedCondition, Status: metav1.ConditionFalse, Reason: bootstrapv1.WaitingForApprovalReason,
+					Type: bootstrapv1.DisruptionAllowedCondition, Status: metav1.ConditionFalse,
+					Reason: bootstrapv1.WaitingForApprovalReason,
 				})
 			},
 			want:    "it has v1.35.4, and is to have v1.36.3; WaitingForApproval, says its DisruptionAllowed",

@@ -97,7 +97,8 @@ func (o *Object) writeStatus(ctx context.Context) (client.Object, error) {
 		if err := o.reader.Get(ctx, client.ObjectKeyFromObject(o.now), latest); err != nil {
 			return nil, fmt.Errorf("write the status: %w", err)
 		}
-		if latest.GetUID() != o.before.GetUID() || !equality.Semantic.DeepEqual(statusOf(latest).Interface(), statusOf(o.before).Interface()) {
+		if latest.GetUID() != o.before.GetUID() ||
+			!equality.Semantic.DeepEqual(statusOf(latest).Interface(), statusOf(o.before).Interface()) {
 			return nil, fmt.Errorf("write the status: %w", err)
 		}
 		base = latest

@@ -24,14 +24,18 @@ func TestNext(t *testing.T) {
 		after            time.Duration
 		says             string
 	}{
-		"nothing was tried":           {remediation.Attempt{}, remediation.Attempt{}, remediation.Converge, true, 5*time.Minute - 5e8, "its host is converged again"},
-		"it has time":                 {remediation.Attempt{Asked: ago(time.Minute)}, remediation.Attempt{}, remediation.Converge, false, 4 * time.Minute, "has 5m0s from"},
-		"that did not help":           {remediation.Attempt{Asked: ago(5 * time.Minute)}, remediation.Attempt{}, remediation.Reboot, true, 5*time.Minute - 5e8, "its host reboots"},
-		"converging is off":           {remediation.Attempt{Timeout: -1}, remediation.Attempt{}, remediation.Reboot, true, 5*time.Minute - 5e8, "its host reboots"},
-		"it cannot reboot":            {remediation.Attempt{Asked: ago(time.Hour)}, remediation.Attempt{Blocker: mute}, nil, false, 0, "has not helped; its host does not answer"},
-		"but reboots if it was asked": {remediation.Attempt{Asked: ago(time.Hour)}, remediation.Attempt{Blocker: mute, Asked: ago(time.Minute)}, remediation.Reboot, false, 4 * time.Minute, ""},
-		"neither has helped":          {remediation.Attempt{Asked: ago(time.Hour)}, remediation.Attempt{Asked: ago(time.Hour)}, nil, false, 0, "rebooting its host has not helped"},
-		"neither is wanted":           {remediation.Attempt{Timeout: -1}, remediation.Attempt{Timeout: -1}, nil, false, 0, "is off (spec.c); rebooting its host is off (spec.r)"},
+		"nothing was tried": {remediation.Attempt{}, remediation.Attempt{}, remediation.Converge, true, 5*time.Minute - 5e8, "its host is converged again"},
+		"it has time": {remediation.Attempt{Asked: ago(time.Minute)},
+			remediation.Attempt{}, remediation.Converge, false, 4 * time.Minute, "has 5m0s from"},
+		"that did not help": {remediation.Attempt{Asked: ago(5 * time.Minute)},
+			remediation.Attempt{}, remediation.Reboot, true, 5*time.Minute - 5e8, "its host reboots"},
+		"converging is off": {remediation.Attempt{Timeout: -1}, remediation.Attempt{},
+			remediation.Reboot, true, 5*time.Minute - 5e8, "its host reboots"},
+		"it cannot reboot": {remediation.Attempt{Asked: ago(time.Hour)}, remediation.Attempt{Blocker: mute}, nil, false, 0, "has not helped; its host does not answer"},
+		"but reboots if it was asked": {remediation.Attempt{Asked: ago(time.Hour)},
+			remediation.Attempt{Blocker: mute, Asked: ago(time.Minute)}, remediation.Reboot, false, 4 * time.Minute, ""},
+		"neither has helped": {remediation.Attempt{Asked: ago(time.Hour)}, remediation.Attempt{Asked: ago(time.Hour)}, nil, false, 0, "rebooting its host has not helped"},
+		"neither is wanted":  {remediation.Attempt{Timeout: -1}, remediation.Attempt{Timeout: -1}, nil, false, 0, "is off (spec.c); rebooting its host is off (spec.r)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			attempt := func(a remediation.Attempt, stage *remediation.Stage, field string) remediation.Attempt {

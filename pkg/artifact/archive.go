@@ -21,8 +21,8 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact/oci"
 )
 
-// ImageArchive is a tar of an OCI image layout with some of a bundle's images, as "ctr -n k8s.io images import -" takes it. It is made while it
-// is read: the same images give the same bytes, and a blob that they share is in it once.
+// ImageArchive is a tar of an OCI image layout with some of a bundle's images, as "ctr -n k8s.io images import -" takes it. It is made
+// while it is read: the same images give the same bytes, and a blob that they share is in it once.
 type ImageArchive struct {
 	// Images are the images in it, by reference.
 	Images []ImageRef
@@ -115,7 +115,10 @@ func (a *ImageArchive) WriteTo(w io.Writer) (int64, error) {
 }
 
 func (a *ImageArchive) write(tw *tar.Writer, m archiveMember) (err error) {
-	if err := tw.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: m.name, Size: m.blob.Size, Mode: 0o644, ModTime: time.Unix(0, 0), Format: tar.FormatUSTAR}); err != nil {
+	header := &tar.Header{
+		Typeflag: tar.TypeReg, Name: m.name, Size: m.blob.Size, Mode: 0o644, ModTime: time.Unix(0, 0), Format: tar.FormatUSTAR,
+	}
+	if err := tw.WriteHeader(header); err != nil {
 		return err
 	}
 	if m.data != nil {

@@ -84,7 +84,8 @@ func TestImageArchive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := config.Config; config.Architecture != "arm64" || !slices.Equal(c.Entrypoint, []string{"/netd"}) || !slices.Equal(c.Cmd, []string{"run"}) || !strings.HasPrefix(c.Env[0], "PATH=/usr/local/sbin:") {
+	if c := config.Config; config.Architecture != "arm64" || !slices.Equal(c.Entrypoint, []string{"/netd"}) ||
+		!slices.Equal(c.Cmd, []string{"run"}) || !strings.HasPrefix(c.Env[0], "PATH=/usr/local/sbin:") {
 		t.Errorf("config: %+v", config)
 	}
 	files := map[string]string{}

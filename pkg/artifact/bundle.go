@@ -174,7 +174,10 @@ func (b *Bundle) file(i Item) File {
 	if i.Kind == KindBinary {
 		mode = 0o755
 	}
-	return File{Name: filepath.Base(i.Path), Path: filepath.Join(b.dir, filepath.FromSlash(i.Path)), Digest: "sha256:" + i.SHA256, Size: i.Size, Mode: mode, dir: b.dir, rel: filepath.FromSlash(i.Path)}
+	return File{
+		Name: filepath.Base(i.Path), Path: filepath.Join(b.dir, filepath.FromSlash(i.Path)),
+		Digest: "sha256:" + i.SHA256, Size: i.Size, Mode: mode, dir: b.dir, rel: filepath.FromSlash(i.Path),
+	}
 }
 
 // Version is the version of a component in the bundle, or "" if it is not in it.
@@ -211,7 +214,9 @@ func (b *Bundle) Binaries(component, version, arch string) ([]File, error) {
 	}
 	if len(files) == 0 {
 		slices.Sort(known)
-		return nil, fmt.Errorf("bundle %s: %w", b.dir, &UnknownNameError{What: "component", Name: component + " " + version + " " + arch, Known: slices.Compact(known)})
+		return nil, fmt.Errorf("bundle %s: %w", b.dir, &UnknownNameError{
+			What: "component", Name: component + " " + version + " " + arch, Known: slices.Compact(known),
+		})
 	}
 	return files, nil
 }

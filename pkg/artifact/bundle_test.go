@@ -23,7 +23,8 @@ func TestBundleFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	const content = "content of /v1.0.0/arm64/kubelet"
-	if kubelet.Size != int64(len(content)) || kubelet.Digest != "sha256:"+blobOf([]byte(content)).SHA256 || kubelet.Mode != 0o755 || kubelet.Name != "kubelet" {
+	if kubelet.Size != int64(len(content)) || kubelet.Digest != "sha256:"+blobOf([]byte(content)).SHA256 ||
+		kubelet.Mode != 0o755 || kubelet.Name != "kubelet" {
 		t.Errorf("kubelet: %+v", kubelet)
 	}
 	if got := read(t, kubelet); got != content {

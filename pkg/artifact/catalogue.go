@@ -160,7 +160,9 @@ func ParseCatalogue(data []byte) (*Catalogue, error) {
 	if err := yaml.UnmarshalStrict(data, &file); err != nil {
 		return nil, fmt.Errorf("catalogue: %w", err)
 	}
-	c := &Catalogue{components: map[string]component{}, images: file.Images, releases: file.Releases, zones: file.Zones, systems: file.Systems}
+	c := &Catalogue{
+		components: map[string]component{}, images: file.Images, releases: file.Releases, zones: file.Zones, systems: file.Systems,
+	}
 	for _, comp := range file.Components {
 		if _, twice := c.components[comp.Name]; twice {
 			return nil, fmt.Errorf("catalogue: component %s is there twice", comp.Name)

@@ -105,7 +105,8 @@ func TestCatalogueUpgrades(t *testing.T) {
 			t.Errorf("%s: %s, and %s in the next release", component, older, newer)
 		}
 	}
-	if older, newer := slices.Sorted(maps.Keys(releases[0].Components)), slices.Sorted(maps.Keys(releases[1].Components)); !slices.Equal(older, newer) {
+	if older, newer := slices.Sorted(maps.Keys(releases[0].Components)),
+		slices.Sorted(maps.Keys(releases[1].Components)); !slices.Equal(older, newer) {
 		t.Errorf("one release has the components %v, the next one %v", older, newer)
 	}
 }

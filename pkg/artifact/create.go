@@ -162,7 +162,8 @@ func newProduction(ctx context.Context, opts CreateOptions) (*production, error)
 	p := &production{
 		opts: opts, release: release, archs: slices.Compact(slices.Sorted(slices.Values(opts.Architectures))),
 		maker: &maker{
-			store: opts.Store, fetcher: fetch.Fetcher{Client: opts.Client, Mirrors: mirrors, Insecure: opts.Insecure}, progress: &progress{report: opts.Progress},
+			store: opts.Store, fetcher: fetch.Fetcher{Client: opts.Client, Mirrors: mirrors, Insecure: opts.Insecure},
+			progress: &progress{report: opts.Progress},
 		},
 		components: map[componentKey]made{}, built: map[imageKey]record{},
 	}
@@ -289,7 +290,9 @@ func (p *production) manifest() (Manifest, error) {
 			continue
 		}
 		for _, f := range p.components[componentKey{r.Component, r.Arch}].Files {
-			i := Item{Kind: r.Kind, Component: r.Component, Version: r.Version, Arch: r.Arch, Name: f.Name, Blob: f.Blob, Source: o.source()}
+			i := Item{
+				Kind: r.Kind, Component: r.Component, Version: r.Version, Arch: r.Arch, Name: f.Name, Blob: f.Blob, Source: o.source(),
+			}
 			switch r.Kind {
 			case KindBinary:
 			case KindChart:

@@ -120,7 +120,7 @@ func (m *maker) assemble(ctx context.Context, o imageOrder, out string) error {
 
 // baseLayer is the layer that a base's tar makes.
 func (m *maker) baseLayer(ctx context.Context, tar oci.Blob) (oci.Layer, error) {
-	r, err := m.store.produce(ctx, baseOrder{Builder: imageBuilderVersion, Base: tar}, 0o644, nil, func(_ context.Context, ws workspace) error {
+	fill := func(_ context.Context, ws workspace) error {
 		_, err := writeLayer(filepath.Join(ws.out, imageLayer), func(w io.Writer) (err error) {
 			f, err := openVerified(m.store.root, m.store.blobRel(tar.SHA256), tar)
 			if err != nil {
@@ -130,7 +130,8 @@ func (m *maker) baseLayer(ctx context.Context, tar oci.Blob) (oci.Layer, error) 
 			return errors.Join(err, f.Close())
 		})
 		return err
-	})
+	}
+	r, err := m.store.produce(ctx, baseOrder{Builder: imageBuilderVersion, Base: tar}, 0o644, nil, fill)
 	if err != nil {
 		return oci.Layer{}, err
 	}

@@ -139,7 +139,9 @@ func (m *maker) fulfil(ctx context.Context, o order) (record, error) {
 }
 
 // produce has the store keep what fill makes, and tells of it.
-func (m *maker) produce(ctx context.Context, event Event, recipe any, mode fs.FileMode, fill func(context.Context, workspace) error) (record, error) {
+func (m *maker) produce(
+	ctx context.Context, event Event, recipe any, mode fs.FileMode, fill func(context.Context, workspace) error,
+) (record, error) {
 	started := time.Now()
 	done := event
 	done.Phase = PhaseCached

@@ -211,7 +211,8 @@ func (i Item) validate() error {
 		return fmt.Errorf("path is %q, must be %q", i.Path, i.place())
 	}
 	// No item can take the place of the bundle's own files.
-	if top, _, _ := strings.Cut(i.Path, "/"); i.Kind == KindBinary && slices.Contains([]string{imagesDir, chartsDir, systemsDir, ManifestName, SignatureName, SBOMName}, top) {
+	if top, _, _ := strings.Cut(i.Path, "/"); i.Kind == KindBinary &&
+		slices.Contains([]string{imagesDir, chartsDir, systemsDir, ManifestName, SignatureName, SBOMName}, top) {
 		return fmt.Errorf("component must not be %s", top)
 	}
 	return nil

@@ -169,7 +169,8 @@ func (p *production) pin(ctx context.Context) error {
 		return nil
 	}
 	p.pins = &pinning{complete: p.opts.Locked, lock: Lock{
-		Downloads: slices.Clone(p.opts.Lock.Downloads), Images: slices.Clone(p.opts.Lock.Images), Packages: slices.Clone(p.opts.Lock.Packages),
+		Downloads: slices.Clone(p.opts.Lock.Downloads), Images: slices.Clone(p.opts.Lock.Images),
+		Packages: slices.Clone(p.opts.Lock.Packages),
 	}}
 	for n := range p.orders {
 		o := &p.orders[n]

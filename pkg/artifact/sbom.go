@@ -45,7 +45,8 @@ func sbomOf(m Manifest) ([]byte, error) {
 		p := packageOf(i, n)
 		doc.Packages = append(doc.Packages, p)
 		doc.Relationships = append(doc.Relationships, &v2_3.Relationship{
-			RefA: common.MakeDocElementID("", "DOCUMENT"), RefB: common.MakeDocElementID("", string(p.PackageSPDXIdentifier)), Relationship: "DESCRIBES",
+			RefA: common.MakeDocElementID("", "DOCUMENT"),
+			RefB: common.MakeDocElementID("", string(p.PackageSPDXIdentifier)), Relationship: "DESCRIBES",
 		})
 	}
 	var out bytes.Buffer

@@ -120,7 +120,8 @@ func TestSignatureOfSomethingElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused("a changed manifest")
-	if err := errors.Join(os.WriteFile(manifest, data, 0o644), os.WriteFile(filepath.Join(opts.Out, SignatureName), []byte("no signature"), 0o644)); err != nil {
+	if err := errors.Join(os.WriteFile(manifest, data, 0o644),
+		os.WriteFile(filepath.Join(opts.Out, SignatureName), []byte("no signature"), 0o644)); err != nil {
 		t.Fatal(err)
 	}
 	refused("no signature in the file")
@@ -147,7 +148,8 @@ func TestSignaturesAreOpenSSHs(t *testing.T) {
 	if err := os.WriteFile(allowed, []byte("release "+line), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	verify := exec.Command("ssh-keygen", "-Y", "verify", "-f", allowed, "-I", "release", "-n", SignatureNamespace, "-s", filepath.Join(opts.Out, SignatureName))
+	verify := exec.Command("ssh-keygen", "-Y", "verify", "-f", allowed, "-I", "release",
+		"-n", SignatureNamespace, "-s", filepath.Join(opts.Out, SignatureName))
 	verify.Stdin = bytes.NewReader(data)
 	if out, err := verify.CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)

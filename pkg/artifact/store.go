@@ -153,8 +153,11 @@ func (s *Store) lookup(key string) (record, bool, error) {
 
 func (s *Store) recordPath(key string) string { return filepath.Join(s.root, "recipes", key+".json") }
 
-// produce finds what a recipe gave or has fill make it. mode is the files' mode. waiting, which may be nil, is called when another is making it already.
-func (s *Store) produce(ctx context.Context, recipe any, mode fs.FileMode, waiting func(), fill func(context.Context, workspace) error) (r record, err error) {
+// produce finds what a recipe gave or has fill make it. mode is the files' mode. waiting, which may be nil, is called when another is
+// making it already.
+func (s *Store) produce(
+	ctx context.Context, recipe any, mode fs.FileMode, waiting func(), fill func(context.Context, workspace) error,
+) (r record, err error) {
 	key, raw, err := keyOf(recipe)
 	if err != nil {
 		return record{}, err
@@ -172,7 +175,9 @@ func (s *Store) produce(ctx context.Context, recipe any, mode fs.FileMode, waiti
 	}
 
 	dir := filepath.Join(s.root, "work", key)
-	ws := workspace{work: filepath.Join(dir, "work"), out: filepath.Join(dir, "out"), part: filepath.Join(s.root, "part", key), fetched: &[]LockedFile{}}
+	ws := workspace{
+		work: filepath.Join(dir, "work"), out: filepath.Join(dir, "out"), part: filepath.Join(s.root, "part", key), fetched: &[]LockedFile{},
+	}
 	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(ws.work, 0o755), os.MkdirAll(ws.out, 0o755)); err != nil {
 		return record{}, err
 	}

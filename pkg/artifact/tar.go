@@ -70,7 +70,9 @@ func newArchiveWriter(w io.Writer, form archiveForm) (*archiveWriter, error) {
 }
 
 func (w *archiveWriter) header(rel string, size int64, mode fs.FileMode) error {
-	return w.tar.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: rel, Size: size, Mode: int64(mode), ModTime: time.Unix(0, 0), Format: tar.FormatPAX})
+	return w.tar.WriteHeader(&tar.Header{
+		Typeflag: tar.TypeReg, Name: rel, Size: size, Mode: int64(mode), ModTime: time.Unix(0, 0), Format: tar.FormatPAX,
+	})
 }
 
 func (w *archiveWriter) document(rel string, data []byte) error {

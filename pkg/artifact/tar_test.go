@@ -46,7 +46,10 @@ func tarOf(t testing.TB, entries ...tarEntry) []byte {
 // smallBundle is a bundle with one program, as entries of its archive.
 func smallBundle(t testing.TB) []tarEntry {
 	t.Helper()
-	tool := Item{Kind: KindBinary, Component: "tool", Version: "v1", Arch: "amd64", Name: "tool", Path: "tool/v1/amd64/tool", Blob: blobOf([]byte("tool")), Source: "test"}
+	tool := Item{
+		Kind: KindBinary, Component: "tool", Version: "v1", Arch: "amd64", Name: "tool",
+		Path: "tool/v1/amd64/tool", Blob: blobOf([]byte("tool")), Source: "test",
+	}
 	m := Manifest{FormatVersion: FormatVersion, KubernetesVersion: "v1", Items: []Item{tool}}
 	data, err := m.encode()
 	if err != nil {

@@ -34,7 +34,8 @@ type Facts struct {
 // Relevant picks them.
 func Relevant(s host.System) Facts {
 	return Facts{
-		Arch: s.Arch, Container: s.Container, System: s.OSID + "/" + s.OSVersion, CgroupVersion: s.CgroupVersion, Interface: s.DefaultInterface,
+		Arch: s.Arch, Container: s.Container, System: s.OSID + "/" + s.OSVersion,
+		CgroupVersion: s.CgroupVersion, Interface: s.DefaultInterface,
 		IPv6:          s.DefaultIPv6,
 		Forwards:      strings.Join(Forwards(s), " ") + "/" + strings.Join(s.Nameservers, " "),
 		MayTuneLimits: !slices.Contains(s.MissingCapabilities, "sys_resource"), TrackedConnections: trackedConnections(s),

@@ -38,8 +38,9 @@ type Kubernetes interface {
 	// Halt ends the control plane on a host, but etcd, for the restore of that ID; Resume starts it again. Each makes the output done.
 	Halt(in Inputs, id, done string, after ...string) plan.Task
 	Resume(in Inputs, id, done string, after ...string) plan.Task
-	// Restart restarts those components of the control plane on a host that r asks for, on one host of the cluster at a time: first etcd, by
-	// its own steps or as it is one of Kubernetes' pods, and each when what comes before is well. There are none where r asks for nothing.
+	// Restart restarts those components of the control plane on a host that r asks for, on one host of the cluster at a time: first etcd,
+	// by its own steps or as it is one of Kubernetes' pods, and each when what comes before is well. There are none where r asks for
+	// nothing.
 	Restart(in Inputs, r Restart, etcd []step.Step) []step.Step
 	KubernetesCertificates
 	KubernetesPods

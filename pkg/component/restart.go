@@ -13,9 +13,9 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 )
 
-// restartsDir has a file for each component that somebody has asked to be restarted, which is as old as the request is on the host. Whatever
-// began before that is older than what it is to obey, as a component is older than a file that it has not read yet. So a run that was cut
-// is taken up, by the host's own clock, and nothing is restarted twice for one request.
+// restartsDir has a file for each component that somebody has asked to be restarted, which is as old as the request is on the host.
+// Whatever began before that is older than what it is to obey, as a component is older than a file that it has not read yet. So a run
+// that was cut is taken up, by the host's own clock, and nothing is restarted twice for one request.
 const restartsDir = host.StateDir + "/restarts"
 
 // Restart is one of components on hosts, which somebody asks for.
@@ -56,7 +56,9 @@ func (r Restart) Request(in Inputs, after ...string) step.Step {
 	}
 	parts = append(parts, step.Directory{Path: restartsDir, Mode: 0o700})
 	for _, c := range r.Components {
-		parts = append(parts, step.File{Path: RestartRequest(c), Mode: 0o600, Content: step.Literal(r.Asked.UTC().Format(time.RFC3339Nano) + "\n")})
+		parts = append(parts, step.File{
+			Path: RestartRequest(c), Mode: 0o600, Content: step.Literal(r.Asked.UTC().Format(time.RFC3339Nano) + "\n"),
+		})
 	}
 	return step.New(step.Meta{Name: "restart/request", Description: "note what is to be restarted, " + r.AsFor(), Takes: after}, parts...)
 }

@@ -30,8 +30,8 @@ type cluster struct {
 	calls    []string
 	asked    chan struct{} // closed when Healthy was asked for the first time
 	absent   bool          // it cannot be reached
-	// turn is whose it is, and version how often it was taken. Silent is how often nobody answers who is asked for it; passes, after how many
-	// questions it ends, and lost, after how many it is n3's.
+	// turn is whose it is, and version how often it was taken. Silent is how often nobody answers who is asked for it; passes, after how
+	// many questions it ends, and lost, after how many it is n3's.
 	turn                          string
 	version, passes, lost, silent int
 	renewed                       func(version int)

@@ -26,7 +26,9 @@ func noAnswer(name, exchange string, after time.Duration) error {
 }
 
 // inTime calls f, and ends it when it takes longer than limit. extend gives it the whole time anew.
-func (m *machine) inTime(ctx context.Context, exchange string, limit time.Duration, f func(ctx context.Context, extend func()) error) error {
+func (m *machine) inTime(
+	ctx context.Context, exchange string, limit time.Duration, f func(ctx context.Context, extend func()) error,
+) error {
 	bounded, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	over := time.AfterFunc(limit, func() { cancel(errNoAnswer) })

@@ -112,7 +112,8 @@ func TestHostThatHangs(t *testing.T) {
 				}
 				return h, err
 			}
-			o.HostsAtOnce, o.ObserveTimeout, o.UndoEntryTimeout, o.UndoTimeout = 1, 50*time.Millisecond, 50*time.Millisecond, 200*time.Millisecond
+			o.HostsAtOnce, o.ObserveTimeout, o.UndoEntryTimeout, o.UndoTimeout = 1,
+				50*time.Millisecond, 50*time.Millisecond, 200*time.Millisecond
 			err := test.do(t.Context(), engine.New(o))
 			var ee *engine.Error
 			if !errors.As(err, &ee) || len(ee.Failures) != 1 || ee.Failures[0].Host != "stuck" {

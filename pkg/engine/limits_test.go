@@ -37,7 +37,8 @@ func limited(t *testing.T, limits plan.Limits, hosts ...string) *plan.Plan {
 func TestLimitOfTimeout(t *testing.T) {
 	hosts := memories("n1")
 	hosts["n1"].hold = make(chan struct{})
-	_, err := engine.New(options(hosts, &cluster{}, nil)).Run(t.Context(), limited(t, plan.Limits{Timeout: step.Duration(10 * time.Millisecond), Attempts: 1}, "n1"))
+	_, err := engine.New(options(hosts, &cluster{}, nil)).Run(t.Context(),
+		limited(t, plan.Limits{Timeout: step.Duration(10 * time.Millisecond), Attempts: 1}, "n1"))
 	var late *engine.TimedOut
 	if !errors.As(err, &late) || late.After != 10*time.Millisecond {
 		t.Errorf("got %v, want a TimedOut after 10ms", err)

@@ -126,7 +126,9 @@ func (c *connection) Observe(ctx context.Context, q host.Query) (*host.Facts, er
 }
 
 func (c *connection) see(q host.Query) *host.Facts {
-	f := &host.Facts{System: host.System{Swap: []string{"/dev/sdb2"}}, Paths: map[string]host.Path{}, Journal: maps.Clone(c.journal), UndoEntries: len(c.undo)}
+	f := &host.Facts{
+		System: host.System{Swap: []string{"/dev/sdb2"}}, Paths: map[string]host.Path{}, Journal: maps.Clone(c.journal), UndoEntries: len(c.undo),
+	}
 	for _, p := range q.Paths {
 		text, ok := c.files[p.Path]
 		if p.Path == host.StateDir {
@@ -298,7 +300,8 @@ func (s *session) Undo(_ context.Context, scope host.Scope, report func(host.Und
 		}
 	}
 	for i, e := range slices.Backward(s.undo) {
-		if i < since || scope.Run != "" && scope.Run != e.run || scope.Task != "" && scope.Task != e.task || scope.Node != "" && scope.Node != e.node {
+		if i < since || scope.Run != "" && scope.Run != e.run ||
+			scope.Task != "" && scope.Task != e.task || scope.Node != "" && scope.Node != e.node {
 			continue
 		}
 		err := s.call("undo " + e.path)

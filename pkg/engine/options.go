@@ -60,7 +60,8 @@ type Options struct {
 	// Policy on failure; "" means Stop.
 	Policy Policy
 	// Redial bounds how often and after what delay a host is dialled when it cannot be reached or its connection was lost,
-	// per node, and how often a step on the controller is tried again when the API server did not answer. The zero value means 6 attempts over about a minute (2 s, doubled up to 30 s).
+	// per node, and how often a step on the controller is tried again when the API server did not answer. The zero value means 6 attempts
+	// over about a minute (2 s, doubled up to 30 s).
 	Redial step.Retry
 
 	// ObserveTimeout bounds each observation of a host, the first included; 0 means 2 minutes. A host that is reached and does not

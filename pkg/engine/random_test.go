@@ -15,8 +15,8 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 )
 
-// TestConvergesWhateverFails runs random plans, with gates between hosts, with limits on hosts at once and with faults of every kind at random places,
-// until a run succeeds. Each run must end, account for every node, and release every lock; in the end every host must be
+// TestConvergesWhateverFails runs random plans, with gates between hosts, with limits on hosts at once and with faults of every kind at
+// random places, until a run succeeds. Each run must end, account for every node, and release every lock; in the end every host must be
 // as it would be had nothing failed.
 func TestConvergesWhateverFails(t *testing.T) {
 	policies := []engine.Policy{engine.Stop, engine.UndoTask, engine.UndoRun}

@@ -401,7 +401,8 @@ func (s *scheduler) sharing(h *hostRun) int {
 		n, value := &s.nodes[i], s.g.Node(i).Value
 		// What waits for others does not share, whether they are ready by now or not: which steps share is known before the run.
 		elsewhere := func(up int) bool { return s.nodes[up].host != h }
-		if value.Limits.Concurrency > 0 || len(s.g.Node(i).Makes) > 0 || len(n.takes) > 0 || end > h.at && slices.ContainsFunc(n.after, elsewhere) {
+		if value.Limits.Concurrency > 0 || len(s.g.Node(i).Makes) > 0 ||
+			len(n.takes) > 0 || end > h.at && slices.ContainsFunc(n.after, elsewhere) {
 			break
 		}
 	}

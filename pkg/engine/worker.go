@@ -70,7 +70,8 @@ func bounds(p *plan.Plan) (started, ended event.Event) {
 	if err != nil {
 		digest = "" // a plan that cannot be written cannot be compared with another either
 	}
-	return event.Event{Type: event.RunStarted, Plan: digest, Hosts: p.Hosts}, event.Event{Type: event.RunEnded, Plan: digest, Hosts: p.Hosts}
+	return event.Event{Type: event.RunStarted, Plan: digest, Hosts: p.Hosts},
+		event.Event{Type: event.RunEnded, Plan: digest, Hosts: p.Hosts}
 }
 
 // of places an event at a node.

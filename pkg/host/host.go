@@ -72,7 +72,8 @@ type Session interface {
 
 	// Undo restores what the acts of the scope replaced, last in first out, and calls report (if not nil) for each entry
 	// as it is restored. It may be cut and called again. An undo of everything removes StateDir when it is through.
-	// (The record of the owner goes with it.) It goes on past an entry that cannot be restored and returns all such failures joined; those entries stay.
+	// (The record of the owner goes with it.) It goes on past an entry that cannot be restored and returns all such failures joined;
+	// those entries stay.
 	Undo(ctx context.Context, s Scope, report func(Undone)) error
 
 	// End releases the lock. With keep false, entries of this run whose key was recorded by an earlier run already are

@@ -81,9 +81,11 @@ func TestApplyConverges(t *testing.T) {
 
 	// Somebody else takes a field, adds one, and a controller writes status.
 	for _, patch := range []string{`{"data":{"Corefile":"theirs"}}`, `{"data":{"theirs":"x"}}`} {
-		must[*corev1.ConfigMap](t)(client.CoreV1().ConfigMaps(ns).Patch(t.Context(), "coredns", types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "other"}))
+		must[*corev1.ConfigMap](t)(client.CoreV1().ConfigMaps(ns).Patch(t.Context(), "coredns",
+			types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "other"}))
 	}
-	must[*appsv1.Deployment](t)(client.AppsV1().Deployments(ns).Patch(t.Context(), "coredns", types.MergePatchType, []byte(`{"status":{"replicas":1}}`), metav1.PatchOptions{}, "status"))
+	must[*appsv1.Deployment](t)(client.AppsV1().Deployments(ns).Patch(t.Context(), "coredns",
+		types.MergePatchType, []byte(`{"status":{"replicas":1}}`), metav1.PatchOptions{}, "status"))
 	expect("after somebody's edit", manifest, all[0])
 	apply(manifest)
 	expect("after taking it back", manifest)
@@ -102,7 +104,8 @@ func TestApplyConverges(t *testing.T) {
 	}
 
 	// What cannot be changed in place differs, and its apply says why; the others are applied all the same.
-	moved := []byte(strings.NewReplacer("matchLabels: {app: coredns}", "matchLabels: {app: other}", "labels: {app: coredns}", "labels: {app: other}", "name: dns,", "name: dns-udp,").Replace(string(less)))
+	moved := []byte(strings.NewReplacer("matchLabels: {app: coredns}", "matchLabels: {app: other}",
+		"labels: {app: coredns}", "labels: {app: other}", "name: dns,", "name: dns-udp,").Replace(string(less)))
 	expect("with another selector", moved, all[1], all[2])
 	wantError(t, c.Apply(t.Context(), moved), "applying Deployment "+ns+"/coredns", "field is immutable", c.Server())
 	expect("after half of it", moved, all[1])

@@ -115,5 +115,7 @@ func (g getter) ToRESTMapper() (meta.RESTMapper, error) { return g.mapper, nil }
 
 // ToRawKubeConfigLoader returns what Helm takes the default namespace from.
 func (g getter) ToRawKubeConfigLoader() clientcmd.ClientConfig {
-	return clientcmd.NewDefaultClientConfig(*clientcmdapi.NewConfig(), &clientcmd.ConfigOverrides{Context: clientcmdapi.Context{Namespace: g.namespace}})
+	return clientcmd.NewDefaultClientConfig(*clientcmdapi.NewConfig(), &clientcmd.ConfigOverrides{
+		Context: clientcmdapi.Context{Namespace: g.namespace},
+	})
 }

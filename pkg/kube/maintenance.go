@@ -94,7 +94,8 @@ func (c *Cluster) drainer(ctx context.Context) *drain.Helper {
 // takesPods reports whether a Node takes Pods that tolerate nothing. The taint of a cordon goes a moment after the cordon.
 func takesPods(n *corev1.Node) bool {
 	return !n.Spec.Unschedulable && notReady(n) == nil && !slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
-		return t.Key != corev1.TaintNodeUnschedulable && (t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute)
+		return t.Key != corev1.TaintNodeUnschedulable &&
+			(t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute)
 	})
 }
 
@@ -185,7 +186,9 @@ func (c *Cluster) renewPod(ctx context.Context, daemonSet, node string, since ti
 		case !pod.DeletionTimestamp.IsZero():
 			why = fmt.Sprintf("Pod %s ends", pod.Name)
 		case !pod.CreationTimestamp.Time.After(since): // both are in whole seconds
-			err := c.typed.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))})
+			err := c.typed.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{
+				Preconditions: metav1.NewUIDPreconditions(string(pod.UID)),
+			})
 			if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 				return c.fail(err, "deleting Pod %s", pod.Name)
 			}

@@ -61,7 +61,9 @@ func podOn(t *testing.T, client *kubernetes.Clientset, namespace, name, node, ki
 		},
 	}
 	if kind != "" {
-		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: kind, Name: "owner", UID: types.UID("owner"), Controller: ptr.To(true)}}
+		pod.OwnerReferences = []metav1.OwnerReference{
+			{APIVersion: "apps/v1", Kind: kind, Name: "owner", UID: types.UID("owner"), Controller: ptr.To(true)},
+		}
 	}
 	if _, err := client.CoreV1().Pods(namespace).Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -144,7 +146,9 @@ func TestDrainNodeRespectsBudgets(t *testing.T) {
 	none := intstr.FromInt32(0)
 	if _, err := client.PolicyV1().PodDisruptionBudgets(ns).Create(t.Context(), &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Name: "kept"},
-		Spec:       policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &none, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "kept"}}},
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			MaxUnavailable: &none, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "kept"}},
+		},
 	}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +156,9 @@ func TestDrainNodeRespectsBudgets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pod.Status.Phase, pod.Status.Conditions = corev1.PodRunning, []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	pod.Status.Phase, pod.Status.Conditions = corev1.PodRunning, []corev1.PodCondition{
+		{Type: corev1.PodReady, Status: corev1.ConditionTrue},
+	}
 	if _, err := client.CoreV1().Pods(ns).UpdateStatus(t.Context(), pod, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -206,12 +212,14 @@ func releaseNodeRenewsPods(t *testing.T, tracked bool) {
 	c, client := api(t)
 	const ns, ds = metav1.NamespaceSystem, "renewed"
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: ns}}
-	if _, err := client.CoreV1().ServiceAccounts(ns).Create(t.Context(), account, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+	if _, err := client.CoreV1().ServiceAccounts(ns).Create(t.Context(), account, metav1.CreateOptions{}); err != nil &&
+		!apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
 	}
 	labels := map[string]string{"app": ds}
 	if _, err := client.AppsV1().DaemonSets(ns).Create(t.Context(), &appsv1.DaemonSet{
-		ObjectMeta: metav1.ObjectMeta{Name: ds}, Spec: appsv1.DaemonSetSpec{Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Name: ds},
+		Spec: appsv1.DaemonSetSpec{Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{
 			ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
 		}},
 	}, metav1.CreateOptions{}); err != nil {
@@ -232,7 +240,9 @@ func releaseNodeRenewsPods(t *testing.T, tracked bool) {
 		t.Helper()
 		if _, err := client.CoreV1().Pods(ns).Create(t.Context(), &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Name: ds, Labels: labels},
-			Spec:       corev1.PodSpec{NodeName: "renewing", Containers: []corev1.Container{{Name: "c", Image: "i"}}, TerminationGracePeriodSeconds: ptr.To[int64](0)},
+			Spec: corev1.PodSpec{
+				NodeName: "renewing", Containers: []corev1.Container{{Name: "c", Image: "i"}}, TerminationGracePeriodSeconds: ptr.To[int64](0),
+			},
 		}, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}

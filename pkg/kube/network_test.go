@@ -53,11 +53,13 @@ func TestNetworkReady(t *testing.T) {
 	report(p, corev1.ConditionTrue, running)
 	wantError(t, ready(), "there is no such Node")
 
-	must[*corev1.Node](t)(client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "netted"}}, metav1.CreateOptions{}))
+	must[*corev1.Node](t)(client.CoreV1().Nodes().Create(t.Context(),
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "netted"}}, metav1.CreateOptions{}))
 	unavailable := func(status string) {
 		t.Helper()
 		patch := `{"status":{"conditions":[{"type":"NetworkUnavailable","status":"` + status + `"}]}}`
-		must[*corev1.Node](t)(client.CoreV1().Nodes().Patch(t.Context(), "netted", types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, "status"))
+		must[*corev1.Node](t)(client.CoreV1().Nodes().Patch(t.Context(), "netted",
+			types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, "status"))
 	}
 	wantError(t, ready(), "its Pod net-1 runs, and has not said that the network is up")
 	unavailable("True")

@@ -27,11 +27,13 @@ func TestNodeReady(t *testing.T) {
 	wantError(t, c.NodeReady(t.Context(), "n1"), "Node n1: it has not registered", c.Server())
 
 	// The server itself taints a Node that registers; here is neither kubelet nor controller manager to go on from there.
-	node := must[*corev1.Node](t)(client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}, metav1.CreateOptions{}))
+	node := must[*corev1.Node](t)(client.CoreV1().Nodes().Create(t.Context(),
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}, metav1.CreateOptions{}))
 	wantError(t, c.NodeReady(t.Context(), "n1"), "has not reported yet")
 	status := func(condition string) {
 		t.Helper()
-		must[*corev1.Node](t)(client.CoreV1().Nodes().Patch(t.Context(), "n1", types.StrategicMergePatchType, []byte(`{"status":{"conditions":[`+condition+`]}}`), metav1.PatchOptions{}, "status"))
+		must[*corev1.Node](t)(client.CoreV1().Nodes().Patch(t.Context(), "n1", types.StrategicMergePatchType,
+			[]byte(`{"status":{"conditions":[`+condition+`]}}`), metav1.PatchOptions{}, "status"))
 	}
 	status(`{"type":"Ready","status":"False","reason":"KubeletNotReady","message":"container runtime network not ready: cni plugin not initialized"}`)
 	wantError(t, c.NodeReady(t.Context(), "n1"), "container runtime network not ready: cni plugin not initialized")
@@ -80,11 +82,15 @@ func TestWorkloadReady(t *testing.T) {
 	status := func(available int) {
 		t.Helper()
 		patch := fmt.Sprintf(`{"status":{"observedGeneration":1,"replicas":1,"updatedReplicas":1,"readyReplicas":%d,"availableReplicas":%d}}`, available, available)
-		must[*appsv1.Deployment](t)(client.AppsV1().Deployments(ns).Patch(t.Context(), "coredns", types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status"))
+		must[*appsv1.Deployment](t)(client.AppsV1().Deployments(ns).Patch(t.Context(),
+			"coredns", types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status"))
 	}
 	status(0)
-	pod := must[*corev1.Pod](t)(client.CoreV1().Pods(ns).Create(t.Context(), pod("coredns-1", "", map[string]string{"app": "coredns"}, nil), metav1.CreateOptions{}))
-	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "a", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "no such image"}}}}
+	pod := must[*corev1.Pod](t)(client.CoreV1().Pods(ns).Create(t.Context(),
+		pod("coredns-1", "", map[string]string{"app": "coredns"}, nil), metav1.CreateOptions{}))
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{
+		{Name: "a", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "no such image"}}},
+	}
 	must[*corev1.Pod](t)(client.CoreV1().Pods(ns).UpdateStatus(t.Context(), pod, metav1.UpdateOptions{}))
 	wantError(t, c.WorkloadReady(t.Context(), "Deployment", ns, "coredns"), "0 of 1 replicas are available; Pod coredns-1: container a: ErrImagePull: no such image")
 	status(1)

@@ -29,7 +29,9 @@ type declaredMetadata struct {
 }
 
 // NodeMetadataDiffers says how a Node's labels and taints differ from those that are declared for it.
-func (c *Cluster) NodeMetadataDiffers(ctx context.Context, name string, labels map[string]string, taints []corev1.Taint) (step.Diff, error) {
+func (c *Cluster) NodeMetadataDiffers(
+	ctx context.Context, name string, labels map[string]string, taints []corev1.Taint,
+) (step.Diff, error) {
 	node, err := c.typed.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return nil, c.fail(err, "Node %s", name)
@@ -66,7 +68,8 @@ func (c *Cluster) SetNodeMetadata(ctx context.Context, name string, labels map[s
 	if err != nil {
 		return err
 	}
-	if _, err := c.typed.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, raw, metav1.PatchOptions{FieldManager: manager}); err != nil {
+	if _, err := c.typed.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType,
+		raw, metav1.PatchOptions{FieldManager: manager}); err != nil {
 		return c.fail(err, "labels and taints of Node %s", name)
 	}
 	return nil

@@ -189,7 +189,8 @@ func TestJoins(t *testing.T) {
 	if !joins(good()) {
 		t.Error("a good token does not join")
 	}
-	for key, value := range map[string]string{"token-id": "abcdeg", "token-secret": "short", "usage-bootstrap-authentication": "false", "auth-extra-groups": "system:bootstrappers:a"} {
+	for key, value := range map[string]string{"token-id": "abcdeg", "token-secret": "short",
+		"usage-bootstrap-authentication": "false", "auth-extra-groups": "system:bootstrappers:a"} {
 		s := good()
 		s.Data[key] = []byte(value)
 		if joins(s) {

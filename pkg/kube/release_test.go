@@ -95,7 +95,9 @@ func TestRelease(t *testing.T) {
 	var standard, logged bytes.Buffer
 	defer log.SetOutput(log.Writer())
 	log.SetOutput(&standard)
-	ctx := logr.NewContext(t.Context(), funcr.New(func(prefix, args string) { fmt.Fprintln(&logged, prefix, args) }, funcr.Options{Verbosity: 1}))
+	ctx := logr.NewContext(t.Context(), funcr.New(func(prefix, args string) {
+		fmt.Fprintln(&logged, prefix, args)
+	}, funcr.Options{Verbosity: 1}))
 
 	first := b.release(configMapChart, "")
 	b.differs(first, "not installed")

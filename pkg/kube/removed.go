@@ -94,7 +94,9 @@ func (c *Cluster) RemovedAPIs(ctx context.Context, kubernetes string) ([]Removed
 				continue
 			}
 			one := cmp.Or(found[at], &RemovedAPI{Group: at.Group, Version: at.Version, Resource: at.Resource, RemovedIn: removed})
-			stays := slices.IndexFunc(versions, func(s servedAPI) bool { return !goneIn(removedIn(kind.WithVersion(s.at.Version)), target) })
+			stays := slices.IndexFunc(versions, func(s servedAPI) bool {
+				return !goneIn(removedIn(kind.WithVersion(s.at.Version)), target)
+			})
 			if stays < 0 {
 				one.Objects = metrics.objects[at.GroupResource()]
 			} else if err := c.writtenBy(ctx, versions[stays].at, one); err != nil {
@@ -161,7 +163,8 @@ func writers(o *metav1.PartialObjectMetadata, groupVersion string) []string {
 		APIVersion string `json:"apiVersion"`
 	}
 	// What cannot be read is none of kubectl's.
-	if err := json.Unmarshal([]byte(o.Annotations[corev1.LastAppliedConfigAnnotation]), &applied); err == nil && applied.APIVersion == groupVersion {
+	if err := json.Unmarshal([]byte(o.Annotations[corev1.LastAppliedConfigAnnotation]), &applied); err == nil &&
+		applied.APIVersion == groupVersion {
 		by = append(by, "kubectl apply")
 	}
 	return by

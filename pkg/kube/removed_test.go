@@ -43,7 +43,9 @@ func TestRemovedAPIs(t *testing.T) {
 		t.Errorf("nobody uses any, and it finds %v", all)
 	}
 	by := metav1.CreateOptions{FieldManager: "helm"}
-	range1 := networkingv1beta1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "more"}, Spec: networkingv1beta1.ServiceCIDRSpec{CIDRs: []string{"10.77.0.0/24"}}}
+	range1 := networkingv1beta1.ServiceCIDR{
+		ObjectMeta: metav1.ObjectMeta{Name: "more"}, Spec: networkingv1beta1.ServiceCIDRSpec{CIDRs: []string{"10.77.0.0/24"}},
+	}
 	must[*networkingv1beta1.ServiceCIDR](t)(client.NetworkingV1beta1().ServiceCIDRs().Create(t.Context(), &range1, by))
 	range2 := networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "other"}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{"10.78.0.0/24"}}}
 	must[*networkingv1.ServiceCIDR](t)(client.NetworkingV1().ServiceCIDRs().Create(t.Context(), &range2, by))
@@ -66,9 +68,10 @@ func TestRemovedAPIs(t *testing.T) {
 	}
 
 	t.Log("where nothing else is served, it is found as well")
-	bundle := certificatesv1alpha1.ClusterTrustBundle{ObjectMeta: metav1.ObjectMeta{Name: "roots"}, Spec: certificatesv1alpha1.ClusterTrustBundleSpec{
-		TrustBundle: string(env.Config.CAData),
-	}}
+	bundle := certificatesv1alpha1.ClusterTrustBundle{ObjectMeta: metav1.ObjectMeta{Name: "roots"},
+		Spec: certificatesv1alpha1.ClusterTrustBundleSpec{
+			TrustBundle: string(env.Config.CAData),
+		}}
 	must[*certificatesv1alpha1.ClusterTrustBundle](t)(client.CertificatesV1alpha1().ClusterTrustBundles().Create(t.Context(), &bundle, by))
 	all := found("v1.37.0")
 	i := slices.IndexFunc(all, func(a kube.RemovedAPI) bool { return a.Resource == "clustertrustbundles" })

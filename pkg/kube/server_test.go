@@ -66,7 +66,8 @@ func api(t *testing.T) (*kube.Cluster, *kubernetes.Clientset) {
 // namespace makes a namespace of the test's own.
 func namespace(t *testing.T, client *kubernetes.Clientset) string {
 	t.Helper()
-	ns, err := client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}, metav1.CreateOptions{})
+	ns, err := client.CoreV1().Namespaces().Create(t.Context(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -85,7 +85,8 @@ func whoIs(t *testing.T, token secret.Value) authenticationv1.UserInfo {
 	config := rest.AnonymousClientConfig(server)
 	config.BearerToken = string(token.Reveal())
 	client := must[*kubernetes.Clientset](t)(kubernetes.NewForConfig(config))
-	review := must[*authenticationv1.SelfSubjectReview](t)(client.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{}))
+	review := must[*authenticationv1.SelfSubjectReview](t)(client.AuthenticationV1().SelfSubjectReviews().Create(t.Context(),
+		&authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{}))
 	return review.Status.UserInfo
 }
 

@@ -68,7 +68,9 @@ func TestHooksOnHost(t *testing.T) {
 	var limits []spec.Limit
 	run := func() (engine.Report, error) {
 		t.Helper()
-		target := spec.Target{ClusterName: "prod", KubernetesVersion: b.Version("kubernetes"), Host: spec.Host{Name: h.Name, Role: spec.RoleEtcd, Address: h.Address}}
+		target := spec.Target{
+			ClusterName: "prod", KubernetesVersion: b.Version("kubernetes"), Host: spec.Host{Name: h.Name, Role: spec.RoleEtcd, Address: h.Address},
+		}
 		target.Cluster.Etcd = spec.Etcd{Type: spec.EtcdKubexm, Hosts: spec.Hosts{Names: []string{h.Name}}}
 		target.Cluster.ControlPlaneEndpoint.Address = h.Address
 		target.Cluster.Hooks, target.Cluster.Limits = hooks, limits
@@ -82,7 +84,8 @@ func TestHooksOnHost(t *testing.T) {
 		t.Helper()
 		_, err := run()
 		var failed *engine.Error
-		if !errors.As(err, &failed) || len(failed.Failures) != 1 || failed.Failures[0].Step != "hook/late" || !strings.Contains(fmt.Sprintf("%+v", failed), want) {
+		if !errors.As(err, &failed) || len(failed.Failures) != 1 ||
+			failed.Failures[0].Step != "hook/late" || !strings.Contains(fmt.Sprintf("%+v", failed), want) {
 			t.Fatalf("got %+v, want %s of the step hook/late", err, want)
 		}
 	}

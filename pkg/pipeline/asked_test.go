@@ -130,7 +130,8 @@ func TestHooksOfEveryTask(t *testing.T) {
 				names = append(names, g.Node(i).Value.Name)
 			}
 			first, last := names[0], names[len(names)-2:]
-			if first != "hook/b-"+task || !slices.Equal(last, []string{"hook/a1-" + task, "hook/a2-" + task}) || len(slices.Compact(names)) != len(nodes) {
+			if first != "hook/b-"+task || !slices.Equal(last, []string{"hook/a1-" + task, "hook/a2-" + task}) ||
+				len(slices.Compact(names)) != len(nodes) {
 				t.Errorf("%s: on %s the task %s is %v", kind, host, task, names)
 			}
 			end := nodes[len(nodes)-1]

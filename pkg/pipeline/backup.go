@@ -52,8 +52,8 @@ func BackupEtcd(t spec.Target, b Backup) (*plan.Plan, error) {
 // restoreID is a word of file names and of tokens.
 var restoreID = regexp.MustCompile(`^[0-9a-z]{8,32}$`)
 
-// RestoreEtcd plans that etcd on all hosts of a cluster begins anew with the data of a snapshot. targets are all hosts that have a member of
-// etcd or an API server; of others, nothing is done.
+// RestoreEtcd plans that etcd on all hosts of a cluster begins anew with the data of a snapshot. targets are all hosts that have a member
+// of etcd or an API server; of others, nothing is done.
 func RestoreEtcd(name string, targets []spec.Target, r Restore) (*plan.Plan, error) {
 	if !restoreID.MatchString(r.ID) {
 		return nil, fmt.Errorf("cluster %s: %q is no ID of a restore: use 8 to 32 digits and lower case letters", name, r.ID)

@@ -119,7 +119,9 @@ func rpms(t *spec.Target) {
 // balanced has an address that load balancers hold, with nginx.
 func balanced(t *spec.Target) {
 	t.Cluster.ControlPlaneEndpoint = spec.ControlPlaneEndpoint{Address: "192.168.0.100", Port: 6443}
-	t.Cluster.LoadBalancer = spec.LoadBalancer{Type: spec.LoadBalancerKeepalived, Keepalived: spec.Keepalived{Proxy: spec.LoadBalancerNginx}}
+	t.Cluster.LoadBalancer = spec.LoadBalancer{
+		Type: spec.LoadBalancerKeepalived, Keepalived: spec.Keepalived{Proxy: spec.LoadBalancerNginx},
+	}
 	t.Members = []spec.Member{
 		{Name: "cp1", Role: spec.RoleControlPlane, Address: "192.168.0.11"}, {Name: "lb1", Role: spec.RoleLoadBalancer, Address: "192.168.0.31"},
 	}

@@ -64,7 +64,8 @@ func TestRefuses(t *testing.T) {
 			return pipeline.CreateCluster("prod", []pipeline.Node{control("cp1"), control("cp2")}, b)
 		}, []string{"cp1, cp2", "all begin"}},
 		{"another cluster's host", func() (*plan.Plan, error) {
-			return pipeline.CreateCluster("prod", []pipeline.Node{control("cp1"), worker("w1", func(t *spec.Target) { t.ClusterName = "test" })}, b)
+			return pipeline.CreateCluster("prod",
+				[]pipeline.Node{control("cp1"), worker("w1", func(t *spec.Target) { t.ClusterName = "test" })}, b)
 		}, []string{"host w1 is for cluster test"}},
 		{"a name twice", func() (*plan.Plan, error) {
 			return pipeline.CreateCluster("prod", []pipeline.Node{control("n1"), worker("n1")}, b)
@@ -156,7 +157,8 @@ func TestStale(t *testing.T) {
 // A token that nobody would join with would be made at every look, and the cluster never be up to date.
 func TestNoTokenWithoutWorkers(t *testing.T) {
 	b := bundle(t)
-	p, err := pipeline.CreateCluster("alone", []pipeline.Node{node("cp1", "10.0.0.1", spec.RoleControlPlane, machine, func(x *spec.Target) { x.ClusterName = "alone" })}, b)
+	p, err := pipeline.CreateCluster("alone",
+		[]pipeline.Node{node("cp1", "10.0.0.1", spec.RoleControlPlane, machine, func(x *spec.Target) { x.ClusterName = "alone" })}, b)
 	if err != nil {
 		t.Fatal(err)
 	}

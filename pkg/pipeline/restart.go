@@ -23,9 +23,9 @@ type Restarted struct {
 	Components []spec.ComponentName
 }
 
-// Restarts are the hosts on which r has something to restart, in the order in which that is done: etcd's, the control plane's, the workers',
-// the load balancers'. Of r's components a host has those that are there: a worker has no Etcd. One that no host of such a cluster could
-// have is refused, and so are hosts of which none has any. The errors name what there is.
+// Restarts are the hosts on which r has something to restart, in the order in which that is done: etcd's, the control plane's, the
+// workers', the load balancers'. Of r's components a host has those that are there: a worker has no Etcd. One that no host of such a
+// cluster could have is refused, and so are hosts of which none has any. The errors name what there is.
 func Restarts(targets []spec.Target, r Restart) ([]Restarted, error) {
 	if len(r.Components) == 0 {
 		return nil, fmt.Errorf("no component is named: there are %s", spec.JoinComponents(spec.Components))

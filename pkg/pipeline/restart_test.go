@@ -93,12 +93,15 @@ func TestRestartRefuses(t *testing.T) {
 		"another's etcd":              {external, []spec.ComponentName{spec.ComponentEtcd}, "has no Etcd that can be restarted on its hosts"},
 		"what only others of it have": {worker, []spec.ComponentName{spec.ComponentEtcd, spec.ComponentAPIServer}, "there is no Etcd,APIServer to restart: w1 has ContainerRuntime,Kubelet"},
 	} {
-		if p, err := pipeline.RestartComponents("prod", tc.targets, component.Restart{Components: tc.components, Asked: asked}); err == nil || !strings.Contains(err.Error(), tc.want) {
+		if p, err := pipeline.RestartComponents("prod", tc.targets,
+			component.Restart{Components: tc.components, Asked: asked}); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v, %v", name, p, err)
 		}
 	}
 	// What a host has of what is asked for is restarted, and no more.
-	p, err := pipeline.RestartComponents("prod", worker, component.Restart{Components: []spec.ComponentName{spec.ComponentEtcd, spec.ComponentKubelet}, Asked: asked})
+	p, err := pipeline.RestartComponents("prod", worker, component.Restart{
+		Components: []spec.ComponentName{spec.ComponentEtcd, spec.ComponentKubelet}, Asked: asked,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

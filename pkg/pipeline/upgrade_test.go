@@ -150,7 +150,9 @@ func (m *made) make(s step.Step, at time.Time) {
 			sum := sha256.Sum256(text.Reveal())
 			digest = "sha256:" + hex.EncodeToString(sum[:])
 		}
-		f.Paths[s.Path] = host.Path{Exists: true, Mode: fs.FileMode(s.Mode), Owner: owner(s.Owner), Group: owner(s.Group), Digest: digest, Modified: at}
+		f.Paths[s.Path] = host.Path{
+			Exists: true, Mode: fs.FileMode(s.Mode), Owner: owner(s.Owner), Group: owner(s.Group), Digest: digest, Modified: at,
+		}
 	case step.Directory:
 		f.Paths[s.Path] = host.Path{Exists: true, Mode: fs.ModeDir | fs.FileMode(s.Mode), Owner: owner(s.Owner), Group: owner(s.Group)}
 	case step.Block:

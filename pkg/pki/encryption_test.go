@@ -31,8 +31,9 @@ func TestEncryptionKey(t *testing.T) {
 	}
 	for name, text := range map[string]string{
 		"empty": "", "short": base64.StdEncoding.EncodeToString(key[:16]), "long": base64.StdEncoding.EncodeToString(append(key, 0)),
-		"raw": string(key), "with the line's end": string(one.Key.Reveal()) + "\n", "broken over lines": string(one.Key.Reveal()[:20]) + "\n" + string(one.Key.Reveal()[20:]),
-		"without padding": base64.RawStdEncoding.EncodeToString(key), "for URLs": base64.URLEncoding.EncodeToString([]byte(strings.Repeat("\xff", 32))),
+		"raw": string(key), "with the line's end": string(one.Key.Reveal()) + "\n",
+		"broken over lines": string(one.Key.Reveal()[:20]) + "\n" + string(one.Key.Reveal()[20:]),
+		"without padding":   base64.RawStdEncoding.EncodeToString(key), "for URLs": base64.URLEncoding.EncodeToString([]byte(strings.Repeat("\xff", 32))),
 	} {
 		bad := pki.KeyPair{Key: secret.New(text)}
 		if err := bad.CheckEncryptionKey(); err == nil || text != "" && strings.Contains(err.Error(), text) {

@@ -22,7 +22,9 @@ import (
 // TestKubeconfigOpensATLSServer goes the whole way: a CA, a server and a client of it, and a client made from the file.
 func TestKubeconfigOpensATLSServer(t *testing.T) {
 	ca := newCA(t, pki.CARequest{CommonName: "kubernetes", Key: pki.ECDSAP256})
-	serving, err := ca.Sign(pki.LeafRequest{CommonName: "kube-apiserver", IPs: []netip.Addr{netip.MustParseAddr("127.0.0.1")}, Usages: []pki.Usage{pki.Server}})
+	serving, err := ca.Sign(pki.LeafRequest{
+		CommonName: "kube-apiserver", IPs: []netip.Addr{netip.MustParseAddr("127.0.0.1")}, Usages: []pki.Usage{pki.Server},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -80,7 +80,8 @@ func (p KeyPair) Sign(r LeafRequest) (KeyPair, error) {
 		algorithm = algorithmOf(key)
 	}
 	leaf, err := issue(ca, key, issuance{
-		commonName: r.CommonName, organizations: r.Organizations, hosts: hosts, usages: usages, key: algorithm, from: now, validity: validity,
+		commonName: r.CommonName, organizations: r.Organizations, hosts: hosts,
+		usages: usages, key: algorithm, from: now, validity: validity,
 	})
 	if err != nil {
 		return KeyPair{}, fmt.Errorf("certificate %q: %w", r.CommonName, err)

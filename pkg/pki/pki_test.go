@@ -128,13 +128,15 @@ func TestSign(t *testing.T) {
 				t.Fatal(err)
 			}
 			c := certificate(t, leaf)
-			if c.IsCA || c.Subject.CommonName != test.request.CommonName || !slices.Equal(c.Subject.Organization, test.request.Organizations) {
+			if c.IsCA || c.Subject.CommonName != test.request.CommonName ||
+				!slices.Equal(c.Subject.Organization, test.request.Organizations) {
 				t.Errorf("IsCA %t, subject %q", c.IsCA, c.Subject)
 			}
 			if c.KeyUsage != x509.KeyUsageDigitalSignature|x509.KeyUsageKeyEncipherment {
 				t.Errorf("KeyUsage %b", c.KeyUsage)
 			}
-			if !slices.Equal(c.DNSNames, test.request.DNSNames) || len(c.IPAddresses) != len(test.request.IPs) || len(c.EmailAddresses)+len(c.URIs) != 0 {
+			if !slices.Equal(c.DNSNames, test.request.DNSNames) ||
+				len(c.IPAddresses) != len(test.request.IPs) || len(c.EmailAddresses)+len(c.URIs) != 0 {
 				t.Errorf("names %q %q %q %q", c.DNSNames, c.IPAddresses, c.EmailAddresses, c.URIs)
 			}
 			for _, name := range append(slices.Clone(test.request.DNSNames), addresses(test.request.IPs)...) {
@@ -220,7 +222,8 @@ func foreign(t *testing.T, change func(*x509.Certificate)) pki.KeyPair {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "corp"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "corp"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
 	change(template)

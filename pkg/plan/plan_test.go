@@ -40,16 +40,22 @@ func sample(t testing.TB) *plan.Plan {
 	runtime := plan.Module{Name: "runtime", Tasks: []plan.Task{{Name: "containerd", Steps: []step.Step{
 		step.New(step.Meta{Name: "containerd/config", Disrupts: "restarts containerd", Retry: step.Retry{Attempts: 3}},
 			step.File{Path: "/usr/local/bin/containerd", Mode: 0o755, From: &step.Artifact{Path: "containerd/v2/amd64/containerd", Digest: digest, Size: 42}},
-			step.File{Path: "/etc/registry.json", Mode: 0o600, Owner: "containerd", Content: step.Join(step.Literal("auth: <"), step.Secret("registry", "password"), step.Literal(">"))},
+			step.File{
+				Path: "/etc/registry.json", Mode: 0o600, Owner: "containerd",
+				Content: step.Join(step.Literal("auth: <"), step.Secret("registry", "password"), step.Literal(">")),
+			},
 			step.Absent{Path: "/etc/containerd/old"},
 			step.Service{Name: "containerd.service", Watches: []string{"/etc/containerd/config.toml"}, Settle: step.Duration(2 * time.Second)}),
 		step.New(step.Meta{Name: "images/import", Timeout: step.Duration(10 * time.Minute)},
 			step.Import{Images: []step.Image{{Ref: "registry.k8s.io/pause:3.10.2", Digest: digest, Size: 7}}}),
 	}}}}
 	join := plan.Module{Name: "kubernetes", Tasks: []plan.Task{{Name: "join", Steps: []step.Step{
-		step.New(step.Meta{Name: "kubeadm/claim"}, step.Claim{Paths: []string{"/etc/kubernetes"}, Cleanup: []step.Cleanup{{Title: "reset", Argv: []string{"kubeadm", "reset"}}}}),
+		step.New(step.Meta{Name: "kubeadm/claim"}, step.Claim{
+			Paths: []string{"/etc/kubernetes"}, Cleanup: []step.Cleanup{{Title: "reset", Argv: []string{"kubeadm", "reset"}}},
+		}),
 		step.New(step.Meta{Name: "kubeadm/join"},
-			step.Command{Title: "join", Argv: []string{"kubeadm", "join"}, Env: []string{"A=b"}, Stdin: step.FromOutput(token), Undo: []string{"true"}, Done: step.Done{Paths: []string{"/etc/kubernetes/kubelet.conf"}, Units: []string{"kubelet.service"}}}).
+			step.Command{Title: "join", Argv: []string{"kubeadm", "join"}, Env: []string{"A=b"}, Stdin: step.FromOutput(token),
+				Undo: []string{"true"}, Done: step.Done{Paths: []string{"/etc/kubernetes/kubelet.conf"}, Units: []string{"kubelet.service"}}}).
 			Until(step.Done{Journaled: true}),
 		step.New(step.Meta{Name: "ufw/off"}, step.Service{Name: "ufw.service", State: step.Stopped}),
 	}}}}
@@ -58,10 +64,15 @@ func sample(t testing.TB) *plan.Plan {
 	b.Host("node2", system, join)
 	b.Gate(plan.Module{Name: "cluster", Tasks: []plan.Task{
 		{Name: "api", Steps: []step.Step{step.New(step.Meta{Name: "api/await"}, step.Await{For: "api", Output: "api"})}},
-		{Name: "token", Steps: []step.Step{step.New(step.Meta{Name: "token/make"}, step.Token{Output: token, TTL: step.Duration(time.Hour), After: []string{"api"}})}},
+		{Name: "token",
+			Steps: []step.Step{
+				step.New(step.Meta{Name: "token/make"}, step.Token{Output: token, TTL: step.Duration(time.Hour), After: []string{"api"}}),
+			}},
 		{Name: "addons", Steps: []step.Step{
 			step.New(step.Meta{Name: "dns/apply"}, step.Apply{Title: "coredns", Manifest: step.Literal("kind: Deployment"), After: []string{"api"}}),
-			step.New(step.Meta{Name: "flannel/install"}, step.Release{Name: "flannel", Namespace: "kube-flannel", Chart: step.Artifact{Path: "helm/flannel.tgz", Digest: digest, Size: 9}, After: []string{"api"}}),
+			step.New(step.Meta{Name: "flannel/install"}, step.Release{
+				Name: "flannel", Namespace: "kube-flannel", Chart: step.Artifact{Path: "helm/flannel.tgz", Digest: digest, Size: 9}, After: []string{"api"},
+			}),
 		}},
 	}})
 	p, err := b.Plan()
@@ -222,7 +233,8 @@ func TestBuilderRefuses(t *testing.T) {
 			b.Gate(module(step.New(step.Meta{Name: "a", Takes: []string{"x"}}, step.Await{For: "api"})))
 		}, "takes output x, which nothing makes"},
 		{"output that two make", func(b *plan.Builder) {
-			b.Gate(module(step.New(step.Meta{Name: "a"}, step.Await{For: "api", Output: "x"}), step.New(step.Meta{Name: "b"}, step.Await{For: "api", Output: "x"})))
+			b.Gate(module(step.New(step.Meta{Name: "a"}, step.Await{For: "api", Output: "x"}),
+				step.New(step.Meta{Name: "b"}, step.Await{For: "api", Output: "x"})))
 		}, "output x is made twice"},
 		{"savepoint without a commit", func(b *plan.Builder) { b.Host("n1", module(open, swap)) }, "n1/m/t/open: no step after it commits its savepoint"},
 		{"savepoint that is committed elsewhere", func(b *plan.Builder) {

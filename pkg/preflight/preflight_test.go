@@ -426,7 +426,9 @@ func TestCluster(t *testing.T) {
 			t.Cluster.ControlPlaneEndpoint.Address, t.Cluster.LoadBalancer.Type = c.address, c.by
 			t.Default()
 		}
-		problems := preflight.CheckCluster([]spec.Target{first, second}, map[string]*host.Facts{"node1": fit(), "node2": other(func(*host.Facts) {})})
+		problems := preflight.CheckCluster([]spec.Target{first, second}, map[string]*host.Facts{
+			"node1": fit(), "node2": other(func(*host.Facts) {}),
+		})
 		fmt.Fprintf(&got, "%s\n", c.name)
 		write(&got, problems)
 	}

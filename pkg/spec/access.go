@@ -88,16 +88,16 @@ type Credentials struct {
 	// +optional
 	SecretRef SecretReference `json:"secretRef,omitempty,omitzero"`
 
-	// userCA is an authority whose signature hosts trust (TrustedUserCAKeys in their sshd_config). Each login has a key of its own, which is
-	// never stored, and a certificate for it that is valid for minutes. For KubexmHosts and jump hosts alone.
+	// userCA is an authority whose signature hosts trust (TrustedUserCAKeys in their sshd_config). Each login has a key of its own, which
+	// is never stored, and a certificate for it that is valid for minutes. For KubexmHosts and jump hosts alone.
 	// +optional
 	UserCA UserCA `json:"userCA,omitempty,omitzero"`
 }
 
 // UserCA is an authority that signs keys of users.
 type UserCA struct {
-	// secretRef is a Secret in the namespace of the object that names it, with the authority's private key as ssh-privatekey, not encrypted.
-	// It may have sudo-password, too.
+	// secretRef is a Secret in the namespace of the object that names it, with the authority's private key as ssh-privatekey, not
+	// encrypted. It may have sudo-password, too.
 	// +required
 	SecretRef SecretReference `json:"secretRef,omitempty,omitzero"`
 

@@ -68,7 +68,8 @@ func (b *BMC) Validate(path *field.Path) field.ErrorList {
 	}
 	var errs field.ErrorList
 	at, err := url.Parse(b.Address)
-	if err != nil || at.Scheme != "https" || at.Hostname() == "" || at.User != nil || at.Path != "" && at.Path != "/" || at.RawQuery != "" || at.Fragment != "" {
+	if err != nil || at.Scheme != "https" || at.Hostname() == "" || at.User != nil ||
+		at.Path != "" && at.Path != "/" || at.RawQuery != "" || at.Fragment != "" {
 		errs = append(errs, field.Invalid(path.Child("address"), b.Address, "use a URL of https, a name or an address and perhaps a port, such as https://10.0.0.9"))
 	}
 	secret := path.Child("secretRef", "name")

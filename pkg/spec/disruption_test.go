@@ -30,7 +30,8 @@ func TestMaintenanceWindows(t *testing.T) {
 		"in a zone, in summer":                   {[]spec.MaintenanceWindow{berlin}, "2026-07-21T12:00:00Z", "2026-07-22T00:30:00Z"},
 		"on the night that has no half past two": {[]spec.MaintenanceWindow{berlin}, "2026-03-29T00:00:00Z", "2026-03-30T00:30:00Z"},
 		"one that is longer than its interval":   {[]spec.MaintenanceWindow{{Start: "0 0 * * *", DurationMinutes: 10080}}, "2026-11-21T12:00:00Z", ""},
-		"one that is none":                       {[]spec.MaintenanceWindow{{Start: "whenever", DurationMinutes: 1}}, "2026-11-21T12:00:00Z", "2027-11-21T12:00:00Z"},
+		"one that is none": {[]spec.MaintenanceWindow{{Start: "whenever", DurationMinutes: 1}},
+			"2026-11-21T12:00:00Z", "2027-11-21T12:00:00Z"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			at, err := time.Parse(time.RFC3339, tc.at)

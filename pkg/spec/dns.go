@@ -222,7 +222,8 @@ func (z *ExternalZone) validate(path *field.Path, clusterDomain string) field.Er
 	errs = append(errs, validateNameservers(path.Child("nameservers"), z.Nameservers)...)
 	for i, rewrite := range z.Rewrite {
 		words := strings.Fields(rewrite)
-		if len(words) < 2 || words[0] == "rewrite" || slices.Contains(words, "{") || slices.Contains(words, "}") || strings.ContainsFunc(rewrite, isControl) {
+		if len(words) < 2 || words[0] == "rewrite" || slices.Contains(words, "{") ||
+			slices.Contains(words, "}") || strings.ContainsFunc(rewrite, isControl) {
 			errs = append(errs, field.Invalid(path.Child("rewrite").Index(i), rewrite,
 				"use one line with the arguments of CoreDNS's rewrite plugin, such as: name substring website.tld website.namespace.svc.cluster.local"))
 		}

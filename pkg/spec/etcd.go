@@ -128,9 +128,9 @@ type Etcd struct {
 	// +optional
 	LogLevel EtcdLogLevel `json:"logLevel,omitempty"`
 
-	// goneMembers are members of etcd that no host of the cluster has, by their IDs (in hexadecimal digits, as etcdctl prints them) or their
-	// names, whose hosts are known to be gone: they are removed. Those that a host has stay, whatever is said here. Take a name off when
-	// its member is gone: another one may come to have it.
+	// goneMembers are members of etcd that no host of the cluster has, by their IDs (in hexadecimal digits, as etcdctl prints them) or
+	// their names, whose hosts are known to be gone: they are removed. Those that a host has stay, whatever is said here. Take a name off
+	// when its member is gone: another one may come to have it.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -140,8 +140,8 @@ type Etcd struct {
 	// +kubebuilder:validation:items:Pattern=`^[0-9A-Za-z][0-9A-Za-z._-]*$`
 	GoneMembers []string `json:"goneMembers,omitempty"`
 
-	// backup has the hosts of etcd's members save backups by themselves, by a timer of systemd, one host after the other. If unset, they save
-	// none.
+	// backup has the hosts of etcd's members save backups by themselves, by a timer of systemd, one host after the other. If unset, they
+	// save none.
 	// +optional
 	Backup EtcdBackup `json:"backup,omitempty,omitzero"`
 

@@ -78,7 +78,8 @@ const rangedOver = ".addresses"
 
 // sampleHost is what templates are tried with before there is a host.
 var sampleHost = Target{
-	ClusterName: "cluster", KubernetesVersion: "v1.0.0", Host: Host{Name: "host", Role: RoleWorker, Address: "192.0.2.1", InternalAddresses: []string{"192.0.2.2"}},
+	ClusterName: "cluster", KubernetesVersion: "v1.0.0",
+	Host: Host{Name: "host", Role: RoleWorker, Address: "192.0.2.1", InternalAddresses: []string{"192.0.2.2"}},
 }
 
 // Text is the content that a file has on the target's host, as far as it is written down in the specification, and false where it is in a
@@ -188,7 +189,9 @@ func (f *File) validateContent(path *field.Path) field.ErrorList {
 	for line := range strings.Lines(text) {
 		for mark := range strings.SplitSeq(blockMark, ",") {
 			if f.IsAppended() && strings.HasPrefix(line, mark) {
-				return field.ErrorList{field.Invalid(content, field.OmitValueType{}, "has a line that begins with "+strings.TrimSpace(mark)+": such lines mark what is appended; change it")}
+				return field.ErrorList{
+					field.Invalid(content, field.OmitValueType{}, "has a line that begins with "+strings.TrimSpace(mark)+": such lines mark what is appended; change it"),
+				}
 			}
 		}
 	}

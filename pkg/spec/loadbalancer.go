@@ -53,8 +53,8 @@ const (
 type LoadBalancer struct {
 	// type is what carries the requests. With None, the endpoint is the address of the one control plane host. With Infrastructure, it is
 	// what the infrastructure cluster says, and with External that of a load balancer that is there already: nothing is installed. With
-	// KubeVIP and Keepalived, it is a virtual address, of the hosts' network, that no host has. With NodeLocal, workers reach the API servers
-	// by a proxy of their own. If unset, None. None can be changed to another type while there is one control plane host.
+	// KubeVIP and Keepalived, it is a virtual address, of the hosts' network, that no host has. With NodeLocal, workers reach the API
+	// servers by a proxy of their own. If unset, None. None can be changed to another type while there is one control plane host.
 	// +optional
 	// +unionDiscriminator
 	Type LoadBalancerType `json:"type,omitempty"`

@@ -21,8 +21,9 @@ type Node struct {
 	// +optional
 	Kubelet Kubelet `json:"kubelet,omitempty,omitzero"`
 
-	// nodeLabels are labels that the Node is registered with and keeps. A label that is taken off the list is taken off the Node. The kubelet may set none in the kubernetes.io and k8s.io
-	// domains, except those in kubelet.kubernetes.io and node.kubernetes.io and a few like topology.kubernetes.io/zone.
+	// nodeLabels are labels that the Node is registered with and keeps. A label that is taken off the list is taken off the Node. The
+	// kubelet may set none in the kubernetes.io and k8s.io domains, except those in kubelet.kubernetes.io and node.kubernetes.io and a
+	// few like topology.kubernetes.io/zone.
 	// +optional
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=64

@@ -21,10 +21,12 @@ func ValidateNodeUpdate(old, updated *Node, path *field.Path) field.ErrorList {
 		}
 	}
 	return append(errs, stays([]list{
-		{path.Child("files"), names(old.Files, func(f File) string { return f.Path }), names(updated.Files, func(f File) string { return f.Path })},
+		{path.Child("files"), names(old.Files, func(f File) string { return f.Path }),
+			names(updated.Files, func(f File) string { return f.Path })},
 		{path.Child("preCommands"), old.PreCommands, updated.PreCommands},
 		{path.Child("postCommands"), old.PostCommands, updated.PostCommands},
-		{path.Child("hooks"), names(old.Hooks, func(h Hook) string { return h.Name }), names(updated.Hooks, func(h Hook) string { return h.Name })},
+		{path.Child("hooks"), names(old.Hooks, func(h Hook) string { return h.Name }),
+			names(updated.Hooks, func(h Hook) string { return h.Name })},
 	})...)
 }
 
@@ -35,7 +37,8 @@ func ValidateSharedUpdate(old, updated *Cluster, path *field.Path) field.ErrorLi
 	is.setDefaults()
 	errs := ValidateSystemUpdate(&was, &is, path.Child("system"))
 	return append(errs, stays([]list{
-		{path.Child("hooks"), names(old.Hooks, func(h Hook) string { return h.Name }), names(updated.Hooks, func(h Hook) string { return h.Name })},
+		{path.Child("hooks"), names(old.Hooks, func(h Hook) string { return h.Name }),
+			names(updated.Hooks, func(h Hook) string { return h.Name })},
 	})...)
 }
 
@@ -58,7 +61,8 @@ func ValidateSystemUpdate(was, is *System, system *field.Path) field.ErrorList {
 	return append(errs, stays([]list{
 		{system.Child("packages", "debs"), names(was.Packages.Debs, packageName), names(is.Packages.Debs, packageName)},
 		{system.Child("packages", "rpms"), names(was.Packages.RPMs, packageName), names(is.Packages.RPMs, packageName)},
-		{system.Child("sysctls"), names(was.Sysctls, func(s Sysctl) string { return s.Name }), names(is.Sysctls, func(s Sysctl) string { return s.Name })},
+		{system.Child("sysctls"), names(was.Sysctls, func(s Sysctl) string { return s.Name }),
+			names(is.Sysctls, func(s Sysctl) string { return s.Name })},
 		{system.Child("modules"), was.Modules, is.Modules},
 	})...)
 }

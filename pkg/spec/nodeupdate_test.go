@@ -19,8 +19,9 @@ func node() *spec.Node {
 		NodeLabels: map[string]string{"disk": "ssd"},
 		NodeTaints: []corev1.Taint{{Key: "dedicated", Effect: corev1.TaintEffectNoSchedule}},
 		System: spec.System{
-			Packages: spec.Packages{Debs: []string{"nfs-common=1.2"}, RPMs: []string{"nfs-utils=1.2-1"}}, Sysctls: []spec.Sysctl{{Name: "vm.swappiness", Value: "0"}},
-			Modules: []string{"dummy"}, Swap: spec.PolicyOff, EtcHosts: []spec.HostEntry{{Address: "10.0.0.1", Hostnames: []string{"a"}}},
+			Packages: spec.Packages{Debs: []string{"nfs-common=1.2"}, RPMs: []string{"nfs-utils=1.2-1"}},
+			Sysctls:  []spec.Sysctl{{Name: "vm.swappiness", Value: "0"}},
+			Modules:  []string{"dummy"}, Swap: spec.PolicyOff, EtcHosts: []spec.HostEntry{{Address: "10.0.0.1", Hostnames: []string{"a"}}},
 		},
 		Files:       []spec.File{{Path: "/etc/a", Content: "a"}, {Path: "/etc/b", Content: "b"}},
 		PreCommands: []string{"true"}, PostCommands: []string{"true", "false"},

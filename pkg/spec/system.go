@@ -70,8 +70,8 @@ type System struct {
 
 	// ignorePreflightErrors are preflight checks whose errors become warnings, so that they stop nothing: Hostname (the host's
 	// own name leads to itself alone), Time (no time synchronization runs), Resolv (no name server that pods can reach), Firewall
-	// (rules of the host's own refuse what they do not name) and SELinux (it is enforcing: its policies are yours to bring). What a cluster cannot do without is not to be ignored, such as clocks
-	// that differ.
+	// (rules of the host's own refuse what they do not name) and SELinux (it is enforcing: its policies are yours to bring). What a
+	// cluster cannot do without is not to be ignored, such as clocks that differ.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1

@@ -110,7 +110,8 @@ func validateLoadBalancerUpdate(before, after *Cluster, controlPlanes int32, pat
 	case begins && controlPlanes != 1:
 		return field.ErrorList{field.Invalid(at.Child("type"), is.Type, fmt.Sprintf(
 			"can be changed from %s while there is one control plane host, and there are %d: set it back", was.Type, controlPlanes))}
-	case begins && from.Domain == "" && is.IsLocal(), begins && from.Domain == "" && (from.Address == "" || from.Address != to.Address || is.IsVirtual()):
+	case begins && from.Domain == "" && is.IsLocal(),
+		begins && from.Domain == "" && (from.Address == "" || from.Address != to.Address || is.IsVirtual()):
 		return field.ErrorList{field.Invalid(at.Child("type"), is.Type, fmt.Sprintf(
 			"the endpoint is an address of the control plane host, which stays with it: a load balancer can only take over a name (%s); "+
 				"set it back to %s, or create another cluster", endpoint.Child("domain"), was.Type))}

@@ -101,7 +101,8 @@ func TestOtherAuthorityIsRefused(t *testing.T) {
 			m.Remove("/first") // so that there is something to do before the authority's turn
 			tt.change(m)
 			before := files(t, m)
-			for _, run := range []func(context.Context, *plan.Plan) (engine.Report, error){engineFor(m, tt.with).Check, engineFor(m, tt.with).Run} {
+			for _, run := range []func(context.Context, *plan.Plan) (engine.Report, error){engineFor(m, tt.with).Check,
+				engineFor(m, tt.with).Run} {
 				_, err := run(t.Context(), trusting(t))
 				if tt.refused == "" {
 					if err != nil {

@@ -73,7 +73,9 @@ func TestBundleOpens(t *testing.T) {
 		t.Errorf("%q, %v", content, err)
 	}
 
-	images, err := step.FromBundle(b).Open(t.Context(), step.Artifact{Path: step.Images, Arch: "amd64", Refs: []string{"r/a:1"}, Digests: []string{sha("content")}})
+	images, err := step.FromBundle(b).Open(t.Context(), step.Artifact{
+		Path: step.Images, Arch: "amd64", Refs: []string{"r/a:1"}, Digests: []string{sha("content")},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -185,7 +185,8 @@ func TestAwait(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := (step.Await{For: "api"}).Run(ctx, runtime(&cluster{missing: map[string]string{"api": "x"}}, nil)); !errors.Is(err, context.Canceled) {
+	if err := (step.Await{For: "api"}).Run(ctx,
+		runtime(&cluster{missing: map[string]string{"api": "x"}}, nil)); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled, it says %v", err)
 	}
 }
@@ -223,7 +224,9 @@ func TestApply(t *testing.T) {
 }
 
 func TestRelease(t *testing.T) {
-	s := step.Release{Name: "flannel", Namespace: "kube-flannel", Chart: step.Artifact{Path: "helm/flannel.tgz", Digest: sha("chart")}, Values: step.Literal("a: 1\n")}
+	s := step.Release{
+		Name: "flannel", Namespace: "kube-flannel", Chart: step.Artifact{Path: "helm/flannel.tgz", Digest: sha("chart")}, Values: step.Literal("a: 1\n"),
+	}
 	c := &cluster{releases: map[string]step.HelmRelease{}}
 	rt := runtime(c, nil)
 	d, err := s.Probe(t.Context(), rt)

@@ -87,7 +87,9 @@ func TestCommandIsChecked(t *testing.T) {
 }
 
 func TestClaim(t *testing.T) {
-	c := step.Claim{Paths: []string{"/a", "/b"}, Cleanup: []step.Cleanup{{Title: "first", Argv: []string{"1"}}, {Title: "second", Argv: []string{"2"}}}}
+	c := step.Claim{
+		Paths: []string{"/a", "/b"}, Cleanup: []step.Cleanup{{Title: "first", Argv: []string{"1"}}, {Title: "second", Argv: []string{"2"}}},
+	}
 	decide(t, []decision{
 		{"recorded", c, host.Facts{Journal: journaled("any input")}, "so already"},
 		// Undo goes backwards: first, second, the paths.

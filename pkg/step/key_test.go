@@ -68,7 +68,8 @@ func TestOtherKeyIsRefused(t *testing.T) {
 			m.Remove("/first") // so that there is something to do before the key's turn
 			tt.change(m)
 			before := keyFiles(t, m)
-			for _, run := range []func(context.Context, *plan.Plan) (engine.Report, error){engineFor(m, tt.with).Check, engineFor(m, tt.with).Run} {
+			for _, run := range []func(context.Context, *plan.Plan) (engine.Report, error){engineFor(m, tt.with).Check,
+				engineFor(m, tt.with).Run} {
 				report, err := run(t.Context(), encrypting(t))
 				if tt.refused == "" {
 					if err != nil {
@@ -139,7 +140,8 @@ func keyFiles(t *testing.T, m *fake.Machine) map[string]string {
 
 // TestKeyIsNotAskedOf: what a host is asked of the files is their digests, so that facts never have the key; and a plan names it only.
 func TestKeyIsNotAskedOf(t *testing.T) {
-	for _, s := range step.Key("/enc/key", step.SecretRef{Name: "encryption", Key: "key"}, step.File{Path: "/enc/config", Content: step.Secret("encryption", "key")}) {
+	for _, s := range step.Key("/enc/key", step.SecretRef{Name: "encryption", Key: "key"},
+		step.File{Path: "/enc/config", Content: step.Secret("encryption", "key")}) {
 		for _, q := range s.Observe().Paths {
 			if q.Content || !q.Digest {
 				t.Errorf("the host is asked for %+v", q)

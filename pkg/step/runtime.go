@@ -83,8 +83,8 @@ type Cluster interface {
 	// ReleaseNode ends that: Pods of these DaemonSets in kube-system that are older than the maintenance are made anew, then the
 	// Node is uncordoned, unless it was cordoned before. The error is *NotYet while such a Pod is not Ready.
 	ReleaseNode(ctx context.Context, name string, daemonSets []string) error
-	// TakeTurn has want.Holder take the turn of a group of hosts, or renew it, for want.Term. It returns whose turn it is afterwards. Over is
-	// one that may be taken over if nobody has renewed it: the zero value if none may.
+	// TakeTurn has want.Holder take the turn of a group of hosts, or renew it, for want.Term. It returns whose turn it is afterwards.
+	// Over is one that may be taken over if nobody has renewed it: the zero value if none may.
 	TakeTurn(ctx context.Context, group string, want, over Turn) (Turn, error)
 	// HasTurn reports whether it is the turn of the holder, whoever has taken it in its name.
 	HasTurn(ctx context.Context, group, holder string) (bool, error)

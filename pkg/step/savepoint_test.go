@@ -44,7 +44,8 @@ func TestSavepointDecides(t *testing.T) {
 		}
 		more := c
 		more.Before = []step.Command{{Title: "back up"}}
-		if first, err := more.Precheck(step.View{Facts: &tt.facts}); err != nil || tt.want != (len(first) == len(d)+1) || tt.want && first[0].Subject != "command back up" {
+		if first, err := more.Precheck(step.View{Facts: &tt.facts}); err != nil ||
+			tt.want != (len(first) == len(d)+1) || tt.want && first[0].Subject != "command back up" {
 			t.Errorf("%s: with a command before: %v, %v", tt.name, first, err)
 		}
 		if tt.want && d[0].Subject+": "+d[0].From+" → "+d[0].To != differs {
@@ -133,7 +134,8 @@ func TestSavepointKeeps(t *testing.T) {
 
 // What comes before it is run first, and is not undone.
 func TestSavepointBefore(t *testing.T) {
-	e, err := step.Savepoint{Dir: "/under", Before: []step.Command{{Title: "back up", Argv: []string{"save"}, Timeout: step.Duration(time.Minute)}}}.Effect(step.View{})
+	e, err := step.Savepoint{Dir: "/under",
+		Before: []step.Command{{Title: "back up", Argv: []string{"save"}, Timeout: step.Duration(time.Minute)}}}.Effect(step.View{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -73,11 +73,15 @@ func TestSequence(t *testing.T) {
 		{"what comes after the service restarts nothing", step.New(step.Meta{Name: "a"}, service, conf), facts(func(f *host.Facts) { delete(f.Paths, "/conf") }), `
 			file /conf: absent → sha256:2d711642
 			do file /conf 0644 : "x"`},
-		{"sequences in sequences", step.New(step.Meta{Name: "b"}, step.New(step.Meta{Name: "a"}, conf), gone), facts(func(f *host.Facts) { delete(f.Paths, "/conf") }), `
+		{"sequences in sequences", step.New(step.Meta{Name: "b"}, step.New(step.Meta{Name: "a"}, conf), gone), facts(func(f *host.Facts) {
+			delete(f.Paths, "/conf")
+		}), `
 			file /conf: absent → sha256:2d711642
 			do file /conf 0644 : "x"`},
 		{"two streams cannot be one act", step.New(step.Meta{Name: "a"},
-			step.Import{Arch: "amd64", Images: []step.Image{{Ref: "r/a:1", Digest: sha("a")}}}, step.Import{Arch: "amd64", Images: []step.Image{{Ref: "r/b:1", Digest: sha("b")}}},
+			step.Import{Arch: "amd64", Images: []step.Image{{Ref: "r/a:1", Digest: sha("a")}}}, step.Import{
+				Arch: "amd64", Images: []step.Image{{Ref: "r/b:1", Digest: sha("b")}},
+			},
 		), host.Facts{}, `
 			image r/a:1: none → ` + sha("a")[:15] + `
 			image r/b:1: none → ` + sha("b")[:15] + `

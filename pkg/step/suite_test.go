@@ -64,7 +64,8 @@ func (r *rig) desired(version string) []step.Step {
 			step.Block{Path: in + "/shared", Name: "steps", Content: "ours\nand ours\n"},
 		),
 		step.New(step.Meta{Name: "sysctl/set"}, step.Sysctl{Name: "net.ipv4.ip_default_ttl", Value: "65"}),
-		step.New(step.Meta{Name: "program/install"}, step.Programs(in+"/bin", []step.Artifact{{Path: "bin/steps", Digest: sha(program), Size: int64(len(program))}})...),
+		step.New(step.Meta{Name: "program/install"},
+			step.Programs(in+"/bin", []step.Artifact{{Path: "bin/steps", Digest: sha(program), Size: int64(len(program))}})...),
 		step.New(step.Meta{Name: "service/run"},
 			step.File{Path: in + "/conf", Mode: 0o644, Content: step.Literal(version)},
 			step.File{Path: "/etc/systemd/system/steps.service", Mode: 0o644, Content: step.Literal(
@@ -162,7 +163,8 @@ func (r *rig) seen(t *testing.T) *host.Facts {
 	for _, s := range r.desired("") {
 		q.Merge(s.Observe())
 	}
-	for _, p := range []string{"/unwanted/a", "/unwanted/b/c", "/shared", "/data", "/data/theirs", "/data/filled", "/empty", "/new", "/deep", "/deep/er", "/bin", "/private"} {
+	for _, p := range []string{"/unwanted/a", "/unwanted/b/c", "/shared", "/data", "/data/theirs",
+		"/data/filled", "/empty", "/new", "/deep", "/deep/er", "/bin", "/private"} {
 		q.Paths = append(q.Paths, host.PathQuery{Path: in + p, Digest: true})
 	}
 	f, err := h.Observe(t.Context(), q)
@@ -174,7 +176,8 @@ func (r *rig) seen(t *testing.T) *host.Facts {
 
 // state is what must be after an undo as it was before.
 func state(f *host.Facts) host.Facts {
-	s := host.Facts{Paths: map[string]host.Path{}, Blocks: f.Blocks, Units: map[string]host.UnitState{}, Sysctls: f.Sysctls, Packages: f.Packages,
+	s := host.Facts{Paths: map[string]host.Path{}, Blocks: f.Blocks,
+		Units: map[string]host.UnitState{}, Sysctls: f.Sysctls, Packages: f.Packages,
 		System: host.System{Swap: f.System.Swap}}
 	for name, p := range f.Paths {
 		if p.Mode.IsDir() {

@@ -79,7 +79,8 @@ func TestEncodedText(t *testing.T) {
 		"what is not it": {step.Encoded(step.Secret("app", "token"), spec.EncodingGzip), ""},
 	} {
 		got, err := c.text.Resolve(encoded{})
-		if c.want == "" && (err == nil || strings.Contains(err.Error(), "aGVs")) || c.want != "" && (err != nil || string(got.Reveal()) != c.want) {
+		if c.want == "" && (err == nil || strings.Contains(err.Error(), "aGVs")) ||
+			c.want != "" && (err != nil || string(got.Reveal()) != c.want) {
 			t.Errorf("%s: %q, %v", name, got.Reveal(), err)
 		}
 	}

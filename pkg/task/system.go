@@ -59,7 +59,9 @@ func System(in component.Inputs) plan.Task {
 	}
 	loaded, lasting, momentary := s.Modules, s.Sysctls, []spec.Sysctl(nil)
 	if in.IsNode() {
-		loaded = append(modules(in), slices.DeleteFunc(slices.Clone(loaded), func(m string) bool { return slices.Contains(modules(in), m) })...)
+		loaded = append(modules(in), slices.DeleteFunc(slices.Clone(loaded), func(m string) bool {
+			return slices.Contains(modules(in), m)
+		})...)
 		ofProxy, forProxy := in.ServiceProxy.Sysctls(in)
 		lasting = append(besides(append(sysctls(in), ofProxy...), s.Sysctls), s.Sysctls...)
 		momentary = besides(append(forProxy, momentarySysctls()...), s.Sysctls)

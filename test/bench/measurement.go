@@ -83,7 +83,9 @@ type experiment struct {
 func always(hosts int) func(int) int { return func(int) int { return hosts } }
 
 func experiments() []experiment {
-	return []experiment{settings(), sending(), sendingDelayed(), controlPlanes(), sixHosts(), joining(), upgrading(), crowds(), reconciling(), growing()}
+	return []experiment{
+		settings(), sending(), sendingDelayed(), controlPlanes(), sixHosts(), joining(), upgrading(), crowds(), reconciling(), growing(),
+	}
 }
 
 // measure takes the chosen measurements, prints the table and writes the file.

@@ -35,7 +35,8 @@ func TestSteps(t *testing.T) {
 		{event.Changed, "gate/node-n1", 44, 48},
 	} {
 		reader.Read(event.Event{
-			Type: e.kind, Step: e.step, Time: began.Add(time.Duration(e.to) * time.Second), Duration: time.Duration(e.to-e.from) * time.Second,
+			Type: e.kind, Step: e.step, Time: began.Add(time.Duration(e.to) * time.Second),
+			Duration: time.Duration(e.to-e.from) * time.Second,
 		})
 	}
 	read, err := readSteps(&log)

@@ -48,7 +48,8 @@ func hooks(l *environment) {
 func (l *environment) machines(c cluster) map[string]types.UID {
 	l.t.Helper()
 	list := &clusterv1.MachineList{}
-	l.Expect(l.api.List(l.t.Context(), list, client.InNamespace(c.namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: c.name})).To(Succeed())
+	l.Expect(l.api.List(l.t.Context(), list, client.InNamespace(c.namespace),
+		client.MatchingLabels{clusterv1.ClusterNameLabel: c.name})).To(Succeed())
 	all := map[string]types.UID{}
 	for _, m := range list.Items {
 		all[m.Name] = m.UID
@@ -93,7 +94,9 @@ func highlyAvailable(l *environment) {
 	l.approve(c)
 	began := time.Now()
 	l.Eventually(func(g Gomega) {
-		g.Expect(l.controlPlane(g, c).Status.Versions).To(Equal([]clusterv1.StatusVersion{{Version: c.version, Replicas: int32(c.controlPlanes)}}))
+		g.Expect(l.controlPlane(g, c).Status.Versions).To(Equal([]clusterv1.StatusVersion{
+			{Version: c.version, Replicas: int32(c.controlPlanes)},
+		}))
 	}, 2*patience).Should(Succeed())
 	l.t.Logf("the control plane has %s after %s", c.version, time.Since(began).Round(time.Second))
 	l.patch("machinedeployment", c.name+"-workers", `{"spec":{"template":{"spec":{"version":"`+c.version+`"}}}}`)

@@ -195,7 +195,8 @@ func (l *environment) expectReady(c cluster) {
 		g.Expect(available).NotTo(BeNil())
 		g.Expect(available.Status).To(Equal(metav1.ConditionTrue), available.Message)
 		machines := &clusterv1.MachineList{}
-		g.Expect(l.api.List(ctx, machines, client.InNamespace(c.namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: c.name})).To(Succeed())
+		g.Expect(l.api.List(ctx, machines, client.InNamespace(c.namespace),
+			client.MatchingLabels{clusterv1.ClusterNameLabel: c.name})).To(Succeed())
 		g.Expect(machines.Items).To(HaveLen(c.controlPlanes + c.workers))
 		for i := range machines.Items {
 			m := &machines.Items[i]
@@ -212,7 +213,8 @@ func (l *environment) expectReady(c cluster) {
 	l.Expect(err).NotTo(HaveOccurred())
 	l.Expect(nodes.Items).To(HaveLen(c.controlPlanes + c.workers))
 	for _, node := range nodes.Items {
-		l.Expect(node.Status.Conditions).To(ContainElement(And(HaveField("Type", corev1.NodeReady), HaveField("Status", corev1.ConditionTrue))), node.Name)
+		l.Expect(node.Status.Conditions).To(ContainElement(And(HaveField("Type", corev1.NodeReady),
+			HaveField("Status", corev1.ConditionTrue))), node.Name)
 	}
 }
 

@@ -139,7 +139,8 @@ func (e *environment) backsUpAndRestores() {
 	e.ends(2, append([]string{"etcd", "restore", "--from", found[0]}, e.reached()...), "Give --yes")
 	e.ends(2, append([]string{"etcd", "restore", "--yes", "--from", found[0] + ".none"}, e.reached()...))
 	bad := filepath.Join(e.Dir, filepath.Base(found[0]))
-	for _, file := range []struct{ from, to string }{{found[0], bad}, {strings.TrimSuffix(found[0], ".db") + ".json", strings.TrimSuffix(bad, ".db") + ".json"}} {
+	for _, file := range []struct{ from, to string }{{found[0], bad},
+		{strings.TrimSuffix(found[0], ".db") + ".json", strings.TrimSuffix(bad, ".db") + ".json"}} {
 		content, err := os.ReadFile(file.from)
 		if err != nil {
 			t.Fatal(err)

@@ -188,7 +188,8 @@ func (e *environment) recoversWhenCut(args []string) {
 	if e.t.Logf("cut %d times", cuts); cuts < 2 {
 		e.t.Errorf("it was cut %d times only", cuts)
 	}
-	for _, file := range []string{"inventory.json", "kubeconfig", "secrets/ca.key", "secrets/etcd.key", "secrets/proxy.key", "secrets/sa.key", "secrets/encryption.key"} {
+	for _, file := range []string{"inventory.json", "kubeconfig", "secrets/ca.key",
+		"secrets/etcd.key", "secrets/proxy.key", "secrets/sa.key", "secrets/encryption.key"} {
 		if info, err := os.Stat(filepath.Join(e.state(), file)); err != nil || info.Mode().Perm() != 0o600 {
 			e.t.Errorf("%s: %v, %v", file, info, err)
 		}

@@ -13,8 +13,8 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/hosts"
 )
 
-// TestRestart has components restarted on a cluster of each kind: just their processes are others then, pods go on while the runtime and the
-// kubelet restart, and what was restarted is as it must be.
+// TestRestart has components restarted on a cluster of each kind: just their processes are others then, pods go on while the runtime and
+// the kubelet restart, and what was restarted is as it must be.
 func TestRestart(t *testing.T) {
 	const version = "  kubernetes: {version: $VERSION, type: "
 	for _, kind := range []struct{ name, spec, refused, says string }{
@@ -62,7 +62,8 @@ func TestRestart(t *testing.T) {
 func (e *environment) processes(h *hosts.Host) map[string]string {
 	e.t.Helper()
 	all := map[string]string{}
-	for _, name := range []string{"kubelet", "containerd", "etcd", "kube-apiserver", "kube-controller", "kube-scheduler", "kube-proxy", "flanneld", "coredns"} {
+	for _, name := range []string{"kubelet", "containerd", "etcd", "kube-apiserver",
+		"kube-controller", "kube-scheduler", "kube-proxy", "flanneld", "coredns"} {
 		all[name] = strings.Join(strings.Fields(e.sh(h, "pgrep -x "+name)), " ")
 		if all[name] == "" {
 			e.t.Errorf("%s does not run on %s", name, h.Name)

@@ -26,8 +26,8 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/smoke/proof"
 )
 
-// TestDev takes a cluster through its life on hosts of Cluster API's infrastructure provider for development, which runs as its own program.
-// Its load balancer is the endpoint of three control plane hosts.
+// TestDev takes a cluster through its life on hosts of Cluster API's infrastructure provider for development, which runs as its own
+// program. Its load balancer is the endpoint of three control plane hosts.
 func TestDev(t *testing.T) {
 	e, manager := prepare(t)
 	e.manage(manager)

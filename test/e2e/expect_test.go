@@ -93,7 +93,8 @@ func (e *environment) readyCluster(ctx context.Context, g Gomega, workers int) {
 	}
 	g.Expect(controlPlane.Status.Versions).To(Equal([]clusterv1.StatusVersion{{Version: version, Replicas: 1}}))
 	for _, count := range []*int32{
-		controlPlane.Status.Replicas, controlPlane.Status.ReadyReplicas, controlPlane.Status.AvailableReplicas, controlPlane.Status.UpToDateReplicas,
+		controlPlane.Status.Replicas, controlPlane.Status.ReadyReplicas,
+		controlPlane.Status.AvailableReplicas, controlPlane.Status.UpToDateReplicas,
 	} {
 		g.Expect(ptr.Deref(count, 0)).To(BeEquivalentTo(1))
 	}

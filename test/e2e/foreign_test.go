@@ -54,7 +54,9 @@ func TestForeignControlPlane(t *testing.T) {
 
 	away := home.elsewhere("away")
 	last = away
-	away.apply(slices.DeleteFunc(away.inventory(), func(o *unstructured.Unstructured) bool { return o.GetName() == home.pool.Hosts[0].Name })...)
+	away.apply(slices.DeleteFunc(away.inventory(), func(o *unstructured.Unstructured) bool {
+		return o.GetName() == home.pool.Hosts[0].Name
+	})...)
 	away.playControlPlane()
 	away.trust(home)
 	away.apply(away.workersAlone()...)
@@ -172,8 +174,10 @@ func (e *environment) trust(of *environment) {
 		theirs, err := get(ctx, of, secret.Name(clusterName, purpose), &corev1.Secret{})
 		e.Expect(err).NotTo(HaveOccurred())
 		ours := &corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: theirs.Name, Labels: map[string]string{clusterv1.ClusterNameLabel: clusterName}},
-			Type:       clusterv1.ClusterSecretType, Data: map[string][]byte{},
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: namespace, Name: theirs.Name, Labels: map[string]string{clusterv1.ClusterNameLabel: clusterName},
+			},
+			Type: clusterv1.ClusterSecretType, Data: map[string][]byte{},
 		}
 		for _, key := range keys {
 			ours.Data[key] = theirs.Data[key]

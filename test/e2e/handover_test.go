@@ -70,7 +70,8 @@ func TestHandover(t *testing.T) {
 	frozen := time.Now()
 	e.Eventually(func(g Gomega) {
 		now := e.controlPlaneConfig(ctx, g).Status
-		g.Expect(now.Operation(bootstrapv1.ConvergeOperation).StartTime.After(before.Operation(bootstrapv1.ConvergeOperation).StartTime.Time)).To(BeTrue(), "no new run yet")
+		began := before.Operation(bootstrapv1.ConvergeOperation).StartTime.Time
+		g.Expect(now.Operation(bootstrapv1.ConvergeOperation).StartTime.After(began)).To(BeTrue(), "no new run yet")
 		g.Expect(ptr.Deref(now.Progress.CompletedSteps, 0)).To(BeNumerically(">", *before.Progress.CompletedSteps), "the new run has changed nothing yet")
 	}, takingOver).Should(Succeed())
 	t.Logf("frozen at %d of %d steps; the other went on after %s", *before.Progress.CompletedSteps, *before.Progress.TotalSteps, time.Since(frozen).Round(time.Second))
@@ -104,7 +105,8 @@ func (e *environment) redirectWebhooks(from, to *provider) {
 	redirect := func(c *admissionregistrationv1.WebhookClientConfig) {
 		*c.URL = strings.Replace(*c.URL, fmt.Sprintf(":%d/", from.webhooks), fmt.Sprintf(":%d/", to.webhooks), 1)
 	}
-	validating, mutating := &admissionregistrationv1.ValidatingWebhookConfigurationList{}, &admissionregistrationv1.MutatingWebhookConfigurationList{}
+	validating, mutating := &admissionregistrationv1.ValidatingWebhookConfigurationList{},
+		&admissionregistrationv1.MutatingWebhookConfigurationList{}
 	e.Expect(e.api.List(ctx, validating, ours)).To(Succeed())
 	e.Expect(e.api.List(ctx, mutating, ours)).To(Succeed())
 	e.Expect(validating.Items).NotTo(BeEmpty())

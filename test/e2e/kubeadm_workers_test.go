@@ -116,8 +116,8 @@ func (e *environment) runKubeadm(name kubeadm.Name) {
 	})
 }
 
-// kubeadmWorkers are the objects of a cluster on Metal3 with one worker, which Cluster API's provider bootstraps. Hosts that are containers on a
-// machine with cgroup v1 need more of kubeadm and the kubelet than a user's do.
+// kubeadmWorkers are the objects of a cluster on Metal3 with one worker, which Cluster API's provider bootstraps. Hosts that are
+// containers on a machine with cgroup v1 need more of kubeadm and the kubelet than a user's do.
 func (e *environment) kubeadmWorkers() []*unstructured.Unstructured {
 	e.t.Helper()
 	const images = "http://images.example/"
@@ -193,8 +193,8 @@ func (e *environment) expectLogs() {
 	}, converging).Should(Succeed())
 }
 
-// expectRefused has a worker's kubelet ask for a certificate by which it could pass for the API server. The KubexmControlPlane tells of it, and
-// approves nothing.
+// expectRefused has a worker's kubelet ask for a certificate by which it could pass for the API server. The KubexmControlPlane tells of
+// it, and approves nothing.
 func (e *environment) expectRefused() {
 	e.t.Helper()
 	ctx, workload := e.t.Context(), e.workload()

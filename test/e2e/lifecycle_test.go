@@ -105,7 +105,8 @@ func heldBack(e *environment) {
 	declared := labelled(e.cluster(others), map[string]string{clusterv1.WatchLabel: others})
 	for _, object := range declared {
 		if object.GetKind() == "KubexmMachineTemplate" {
-			e.Expect(unstructured.SetNestedField(object.Object, "nobody", "spec", "template", "spec", "hostSelector", "matchLabels", "role")).To(Succeed())
+			e.Expect(unstructured.SetNestedField(object.Object, "nobody", "spec",
+				"template", "spec", "hostSelector", "matchLabels", "role")).To(Succeed())
 		}
 	}
 	e.apply(declared...)
@@ -190,7 +191,8 @@ func created(e *environment) {
 	e.startManagers()
 	e.Eventually(func(g Gomega) {
 		now := e.controlPlaneConfig(ctx, g).Status
-		g.Expect(now.Operation(bootstrapv1.ConvergeOperation).StartTime.After(before.Operation(bootstrapv1.ConvergeOperation).StartTime.Time)).To(BeTrue(), "no new run yet")
+		began := before.Operation(bootstrapv1.ConvergeOperation).StartTime.Time
+		g.Expect(now.Operation(bootstrapv1.ConvergeOperation).StartTime.After(began)).To(BeTrue(), "no new run yet")
 		g.Expect(ptr.Deref(now.Progress.CompletedSteps, 0)).To(BeNumerically(">=", *before.Progress.CompletedSteps), "the new run began anew")
 	}).Should(Succeed())
 	e.expectReady(1)
@@ -207,7 +209,8 @@ func (e *environment) controlPlaneConfig(ctx context.Context, g Gomega) *bootstr
 // measured asserts the controls of the CIS Benchmark on the control plane host.
 func measured(e *environment) {
 	machines := &clusterv1.MachineList{}
-	e.Expect(e.api.List(e.t.Context(), machines, client.InNamespace(namespace), client.HasLabels{clusterv1.MachineControlPlaneLabel})).To(Succeed())
+	e.Expect(e.api.List(e.t.Context(), machines, client.InNamespace(namespace),
+		client.HasLabels{clusterv1.MachineControlPlaneLabel})).To(Succeed())
 	e.Expect(namesOf(machines)).To(HaveLen(1))
 	host, err := hosts.Find(e.t.Context(), machines.Items[0].Status.NodeRef.Name)
 	e.Expect(err).NotTo(HaveOccurred())

@@ -91,7 +91,8 @@ func (e *environment) writeCertificate(p *provider, authority pki.KeyPair) {
 // writeKubeconfig does the kubelet's part: the manager has the rights of its ServiceAccount and no others.
 func (e *environment) writeKubeconfig(p *provider) {
 	account := "kubexm-" + p.name + "-manager"
-	token, err := e.clientset.CoreV1().ServiceAccounts(p.namespace()).CreateToken(e.t.Context(), account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	token, err := e.clientset.CoreV1().ServiceAccounts(p.namespace()).CreateToken(e.t.Context(),
+		account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	e.Expect(err).NotTo(HaveOccurred())
 	server := e.plane.RESTConfig()
 	e.Expect(clientcmd.WriteToFile(clientcmdapi.Config{

@@ -65,7 +65,8 @@ func replaced(e *environment) {
 func (e *environment) worker() (*clusterv1.Machine, string) {
 	e.t.Helper()
 	machines := &clusterv1.MachineList{}
-	e.Expect(e.api.List(e.t.Context(), machines, client.InNamespace(namespace), client.HasLabels{clusterv1.MachineDeploymentNameLabel})).To(Succeed())
+	e.Expect(e.api.List(e.t.Context(), machines, client.InNamespace(namespace),
+		client.HasLabels{clusterv1.MachineDeploymentNameLabel})).To(Succeed())
 	e.Expect(namesOf(machines)).To(HaveLen(1))
 	infra, err := get(e.t.Context(), e, machines.Items[0].Spec.InfrastructureRef.Name, &infrav1.KubexmMachine{})
 	e.Expect(err).NotTo(HaveOccurred())

@@ -233,7 +233,9 @@ func cutPower(ctx context.Context, h *hosts.Host, _ <-chan struct{}) error {
 }
 
 // during has a fault happen while a command runs on the host.
-func during(command string, strike func(context.Context, *hosts.Host, <-chan struct{}) error) func(context.Context, *hosts.Host, <-chan struct{}) error {
+func during(
+	command string, strike func(context.Context, *hosts.Host, <-chan struct{}) error,
+) func(context.Context, *hosts.Host, <-chan struct{}) error {
 	return func(ctx context.Context, h *hosts.Host, retried <-chan struct{}) error {
 		bounded, cancel := context.WithTimeout(ctx, time.Minute)
 		defer cancel()

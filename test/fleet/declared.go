@@ -66,7 +66,9 @@ func (f *Fleet) inventory() []client.Object {
 	f.T.Helper()
 	key, err := os.ReadFile(f.Pool.Hosts[0].KeyPath)
 	must(f.T, err)
-	objects := []client.Object{&corev1.Secret{ObjectMeta: Of("ssh"), Type: corev1.SecretTypeSSHAuth, Data: map[string][]byte{infra.KeyPrivateKey: key}}}
+	objects := []client.Object{
+		&corev1.Secret{ObjectMeta: Of("ssh"), Type: corev1.SecretTypeSSHAuth, Data: map[string][]byte{infra.KeyPrivateKey: key}},
+	}
 	for i, h := range f.Pool.Hosts {
 		object := &infrav1.KubexmHost{ObjectMeta: Of(h.Name), Spec: infrav1.KubexmHostSpec{
 			Address: h.Address, Access: spec.Access{

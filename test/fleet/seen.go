@@ -25,7 +25,8 @@ func (f *Fleet) Unhealthy() error {
 	controlPlane := &controlplanev1.KubexmControlPlane{}
 	f.Get(Name, controlPlane)
 	for _, kind := range []string{
-		controlplanev1.AvailableCondition, controlplanev1.ControlPlaneComponentsHealthyCondition, controlplanev1.EtcdClusterHealthyCondition,
+		controlplanev1.AvailableCondition, controlplanev1.ControlPlaneComponentsHealthyCondition,
+		controlplanev1.EtcdClusterHealthyCondition,
 		controlplanev1.MachinesReadyCondition,
 	} {
 		if now := conditions.Get(controlPlane, kind); now == nil || now.Status != "True" {

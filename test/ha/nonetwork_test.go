@@ -172,7 +172,9 @@ func (c *cluster) networkSteps() []func(context.Context, *kube.Cluster) error {
 					if err != nil {
 						return err
 					}
-					return api.InstallRelease(ctx, step.HelmRelease{Name: s.Name, Namespace: s.Namespace, Chart: chart, Values: []byte(s.Values.String())})
+					return api.InstallRelease(ctx, step.HelmRelease{
+						Name: s.Name, Namespace: s.Namespace, Chart: chart, Values: []byte(s.Values.String()),
+					})
 				})
 			}
 		}

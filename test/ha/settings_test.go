@@ -115,7 +115,8 @@ func (c *cluster) routesByHosts() {
 			}
 			at := slices.IndexFunc(c.lab.Hosts, func(o *hosts.Host) bool { return o.Name == n.Name })
 			want := fmt.Sprintf("%s via %s dev eth0", n.Spec.PodCIDR, c.lab.Hosts[at].Address)
-			if !strings.HasSuffix(n.Spec.PodCIDR, "/26") || !slices.ContainsFunc(routes, func(r string) bool { return strings.HasPrefix(r, want) }) {
+			if !strings.HasSuffix(n.Spec.PodCIDR, "/26") ||
+				!slices.ContainsFunc(routes, func(r string) bool { return strings.HasPrefix(r, want) }) {
 				c.t.Errorf("%s has no route %q:\n%s", h.Name, want, out)
 			}
 		}

@@ -144,7 +144,8 @@ func (p *Pool) Write() error {
 		address := net.JoinHostPort(host.Address, strconv.Itoa(host.Port))
 		fmt.Fprintln(&known, knownhosts.Line([]string{address}, host.HostKey))
 		fmt.Fprintf(&config, "Host %s\n\tHostName %s\n\tPort %d\n\tUser %s\n\tIdentityFile %q\n\tIdentitiesOnly yes\n\tUserKnownHostsFile %q\n\tStrictHostKeyChecking yes\n\n",
-			strings.TrimSpace(host.Name+" "+host.Address+" "+host.Address6), host.Address, host.Port, host.User, host.KeyPath, filepath.Join(dir, knownHostsFile))
+			strings.TrimSpace(host.Name+" "+host.Address+" "+host.Address6), host.Address,
+			host.Port, host.User, host.KeyPath, filepath.Join(dir, knownHostsFile))
 		inventory.Hosts = append(inventory.Hosts, InventoryEntry{
 			Name: host.Name, Address: host.Address, Port: host.Port, User: host.User,
 			KeyPath: host.KeyPath,

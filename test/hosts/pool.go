@@ -151,7 +151,8 @@ func start(ctx context.Context, options Options, image string) (*Pool, error) {
 			return err
 		}
 		if options.Offline {
-			// Docker lets nothing pass from a network that is internal to others; whether it gives it a default route depends on its version.
+			// Docker lets nothing pass from a network that is internal to others; whether it gives it a default route depends on its
+			// version.
 			if _, err := host.Exec(ctx, "ip", "route", "replace", "default", "via", subnet.Masked().Addr().Next().String()); err != nil {
 				return err
 			}
@@ -169,8 +170,8 @@ func start(ctx context.Context, options Options, image string) (*Pool, error) {
 	return pool, pool.Write()
 }
 
-// Reinstall makes a host of a pool that Start made anew, as writing an image to its disk does: nothing of what it was stays but its name and
-// its address, and it has other host keys. It returns when the host is ready.
+// Reinstall makes a host of a pool that Start made anew, as writing an image to its disk does: nothing of what it was stays but its name
+// and its address, and it has other host keys. It returns when the host is ready.
 func (p *Pool) Reinstall(ctx context.Context, h *Host) error {
 	if err := h.recreate(ctx, p.image, p.keys); err != nil {
 		return fmt.Errorf("reinstall host %s: %w", h.Name, err)

@@ -62,7 +62,8 @@ func Pool(t testing.TB, o hosts.Options) *hosts.Pool {
 func SSH(h *hosts.Host) ssh.Config {
 	return ssh.Config{
 		Name: h.Name, Address: h.Address, Port: int32(h.Port), User: hosts.Ops,
-		Auth: ssh.Auth{Signers: []cryptossh.Signer{h.Signer}}, HostKey: ssh.HostKey{Pinned: []string{cryptossh.FingerprintSHA256(h.HostKey)}},
+		Auth:    ssh.Auth{Signers: []cryptossh.Signer{h.Signer}},
+		HostKey: ssh.HostKey{Pinned: []string{cryptossh.FingerprintSHA256(h.HostKey)}},
 	}
 }
 

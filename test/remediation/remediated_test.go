@@ -120,7 +120,8 @@ func (c cluster) unhealthy() error {
 	checks := &clusterv1.MachineHealthCheckList{}
 	c.List(checks)
 	for _, check := range checks.Items {
-		if want, found := ptr.Deref(check.Status.ExpectedMachines, 0), ptr.Deref(check.Status.CurrentHealthy, 0); want == 0 || found != want {
+		if want, found := ptr.Deref(check.Status.ExpectedMachines, 0), ptr.Deref(check.Status.CurrentHealthy, 0); want == 0 ||
+			found != want {
 			return fmt.Errorf("the MachineHealthCheck %s has found %d of %d Machines healthy", check.Name, found, want)
 		}
 	}

@@ -43,7 +43,8 @@ func TestDisruption(t *testing.T) {
 		LoadBalancer: spec.LoadBalancer{Type: spec.LoadBalancerNodeLocal},
 	}
 	o.ControlPlane.Rollout.Strategy = controlplanev1.RolloutStrategy{
-		Type: controlplanev1.InPlaceStrategy, InPlace: controlplanev1.InPlace{Canary: controlplanev1.Canary{Approval: spec.ApprovalRequired}},
+		Type:    controlplanev1.InPlaceStrategy,
+		InPlace: controlplanev1.InPlace{Canary: controlplanev1.Canary{Approval: spec.ApprovalRequired}},
 	}
 	c := &careful{Fleet: fleet.Start(t, o), version: newer.Version(artifact.Kubernetes)}
 	known, began := c.Events(nil), time.Now()
@@ -95,7 +96,8 @@ func (c *careful) followsCanary() {
 	object := &controlplanev1.KubexmControlPlane{}
 	c.Await(2*time.Minute, func(context.Context) error {
 		c.Get(fleet.Name, object)
-		if now := conditions.Get(object, controlplanev1.DisruptionAllowedCondition); now == nil || now.Reason != controlplanev1.WaitingForApprovalReason {
+		if now := conditions.Get(object, controlplanev1.DisruptionAllowedCondition); now == nil ||
+			now.Reason != controlplanev1.WaitingForApprovalReason {
 			return fmt.Errorf("KubexmControlPlane: %v", now)
 		}
 		return c.Unhealthy()

@@ -261,7 +261,8 @@ func (c *careful) keepsAPIs() {
 		if has := c.machineVersion(); has != next {
 			return fmt.Errorf("the control plane's Machine has %s", has)
 		}
-		if said := hosthealth.Problem(config, bootstrapv1.PreflightPassedCondition, bootstrapv1.HostConvergedCondition); !strings.Contains(said.String(), next) {
+		if said := hosthealth.Problem(config, bootstrapv1.PreflightPassedCondition,
+			bootstrapv1.HostConvergedCondition); !strings.Contains(said.String(), next) {
 			return fmt.Errorf("%s does not say that %s is missing: %q", config.Name, next, said)
 		}
 		return nil

@@ -96,7 +96,8 @@ func (c *cluster) carries(b *artifact.Bundle) {
 		if err != nil {
 			c.t.Fatal(err)
 		}
-		if is, want := node.Status.NodeInfo.ContainerRuntimeVersion, number("containerd"); !strings.HasSuffix(strings.Replace(is, "//v", "//", 1), "//"+want) {
+		if is, want := node.Status.NodeInfo.ContainerRuntimeVersion,
+			number("containerd"); !strings.HasSuffix(strings.Replace(is, "//v", "//", 1), "//"+want) {
 			c.t.Errorf("%s runs %s, want containerd %s", h.Name, is, want)
 		}
 	}

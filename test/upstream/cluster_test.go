@@ -64,7 +64,10 @@ func template(name string, values map[string]string) []byte {
 
 // waiters do what the framework's own do for a KubeadmControlPlane.
 var waiters = clusterctl.ControlPlaneWaiters{
-	WaitForControlPlaneInitialized: func(ctx context.Context, input clusterctl.ApplyCustomClusterTemplateAndWaitInput, result *clusterctl.ApplyCustomClusterTemplateAndWaitResult) {
+	WaitForControlPlaneInitialized: func(
+		ctx context.Context, input clusterctl.ApplyCustomClusterTemplateAndWaitInput,
+		result *clusterctl.ApplyCustomClusterTemplateAndWaitResult,
+	) {
 		By("Waiting for one control plane node to exist")
 		Eventually(func() bool {
 			machines := framework.GetControlPlaneMachinesByCluster(ctx, framework.GetControlPlaneMachinesByClusterInput{
@@ -73,14 +76,18 @@ var waiters = clusterctl.ControlPlaneWaiters{
 			return slices.ContainsFunc(machines, func(m clusterv1.Machine) bool { return m.Status.NodeRef.IsDefined() })
 		}, input.WaitForControlPlaneIntervals...).Should(BeTrue())
 	},
-	WaitForControlPlaneMachinesReady: func(ctx context.Context, input clusterctl.ApplyCustomClusterTemplateAndWaitInput, result *clusterctl.ApplyCustomClusterTemplateAndWaitResult) {
+	WaitForControlPlaneMachinesReady: func(
+		ctx context.Context, input clusterctl.ApplyCustomClusterTemplateAndWaitInput,
+		result *clusterctl.ApplyCustomClusterTemplateAndWaitResult,
+	) {
 		By("Waiting for the control plane to be ready")
 		Eventually(func(g Gomega) {
 			controlPlane := &controlplanev1.KubexmControlPlane{}
 			key := client.ObjectKey{Namespace: result.Cluster.Namespace, Name: result.Cluster.Spec.ControlPlaneRef.Name}
 			g.Expect(input.ClusterProxy.GetClient().Get(ctx, key, controlPlane)).To(Succeed())
 			for _, count := range []*int32{
-				controlPlane.Status.Replicas, controlPlane.Status.UpToDateReplicas, controlPlane.Status.ReadyReplicas, controlPlane.Status.AvailableReplicas,
+				controlPlane.Status.Replicas, controlPlane.Status.UpToDateReplicas,
+				controlPlane.Status.ReadyReplicas, controlPlane.Status.AvailableReplicas,
 			} {
 				g.Expect(count).To(HaveValue(Equal(*controlPlane.Spec.Replicas)))
 			}

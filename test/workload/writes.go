@@ -126,7 +126,8 @@ func (w *Writes) Stop(ctx context.Context) (Outcome, error) {
 			o.Lost = append(o.Lost, name)
 		}
 	}
-	if err := w.client.CoreV1().Namespaces().Delete(ctx, writesNamespace, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+	if err := w.client.CoreV1().Namespaces().Delete(ctx, writesNamespace, metav1.DeleteOptions{}); err != nil &&
+		!apierrors.IsNotFound(err) {
 		return o, fmt.Errorf("delete the namespace %s: %w", writesNamespace, err)
 	}
 	return o, nil

@@ -67,8 +67,8 @@ const AuthorityAnnotation = "bootstrap.cluster.x-k8s.io/authority"
 // that is done.
 const AdoptHostAnnotation = "bootstrap.cluster.x-k8s.io/adopt-host"
 
-// HostOwnedByOtherReason is a reason of HostConverged and of HostReset. It means that the host is another cluster's, or another host of this
-// cluster than is meant, or does not say whose it is: nothing was changed on it. The message says what it is and what to do.
+// HostOwnedByOtherReason is a reason of HostConverged and of HostReset. It means that the host is another cluster's, or another host of
+// this cluster than is meant, or does not say whose it is: nothing was changed on it. The message says what it is and what to do.
 const HostOwnedByOtherReason = "HostOwnedByOther"
 
 // Conditions of a KubexmConfig, in the order in which they become True.

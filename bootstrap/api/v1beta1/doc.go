@@ -9,8 +9,8 @@
 //	KubexmRemediation          an unhealthy worker's host is repaired, or its Machine replaced
 //	KubexmRemediationTemplate  what MachineHealthChecks make KubexmRemediations from
 //
-// They follow the contract v1beta2 of Cluster API for bootstrap providers, and that of external remediation. Conditions and their reasons are constants in
-// conditions.go.
+// They follow the contract v1beta2 of Cluster API for bootstrap providers, and that of external remediation. Conditions and their reasons
+// are constants in conditions.go.
 //
 // +kubebuilder:object:generate=true
 // +groupName=bootstrap.cluster.x-k8s.io

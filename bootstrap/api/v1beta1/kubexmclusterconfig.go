@@ -94,18 +94,18 @@ func (s *KubexmClusterConfigSpec) FingerprintOf(name string) string {
 
 // MemberPhase is how far a member is on its way into the cluster, or out of it. A member only ever goes on to a later phase.
 //
-//	phase     it begins when                            load balancers    etcd members, API       its own reconciler        the staying hosts
-//	                                                    and kubelets      servers' etcd           does                      do
-//	Joining   its KubexmConfig exists                   list it once it   list it once it has     makes it what it must be  nothing
-//	                                                    has an address,   an address              (nothing before it is
-//	                                                    by health checks                          listed here)
-//	Serving   it was brought to a version once          as before         as before               keeps it so               nothing
-//	Draining  its Machine or KubexmConfig is deleted    drop it           drop it; its etcd       ends its API server once  nothing
-//	                                                                      member exists still     its Node is drained, and
-//	                                                                                              says APIServerStopped
-//	Removed   its Node is drained and APIServerStopped  as before         as before               waits for its hook; then  remove its etcd
-//	          is there, or it had no API server                                                   resets the host           member
-//	(dropped) its Machine and KubexmConfig are gone     as before         as before               nothing                   nothing
+//	phase     it begins when                            load balancers    etcd members, API    its own reconciler        the staying hosts
+//	                                                    and kubelets      servers' etcd        does                      do
+//	Joining   its KubexmConfig exists                   list it once it   list it once it has  makes it what it must be  nothing
+//	                                                    has an address,   an address           (nothing before it is
+//	                                                    by health checks                       listed here)
+//	Serving   it was brought to a version once          as before         as before            keeps it so               nothing
+//	Draining  its Machine or KubexmConfig is deleted    drop it           drop it; its etcd    ends its API server once  nothing
+//	                                                                      member exists still  its Node is drained, and
+//	                                                                                           says APIServerStopped
+//	Removed   its Node is drained and APIServerStopped  as before         as before            waits for its hook; then  remove its etcd
+//	          is there, or it had no API server                                                resets the host           member
+//	(dropped) its Machine and KubexmConfig are gone     as before         as before            nothing                   nothing
 //
 // Joining and Serving are rendered the same: a new API server is behind the load balancers as soon as it answers, and nothing changes on
 // other hosts by the change of phase. Hosts without an etcd member are never Removed, and an etcd host of its own has no API server to
@@ -161,8 +161,8 @@ type ClusterMember struct {
 //
 // +kubebuilder:validation:MinProperties=1
 type KubexmClusterConfigStatus struct {
-	// turns are the hosts that are disrupted now, or were and have not settled yet. It is one list for the whole cluster, so that anyone who
-	// lets another host begin has seen all that have begun.
+	// turns are the hosts that are disrupted now, or were and have not settled yet. It is one list for the whole cluster, so that anyone
+	// who lets another host begin has seen all that have begun.
 	// +optional
 	// +listType=map
 	// +listMapKey=configName

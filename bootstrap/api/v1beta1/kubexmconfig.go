@@ -49,8 +49,8 @@ type HostReference struct {
 // +kubebuilder:validation:MinProperties=1
 type KubexmConfigStatus struct {
 	// conditions are Ready (whether the bootstrap data exists, which the Machine shows as BootstrapConfigReady), HostReady (the summary
-	// of those that follow), DataSecretAvailable, HostReachable, PreflightPassed, HostConverged, NodeJoined, DisruptionAllowed, APIServerStopped,
-	// HostReset and Paused.
+	// of those that follow), DataSecretAvailable, HostReachable, PreflightPassed, HostConverged, NodeJoined, DisruptionAllowed,
+	// APIServerStopped, HostReset and Paused.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -37,8 +37,9 @@ const PropagatedMetadataAnnotation = "controlplane.cluster.x-k8s.io/propagated-m
 const AcceptedRemovedAPIsAnnotation = "controlplane.cluster.x-k8s.io/accepted-removed-apis"
 
 // AuthoritiesAnnotation on a KubexmControlPlane has the fingerprints of the cluster's key pairs, as package pki writes them
-// (ca=sha256:…,etcd=…,proxy=…,sa=…), and of its encryption key (encryption=…). It is written before they are used. From then on no pair is made, and no host is touched while
-// a Secret is missing or holds another pair. Anyone who removes it says that the pairs that are there now are the right ones.
+// (ca=sha256:…,etcd=…,proxy=…,sa=…), and of its encryption key (encryption=…). It is written before they are used. From then on no pair
+// is made, and no host is touched while a Secret is missing or holds another pair. Anyone who removes it says that the pairs that are
+// there now are the right ones.
 const AuthoritiesAnnotation = "controlplane.cluster.x-k8s.io/kubexm-authorities"
 
 // RecoverCertificatesAnnotation on a KubexmControlPlane has the Secrets of key pairs that are missing written again, from what a control

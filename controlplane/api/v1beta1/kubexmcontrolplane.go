@@ -22,8 +22,8 @@ import (
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.controlPlaneEndpoint) || has(self.controlPlaneEndpoint) && self.controlPlaneEndpoint == oldSelf.controlPlaneEndpoint",fieldPath=".controlPlaneEndpoint",message="the endpoint is in certificates and on all hosts, and stays: set it back"
 // +kubebuilder:validation:XValidation:rule="!has(self.cluster) || !has(self.cluster.controlPlaneEndpoint) || !has(self.cluster.controlPlaneEndpoint.port)",fieldPath=".cluster.controlPlaneEndpoint.port",message="the port is written in spec.controlPlaneEndpoint alone: remove it"
 type KubexmControlPlaneSpec struct {
-	// replicas is how many control plane Machines there are. If unset, 1. It is odd and at most 9 where etcd runs on them; more than one need a
-	// load balancer (cluster.loadBalancer).
+	// replicas is how many control plane Machines there are. If unset, 1. It is odd and at most 9 where etcd runs on them; more than one
+	// need a load balancer (cluster.loadBalancer).
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=15
@@ -36,9 +36,9 @@ type KubexmControlPlaneSpec struct {
 	// +kubebuilder:validation:MaxLength=256
 	Version string `json:"version,omitempty"`
 
-	// controlPlaneEndpoint is where the API server is reached: host is a name or an address, and port is 6443 unless another is set. Cluster API
-	// copies it to the Cluster. If unset, the Cluster's counts, which the infrastructure cluster says. With a load balancer of the
-	// type Keepalived or KubeVIP, it is the virtual address, or a name for cluster.controlPlaneEndpoint.address. Once set, it stays.
+	// controlPlaneEndpoint is where the API server is reached: host is a name or an address, and port is 6443 unless another is set.
+	// Cluster API copies it to the Cluster. If unset, the Cluster's counts, which the infrastructure cluster says. With a load balancer
+	// of the type Keepalived or KubeVIP, it is the virtual address, or a name for cluster.controlPlaneEndpoint.address. Once set, it stays.
 	// +optional
 	ControlPlaneEndpoint clusterv1.APIEndpoint `json:"controlPlaneEndpoint,omitempty,omitzero"`
 
@@ -49,7 +49,8 @@ type KubexmControlPlaneSpec struct {
 	// cluster is what all hosts of this cluster share, its workers included.
 	//
 	// Where the Cluster object says the same, it counts: spec.clusterNetwork comes before cluster.network.podCIDRs,
-	// cluster.network.serviceCIDRs and cluster.dns.clusterDomain. What neither says has the default that its field documents; defaults are not written here.
+	// cluster.network.serviceCIDRs and cluster.dns.clusterDomain. What neither says has the default that its field documents; defaults
+	// are not written here.
 	// +optional
 	Cluster spec.Cluster `json:"cluster,omitempty,omitzero"`
 

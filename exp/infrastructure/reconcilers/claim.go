@@ -122,8 +122,8 @@ func (c *claimant) unfit(host *infrav1.KubexmHost, selector labels.Selector) str
 	return lacks(host, c.machine.Spec.Requirements)
 }
 
-// compare prefers failure domains with fewer peers, then hosts by the machine's preferences, then those that are free the longest, then hosts
-// by name. A Machine that replaces an unhealthy one does not get that one's host while there is another as good.
+// compare prefers failure domains with fewer peers, then hosts by the machine's preferences, then those that are free the longest, then
+// hosts by name. A Machine that replaces an unhealthy one does not get that one's host while there is another as good.
 func (c *claimant) compare(a, b *infrav1.KubexmHost) int {
 	return cmp.Or(
 		cmp.Compare(c.peers[a.Spec.FailureDomain], c.peers[b.Spec.FailureDomain]),

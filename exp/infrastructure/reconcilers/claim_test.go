@@ -113,7 +113,8 @@ func TestChoose(t *testing.T) {
 			hosts: []infrav1.KubexmHost{aHost("a", let), aHost("b", reset)}, want: "b",
 		},
 		"one that somebody has cleaned": {
-			hosts: []infrav1.KubexmHost{aHost("a", is(infrav1.CleanCondition, metav1.ConditionFalse, infrav1.NotResetReason, time.Hour))}, want: "a",
+			hosts: []infrav1.KubexmHost{aHost("a",
+				is(infrav1.CleanCondition, metav1.ConditionFalse, infrav1.NotResetReason, time.Hour))}, want: "a",
 		},
 		"one that nobody has had, before one that was reset": {
 			hosts: []infrav1.KubexmHost{aHost("a", reset), aHost("b")}, want: "b",
@@ -287,7 +288,8 @@ func TestOffer(t *testing.T) {
 			if got.Capacity != nil {
 				cpus, memory = got.Capacity.Cpu().String(), got.Capacity.Memory().String()
 			}
-			if cpus != test.cpus || memory != test.memory || got.NodeInfo != (infrav1.NodeInfo{Architecture: test.arch, OperatingSystem: test.os}) {
+			if cpus != test.cpus || memory != test.memory ||
+				got.NodeInfo != (infrav1.NodeInfo{Architecture: test.arch, OperatingSystem: test.os}) {
 				t.Errorf("it offers %s processors, %s of memory, %+v; want %s, %s, %s of %s", cpus, memory, got.NodeInfo, test.cpus, test.memory, test.arch, test.os)
 			}
 		})

@@ -60,7 +60,8 @@ func (r *Cluster) Reconcile(ctx context.Context, request ctrl.Request) (result c
 	if annotations.IsExternallyManaged(infra) {
 		return ctrl.Result{}, r.leave(ctx, infra)
 	}
-	if isPaused, requeue, err := paused.EnsurePausedCondition(ctx, live.Client(r.Client, r.Reader), cluster, infra); err != nil || isPaused || requeue {
+	isPaused, requeue, err := paused.EnsurePausedCondition(ctx, live.Client(r.Client, r.Reader), cluster, infra)
+	if err != nil || isPaused || requeue {
 		return ctrl.Result{}, err
 	}
 	if added, err := finalizers.EnsureFinalizer(ctx, r.Client, infra, infrav1.ClusterFinalizer); err != nil || added {
@@ -102,7 +103,9 @@ func (r *Cluster) leave(ctx context.Context, infra *infrav1.KubexmCluster) error
 
 // publish says what the Cluster is to know. Hosts exist before the cluster does, so there is nothing to wait for.
 func (s *clusterScope) publish() {
-	conditions.Set(s.infra, metav1.Condition{Type: infrav1.DeletingCondition, Status: metav1.ConditionFalse, Reason: infrav1.NotDeletingReason})
+	conditions.Set(s.infra, metav1.Condition{
+		Type: infrav1.DeletingCondition, Status: metav1.ConditionFalse, Reason: infrav1.NotDeletingReason,
+	})
 	ready := metav1.Condition{Type: infrav1.ReadyCondition, Status: metav1.ConditionTrue, Reason: infrav1.ReadyReason}
 	if s.cluster == nil {
 		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, infrav1.WaitingForOwnerReason, "no Cluster owns this KubexmCluster yet"

@@ -25,7 +25,9 @@ const defaultPort = 6443
 
 // endpoint is where the API server is reached: as declared, by the KubexmCluster before the Cluster and the control plane, and for the
 // rest at the first control plane Machine's host. It has no host while there is none.
-func endpoint(declared, cluster, controlPlane clusterv1.APIEndpoint, owners []clusterv1.Machine, machines []infrav1.KubexmMachine) clusterv1.APIEndpoint {
+func endpoint(
+	declared, cluster, controlPlane clusterv1.APIEndpoint, owners []clusterv1.Machine, machines []infrav1.KubexmMachine,
+) clusterv1.APIEndpoint {
 	found := clusterv1.APIEndpoint{
 		Host: cmp.Or(declared.Host, cluster.Host, controlPlane.Host, firstControlPlaneAddress(owners, machines)),
 		Port: cmp.Or(declared.Port, cluster.Port, controlPlane.Port),
@@ -61,8 +63,8 @@ func firstControlPlaneAddress(owners []clusterv1.Machine, machines []infrav1.Kub
 	return ""
 }
 
-// controlPlaneEndpoint is the endpoint that the Cluster's control plane says, at the path of the contract; none where it says none, or is no
-// KubexmControlPlane: another provider's takes the infrastructure's.
+// controlPlaneEndpoint is the endpoint that the Cluster's control plane says, at the path of the contract; none where it says none, or is
+// no KubexmControlPlane: another provider's takes the infrastructure's.
 func (r *Cluster) controlPlaneEndpoint(ctx context.Context, cluster *clusterv1.Cluster) (clusterv1.APIEndpoint, error) {
 	var none clusterv1.APIEndpoint
 	ref := cluster.Spec.ControlPlaneRef

@@ -15,7 +15,9 @@ import (
 
 func TestEndpoint(t *testing.T) {
 	member := func(name string, age time.Duration, controlPlane bool, address string) (clusterv1.Machine, infrav1.KubexmMachine) {
-		owner := clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(noon.Add(-age)), Labels: map[string]string{}}}
+		owner := clusterv1.Machine{
+			ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(noon.Add(-age)), Labels: map[string]string{}},
+		}
 		owner.Spec.InfrastructureRef.Name = name
 		if controlPlane {
 			owner.Labels[clusterv1.MachineControlPlaneLabel] = ""
@@ -51,10 +53,11 @@ func TestEndpoint(t *testing.T) {
 		empty                           bool
 		want                            e
 	}{
-		"declared here":                        {declared: e{Host: "api.prod.example", Port: 7443}, want: e{Host: "api.prod.example", Port: 7443}},
-		"declared here, without a port":        {declared: e{Host: "api.prod.example"}, want: e{Host: "api.prod.example", Port: 6443}},
-		"declared by the Cluster":              {cluster: e{Host: "10.0.0.9", Port: 8443}, want: e{Host: "10.0.0.9", Port: 8443}},
-		"both":                                 {declared: e{Port: 7443}, cluster: e{Host: "10.0.0.9", Port: 8443}, want: e{Host: "10.0.0.9", Port: 7443}},
+		"declared here":                 {declared: e{Host: "api.prod.example", Port: 7443}, want: e{Host: "api.prod.example", Port: 7443}},
+		"declared here, without a port": {declared: e{Host: "api.prod.example"}, want: e{Host: "api.prod.example", Port: 6443}},
+		"declared by the Cluster":       {cluster: e{Host: "10.0.0.9", Port: 8443}, want: e{Host: "10.0.0.9", Port: 8443}},
+		"both": {declared: e{Port: 7443},
+			cluster: e{Host: "10.0.0.9", Port: 8443}, want: e{Host: "10.0.0.9", Port: 7443}},
 		"declared by the control plane":        {controlPlane: e{Host: "10.0.0.8", Port: 8443}, want: e{Host: "10.0.0.8", Port: 8443}},
 		"the oldest host":                      {want: e{Host: "10.0.0.3", Port: 6443}},
 		"the oldest host at a declared port":   {declared: e{Port: 7443}, want: e{Host: "10.0.0.3", Port: 7443}},

@@ -51,7 +51,8 @@ func (r *Host) Reconcile(ctx context.Context, request ctrl.Request) (result ctrl
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if conditions.IsFalse(host, infrav1.CleanCondition) && host.Spec.ClaimRef == (infrav1.MachineReference{}) && !host.IsQuarantined() && !wasLet(host) {
+	if conditions.IsFalse(host, infrav1.CleanCondition) &&
+		host.Spec.ClaimRef == (infrav1.MachineReference{}) && !host.IsQuarantined() && !wasLet(host) {
 		conditions.Delete(host, infrav1.CleanCondition) // somebody has cleaned the host, and ended its quarantine
 	}
 	seen := availability(host, r.now())

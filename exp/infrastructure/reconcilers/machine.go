@@ -59,7 +59,8 @@ func (r *Machine) Reconcile(ctx context.Context, request ctrl.Request) (result c
 	if scope.owner == nil && machine.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil // as for KubexmConfigs: Cluster API writes to it until it owns it
 	}
-	if isPaused, requeue, err := paused.EnsurePausedCondition(ctx, live.Client(r.Client, r.Reader), scope.cluster, machine); err != nil || isPaused || requeue {
+	isPaused, requeue, err := paused.EnsurePausedCondition(ctx, live.Client(r.Client, r.Reader), scope.cluster, machine)
+	if err != nil || isPaused || requeue {
 		return ctrl.Result{}, err
 	}
 	if added, err := finalizers.EnsureFinalizer(ctx, r.Client, machine, infrav1.MachineFinalizer); err != nil || added {
@@ -153,7 +154,8 @@ func (r *Machine) snapshot(ctx context.Context, s *machineScope) (*claimant, err
 	c := &claimant{machine: s.machine, owner: s.owner}
 	if name := s.machine.Status.HostRef.Name; name != "" {
 		host := infrav1.KubexmHost{}
-		if err := r.Reader.Get(ctx, client.ObjectKey{Namespace: s.machine.Namespace, Name: name}, &host); client.IgnoreNotFound(err) != nil {
+		key := client.ObjectKey{Namespace: s.machine.Namespace, Name: name}
+		if err := r.Reader.Get(ctx, key, &host); client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("get the KubexmHost %s: %w", name, err)
 		} else if err == nil {
 			c.hosts = []infrav1.KubexmHost{host}
@@ -181,7 +183,8 @@ func (r *Machine) disown(ctx context.Context, host *infrav1.KubexmHost) error {
 	before := host.DeepCopy()
 	host.Release(metav1.NewTime(r.now()))
 	controllerutil.RemoveFinalizer(host, infrav1.HostFinalizer)
-	if err := r.Client.Patch(ctx, host, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil && !apierrors.IsConflict(err) {
+	changed := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Patch(ctx, host, changed); err != nil && !apierrors.IsConflict(err) {
 		return fmt.Errorf("release the KubexmHost %s: %w", klog.KObj(host), err)
 	}
 	return nil
@@ -255,7 +258,8 @@ func (r *Machine) release(ctx context.Context, s *machineScope) error {
 		before := host.DeepCopy()
 		host.Release(metav1.NewTime(r.now()))
 		controllerutil.RemoveFinalizer(host, infrav1.HostFinalizer)
-		if err := r.Client.Patch(ctx, host, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
+		changed := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+		if err := r.Client.Patch(ctx, host, changed); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("release the KubexmHost %s: %w", klog.KObj(host), err)
 		}
 		ctrl.LoggerFrom(ctx).Info("Released a host", "KubexmHost", klog.KObj(host))

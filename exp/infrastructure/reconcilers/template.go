@@ -39,8 +39,8 @@ func (r *Template) Reconcile(ctx context.Context, request ctrl.Request) (result 
 	return result, reterr
 }
 
-// offer is what a machine gets at least, whichever of the hosts that it may have it gets. Who has them now does not count: they are for those who
-// come when they are free.
+// offer is what a machine gets at least, whichever of the hosts that it may have it gets. Who has them now does not count: they are for
+// those who come when they are free.
 func offer(m *infrav1.KubexmMachineSpec, hosts []infrav1.KubexmHost) infrav1.KubexmMachineTemplateStatus {
 	selector, err := selectorOf(m)
 	if err != nil {

@@ -46,7 +46,9 @@ func TestTwins(t *testing.T) {
 		unique, named map[string]string // reason and a word of the message, by host
 	}{
 		"two machines": {
-			hosts:  []infrav1.KubexmHost{aHost("a", at("10.0.0.1"), machineID("1"), showing("k1")), aHost("b", at("10.0.0.2"), machineID("2"), showing("k2"))},
+			hosts: []infrav1.KubexmHost{
+				aHost("a", at("10.0.0.1"), machineID("1"), showing("k1")), aHost("b", at("10.0.0.2"), machineID("2"), showing("k2")),
+			},
 			free:   "a b",
 			unique: map[string]string{"a": infrav1.UniqueReason, "b": infrav1.UniqueReason},
 		},
@@ -73,8 +75,10 @@ func TestTwins(t *testing.T) {
 			unique: map[string]string{"a": infrav1.SameMachineReason},
 		},
 		"other ports of one address": {
-			hosts: []infrav1.KubexmHost{aHost("a", showing("k1")), aHost("b", showing("k2"), func(h *infrav1.KubexmHost) { h.Spec.Access.Port = 2222 })},
-			free:  "a b", unique: map[string]string{"a": infrav1.UniqueReason},
+			hosts: []infrav1.KubexmHost{
+				aHost("a", showing("k1")), aHost("b", showing("k2"), func(h *infrav1.KubexmHost) { h.Spec.Access.Port = 2222 }),
+			},
+			free: "a b", unique: map[string]string{"a": infrav1.UniqueReason},
 		},
 		"one host key": {
 			hosts: []infrav1.KubexmHost{
@@ -94,7 +98,8 @@ func TestTwins(t *testing.T) {
 					free = append(free, h.Name)
 				}
 				c := ids.unique(h)
-				if want := tc.unique[h.Name]; want != "" && c.Reason != want || (c.Status == metav1.ConditionFalse) != (c.Reason == infrav1.SameMachineReason) {
+				if want := tc.unique[h.Name]; want != "" && c.Reason != want ||
+					(c.Status == metav1.ConditionFalse) != (c.Reason == infrav1.SameMachineReason) {
 					t.Errorf("%s is %s %s: %s", h.Name, c.Status, c.Reason, c.Message)
 				}
 				if !strings.Contains(c.Message, tc.named[h.Name]) {
@@ -111,7 +116,10 @@ func TestTwins(t *testing.T) {
 // TestChooseNoTwin: a Machine does not get a host that another namespace's Machine has by another name.
 func TestChooseNoTwin(t *testing.T) {
 	mine, theirs := aHost("a", showing("k1")), aHost("z", ofTenant("other"), takenBy("m"), showing("k2"))
-	c := &claimant{machine: &infrav1.KubexmMachine{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "m"}}, owner: &clusterv1.Machine{}, hosts: []infrav1.KubexmHost{mine}}
+	c := &claimant{
+		machine: &infrav1.KubexmMachine{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "m"}},
+		owner:   &clusterv1.Machine{}, hosts: []infrav1.KubexmHost{mine},
+	}
 	if got := c.choose(noon); got.host == nil {
 		t.Fatalf("alone: %s", got.message)
 	}

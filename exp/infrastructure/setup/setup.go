@@ -61,14 +61,16 @@ func Reconcilers(mgr ctrl.Manager, o Options) error {
 	}
 	if err := ctrl.NewControllerManagedBy(mgr).
 		For(&infrav1.KubexmHost{}).
-		Watches(&infrav1.KubexmHost{}, handler.EnqueueRequestsFromMapFunc(sharing(mgr.GetClient())), builder.WithPredicates(identityChanged())).
+		Watches(&infrav1.KubexmHost{}, handler.EnqueueRequestsFromMapFunc(sharing(mgr.GetClient())),
+			builder.WithPredicates(identityChanged())).
 		WithOptions(with).
 		Complete(&reconcilers.Host{Options: shared, Events: mgr.GetEventRecorder("kubexm-infrastructure")}); err != nil {
 		return fmt.Errorf("set up the controller of KubexmHosts: %w", err)
 	}
 	if err := ctrl.NewControllerManagedBy(mgr).
 		For(&infrav1.KubexmMachineTemplate{}).
-		Watches(&infrav1.KubexmHost{}, handler.EnqueueRequestsFromMapFunc(templatesOfHost(mgr.GetClient())), builder.WithPredicates(capacityChanged())).
+		Watches(&infrav1.KubexmHost{}, handler.EnqueueRequestsFromMapFunc(templatesOfHost(mgr.GetClient())),
+			builder.WithPredicates(capacityChanged())).
 		WithOptions(with).
 		Complete(&reconcilers.Template{Options: shared}); err != nil {
 		return fmt.Errorf("set up the controller of KubexmMachineTemplates: %w", err)
@@ -76,7 +78,8 @@ func Reconcilers(mgr ctrl.Manager, o Options) error {
 	if err := ctrl.NewControllerManagedBy(mgr).
 		For(&infrav1.KubexmCluster{}).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(clusterOf), builder.WithPredicates(clusterChanged())).
-		Watches(&infrav1.KubexmMachine{}, handler.EnqueueRequestsFromMapFunc(clusterOfMachine(mgr.GetClient())), builder.WithPredicates(addressesChanged())).
+		Watches(&infrav1.KubexmMachine{}, handler.EnqueueRequestsFromMapFunc(clusterOfMachine(mgr.GetClient())),
+			builder.WithPredicates(addressesChanged())).
 		WithOptions(with).
 		Complete(&reconcilers.Cluster{Options: shared}); err != nil {
 		return fmt.Errorf("set up the controller of KubexmClusters: %w", err)

@@ -353,7 +353,9 @@ func TestMachinesSpreadOverFailureDomains(t *testing.T) {
 		}, patience).Should(Succeed())
 	}
 	// Another deployment begins anew, and a name comes before everything.
-	p.addMachine("named", map[string]string{clusterv1.MachineDeploymentNameLabel: "other"}, func(m *infrav1.KubexmMachine) { m.Spec.HostName = "host06" })
+	p.addMachine("named", map[string]string{clusterv1.MachineDeploymentNameLabel: "other"}, func(m *infrav1.KubexmMachine) {
+		m.Spec.HostName = "host06"
+	})
 	p.Eventually(func(g Gomega) { g.Expect(p.machine("named").Status.HostRef.Name).To(Equal("host06")) }, patience).Should(Succeed())
 }
 

@@ -118,7 +118,8 @@ func identityChanged() predicate.Predicate {
 		is, isHost := e.ObjectNew.(*infrav1.KubexmHost)
 		return wasHost && isHost && (old.Spec.Address != is.Spec.Address || !equality.Semantic.DeepEqual(old.Spec.Access, is.Spec.Access) ||
 			old.Spec.ClaimRef != is.Spec.ClaimRef ||
-			old.Status.Facts.MachineID != is.Status.Facts.MachineID || conditions.IsFalse(old, infrav1.CleanCondition) != conditions.IsFalse(is, infrav1.CleanCondition))
+			old.Status.Facts.MachineID != is.Status.Facts.MachineID ||
+			conditions.IsFalse(old, infrav1.CleanCondition) != conditions.IsFalse(is, infrav1.CleanCondition))
 	}}
 }
 
@@ -143,7 +144,8 @@ func capacityChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		old, wasHost := e.ObjectOld.(*infrav1.KubexmHost)
 		is, isHost := e.ObjectNew.(*infrav1.KubexmHost)
-		return wasHost && isHost && (!equality.Semantic.DeepEqual(old.CapacityOf(), is.CapacityOf()) || !equality.Semantic.DeepEqual(old.Labels, is.Labels) ||
-			old.Spec.Arch != is.Spec.Arch || old.Status.Facts.Arch != is.Status.Facts.Arch)
+		return wasHost && isHost &&
+			(!equality.Semantic.DeepEqual(old.CapacityOf(), is.CapacityOf()) || !equality.Semantic.DeepEqual(old.Labels, is.Labels) ||
+				old.Spec.Arch != is.Spec.Arch || old.Status.Facts.Arch != is.Status.Facts.Arch)
 	}}
 }

@@ -40,7 +40,8 @@ func ValidateMachine(m *infrav1.KubexmMachine) field.ErrorList {
 	errs := validateMachineSpec(&m.Spec, path)
 	id := m.Spec.ProviderID
 	if namespace, host, found := strings.Cut(strings.TrimPrefix(id, infrav1.ProviderIDPrefix), "/"); id != "" &&
-		(!strings.HasPrefix(id, infrav1.ProviderIDPrefix) || !found || namespace != m.Namespace || len(validation.IsDNS1123Subdomain(host)) > 0) {
+		(!strings.HasPrefix(id, infrav1.ProviderIDPrefix) || !found ||
+			namespace != m.Namespace || len(validation.IsDNS1123Subdomain(host)) > 0) {
 		errs = append(errs, field.Invalid(path.Child("providerID"), id, fmt.Sprintf(
 			"leave it out, and it becomes %s%s/ and the name of the claimed host", infrav1.ProviderIDPrefix, m.Namespace)))
 	}
@@ -97,7 +98,8 @@ func validateMachineSpec(s *infrav1.KubexmMachineSpec, path *field.Path) field.E
 		if len(p.Selector.MatchLabels)+len(p.Selector.MatchExpressions) == 0 {
 			errs = append(errs, field.Required(at.Child("selector"), "it would select all hosts: give labels that some have"))
 		}
-		errs = append(errs, metav1validation.ValidateLabelSelector(&p.Selector, metav1validation.LabelSelectorValidationOptions{}, at.Child("selector"))...)
+		errs = append(errs,
+			metav1validation.ValidateLabelSelector(&p.Selector, metav1validation.LabelSelectorValidationOptions{}, at.Child("selector"))...)
 	}
 	return errs
 }

@@ -93,7 +93,10 @@ func TestValidateHost(t *testing.T) {
 			h.Spec.Capacity = infrav1.HostCapacity{CPUs: -1, Memory: resource.MustParse("-1Gi")}
 		}, []string{"spec.capacity.cpus", "spec.capacity.memory"}},
 		"a controller without TLS": {func(h *infrav1.KubexmHost) {
-			h.Spec.BMC = spec.BMC{Address: "http://10.0.0.9", SecretRef: spec.SecretReference{Name: "bmc"}, Certificate: spec.BMCCertificate{SHA256Fingerprint: strings.Repeat("0a", 32)}}
+			h.Spec.BMC = spec.BMC{
+				Address: "http://10.0.0.9", SecretRef: spec.SecretReference{Name: "bmc"},
+				Certificate: spec.BMCCertificate{SHA256Fingerprint: strings.Repeat("0a", 32)},
+			}
 		}, []string{"spec.bmc.address"}},
 		"a short fingerprint": {func(h *infrav1.KubexmHost) {
 			h.Spec.Access.HostKeys.Pinned = []string{"SHA256:uNiVztksCsDhcc0u9e8BrWfPrQmMlQWbZ+Yb9Jgkl3"}
@@ -210,10 +213,12 @@ func TestValidateMachine(t *testing.T) {
 		old, updated infrav1.KubexmMachineSpec
 		want         []string
 	}{
-		"a host":      {updated: has},
-		"a wish":      {updated: infrav1.KubexmMachineSpec{HostName: "rack1-08"}},
-		"no host":     {old: has, want: []string{"spec.providerID"}},
-		"a late wish": {old: has, updated: infrav1.KubexmMachineSpec{ProviderID: has.ProviderID, HostName: "x", HostSelector: &metav1.LabelSelector{}}, want: []string{"spec.hostName", "spec.hostSelector"}},
+		"a host":  {updated: has},
+		"a wish":  {updated: infrav1.KubexmMachineSpec{HostName: "rack1-08"}},
+		"no host": {old: has, want: []string{"spec.providerID"}},
+		"a late wish": {old: has,
+			updated: infrav1.KubexmMachineSpec{ProviderID: has.ProviderID, HostName: "x", HostSelector: &metav1.LabelSelector{}},
+			want:    []string{"spec.hostName", "spec.hostSelector"}},
 	} {
 		t.Run("update to "+name, func(t *testing.T) {
 			if got := fields(ValidateMachineUpdate(machine(test.old), machine(test.updated))); !slices.Equal(got, test.want) {

@@ -114,7 +114,8 @@ func TestCheckTools(t *testing.T) {
 		t.Error(err)
 	}
 	err := CheckTools(t.Context(), []Tool{
-		{Command: "no-such-command", Package: "b"}, {Library: "no-such-library", Package: "a"}, {Command: "no-such-command", Package: "b"}, {Command: "nor-this", Package: "a"},
+		{Command: "no-such-command", Package: "b"}, {Library: "no-such-library", Package: "a"},
+		{Command: "no-such-command", Package: "b"}, {Command: "nor-this", Package: "a"},
 	})
 	want := "building from source needs no-such-command, no-such-library, nor-this, which this machine lacks: apt-get install -y a b"
 	if err == nil || err.Error() != want {

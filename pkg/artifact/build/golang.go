@@ -58,7 +58,10 @@ func (g Go) Run(ctx context.Context, job Job, sums []string) error {
 	}
 
 	// What debuggers read would be made (a tenth of the compiler's time) and then stripped.
-	args := []string{"build", "-v", "-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false", "-ldflags", g.ldflags(), "-tags", strings.Join(g.Tags, ","), "-o", job.Out + string(filepath.Separator)}
+	args := []string{
+		"build", "-v", "-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false", "-ldflags",
+		g.ldflags(), "-tags", strings.Join(g.Tags, ","), "-o", job.Out + string(filepath.Separator),
+	}
 	compiled := 0
 	err = command{dir: job.Work, env: g.env(job), onLine: func(line string) {
 		if !strings.HasPrefix(line, "go: ") && compiled < total { // with -v each package is a line

@@ -44,8 +44,8 @@ func goEnv(extra ...string) []string {
 	}, extra...)
 }
 
-// download brings a module into the module cache, in the context of the module that dir holds. The go command checks it by the checksum database; sums are
-// lines of go.sum that it must match besides.
+// download brings a module into the module cache, in the context of the module that dir holds. The go command checks it by the checksum
+// database; sums are lines of go.sum that it must match besides.
 func download(ctx context.Context, dir string, m Module, sums []string) (source, error) {
 	var out bytes.Buffer
 	err := command{dir: dir, env: goEnv(), stdout: &out}.run(ctx, "go", "mod", "download", "-json", m.String())

@@ -106,8 +106,10 @@ func TestCompress(t *testing.T) {
 func TestMake(t *testing.T) {
 	sum := func(digit string) string { return strings.Repeat(digit, 64) }
 	spec := Spec{
-		Arch:       "arm64",
-		Layers:     []Layer{{Blob: Blob{SHA256: sum("a"), Size: 1}, DiffID: sum("b")}, {Blob: Blob{SHA256: sum("c"), Size: 2}, DiffID: sum("d")}},
+		Arch: "arm64",
+		Layers: []Layer{
+			{Blob: Blob{SHA256: sum("a"), Size: 1}, DiffID: sum("b")}, {Blob: Blob{SHA256: sum("c"), Size: 2}, DiffID: sum("d")},
+		},
 		Entrypoint: []string{"/tool"},
 		Command:    []string{"run"},
 	}

@@ -45,8 +45,8 @@ type Entry struct {
 	Link string
 }
 
-// WriteLayer writes a layer of root's files, in order of their paths, with the directories that lead to them. Directories that are named are
-// made for everybody to write, as /tmp is.
+// WriteLayer writes a layer of root's files, in order of their paths, with the directories that lead to them. Directories that are named
+// are made for everybody to write, as /tmp is.
 func WriteLayer(w io.Writer, directories []string, entries []Entry) error {
 	tw := tar.NewWriter(w)
 	made := map[string]bool{"/": true}
@@ -81,13 +81,16 @@ func writeParents(tw *tar.Writer, p string, made map[string]bool) error {
 }
 
 func writeDirectory(tw *tar.Writer, dir string, mode int64) error {
-	return tw.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: strings.TrimPrefix(dir, "/") + "/", Mode: mode, ModTime: epoch, Format: tar.FormatUSTAR})
+	return tw.WriteHeader(&tar.Header{
+		Typeflag: tar.TypeDir, Name: strings.TrimPrefix(dir, "/") + "/", Mode: mode, ModTime: epoch, Format: tar.FormatUSTAR,
+	})
 }
 
 func writeEntry(tw *tar.Writer, e Entry) (err error) {
 	if e.Link != "" {
 		return tw.WriteHeader(&tar.Header{
-			Typeflag: tar.TypeSymlink, Name: strings.TrimPrefix(e.Path, "/"), Linkname: e.Link, Mode: 0o777, ModTime: epoch, Format: tar.FormatUSTAR,
+			Typeflag: tar.TypeSymlink, Name: strings.TrimPrefix(e.Path, "/"),
+			Linkname: e.Link, Mode: 0o777, ModTime: epoch, Format: tar.FormatUSTAR,
 		})
 	}
 	f, err := os.Open(e.Source)
@@ -100,7 +103,8 @@ func writeEntry(tw *tar.Writer, e Entry) (err error) {
 		return err
 	}
 	if err := tw.WriteHeader(&tar.Header{
-		Typeflag: tar.TypeReg, Name: strings.TrimPrefix(e.Path, "/"), Size: info.Size(), Mode: int64(e.Mode.Perm()), ModTime: epoch, Format: tar.FormatUSTAR,
+		Typeflag: tar.TypeReg, Name: strings.TrimPrefix(e.Path, "/"), Size: info.Size(),
+		Mode: int64(e.Mode.Perm()), ModTime: epoch, Format: tar.FormatUSTAR,
 	}); err != nil {
 		return err
 	}

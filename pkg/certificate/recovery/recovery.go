@@ -151,7 +151,8 @@ func encryptionIn(files map[string][]byte) (pki.KeyPair, error) {
 	return pki.KeyPair{}, errors.New(at + " is not as kubexm writes it")
 }
 
-// readFiles reads files below /etc/kubernetes/pki, and beside it. Those that are not there are left out. What is read stands in no event and no log.
+// readFiles reads files below /etc/kubernetes/pki, and beside it. Those that are not there are left out. What is read stands in no event
+// and no log.
 func readFiles(ctx context.Context, h host.Host, names []string) (map[string][]byte, error) {
 	said, err := h.Exec(ctx, host.Command{
 		Title: "read key pairs", Argv: append([]string{"sh", "-euc", script, "sh"}, names...), Timeout: timeout,

@@ -151,7 +151,8 @@ func rendered(all []step.Step) map[string]string {
 			fmt.Fprintf(&acts, "  directory %s %04o\n", s.Path, uint32(s.Mode))
 		case step.Certificate:
 			fmt.Fprintf(&acts, "  certificate %s, key %s\n    by %s for %s %v, %v, %s, renewed %s before its end\n    of %v %v\n", s.Path, s.KeyPath,
-				s.Authority, s.CommonName, s.Organizations, s.Usages, time.Duration(s.Validity), time.Duration(s.RenewBefore), s.DNSNames, s.Addresses)
+				s.Authority, s.CommonName, s.Organizations, s.Usages, time.Duration(s.Validity),
+				time.Duration(s.RenewBefore), s.DNSNames, s.Addresses)
 		case step.Service:
 			fmt.Fprintf(&acts, "  service %s\n", s.Name)
 			for _, w := range s.Watches {

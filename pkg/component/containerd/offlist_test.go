@@ -31,7 +31,9 @@ func TestRegistriesOffTheList(t *testing.T) {
 		return strings.TrimSpace(string(out)), err
 	}
 	declared := spec.Registries{
-		Mirrors:  []spec.Mirror{{Registry: "docker.io", Endpoints: []string{"https://a.example"}}, {Registry: "ghcr.io", Endpoints: []string{"https://a.example"}}},
+		Mirrors: []spec.Mirror{
+			{Registry: "docker.io", Endpoints: []string{"https://a.example"}}, {Registry: "ghcr.io", Endpoints: []string{"https://a.example"}},
+		},
 		Insecure: []string{"r.example:5000"},
 	}
 	if out, err := run(declared, "check"); err != nil || out != "" {

@@ -88,8 +88,8 @@ func Service(programs []step.Artifact) step.Step {
 	)
 }
 
-// store is containerd's k8s.io namespace, of which images are listed as REF TYPE DIGEST SIZE PLATFORMS LABELS. What had another name keeps a
-// third, by which an undo finds it; where there is nothing of that any more, nothing needs to be undone.
+// store is containerd's k8s.io namespace, of which images are listed as REF TYPE DIGEST SIZE PLATFORMS LABELS. What had another name
+// keeps a third, by which an undo finds it; where there is nothing of that any more, nothing needs to be undone.
 var store = step.ImageStore{
 	List:  []string{bin + "/ctr", "--namespace", "k8s.io", "images", "list"},
 	Match: "name==",

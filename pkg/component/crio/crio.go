@@ -36,8 +36,10 @@ func (Runtime) Needs(in component.Inputs) component.Needs {
 	}
 	return component.Needs{
 		Optional: component.Optional{Component: crio},
-		Programs: []component.Programs{{Component: crio}, {Component: pinns}, {Component: tools, Names: []string{crictl}}, {Component: runc}},
-		Images:   component.ImagesNamed(pause),
+		Programs: []component.Programs{
+			{Component: crio}, {Component: pinns}, {Component: tools, Names: []string{crictl}}, {Component: runc},
+		},
+		Images: component.ImagesNamed(pause),
 	}
 }
 

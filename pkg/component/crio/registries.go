@@ -46,8 +46,8 @@ func writeRegistry(b *strings.Builder, name string, insecure bool) {
 	}
 }
 
-// mirror is where a mirror is, and whether it is asked without TLS or without verification of its certificate. The library puts /v2/ before a
-// path; the specification allows no other.
+// mirror is where a mirror is, and whether it is asked without TLS or without verification of its certificate. The library puts /v2/
+// before a path; the specification allows no other.
 func mirror(endpoint string, insecure []string) (string, bool) {
 	u, err := url.Parse(endpoint)
 	if err != nil {

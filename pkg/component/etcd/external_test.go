@@ -52,7 +52,8 @@ func (c client) with(t *testing.T, ca pki.KeyPair, request pki.LeafRequest) clie
 func (p *process) client() client {
 	p.t.Helper()
 	c := client{}
-	for key, file := range map[string]string{"ca.crt": "ca.pem", "tls.crt": "admin-" + p.settings.Name + ".pem", "tls.key": "admin-" + p.settings.Name + "-key.pem"} {
+	for key, file := range map[string]string{"ca.crt": "ca.pem",
+		"tls.crt": "admin-" + p.settings.Name + ".pem", "tls.key": "admin-" + p.settings.Name + "-key.pem"} {
 		content, err := os.ReadFile(p.path("ssl/" + file))
 		if err != nil {
 			p.t.Fatal(err)
@@ -127,7 +128,9 @@ func TestExternalEtcdIsRefused(t *testing.T) {
 		roots := x509.NewCertPool()
 		roots.AppendCertsFromPEM(values["ca.crt"])
 		proxy := httputil.NewSingleHostReverseProxy(behind)
-		proxy.Transport = &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{own}, MinVersion: tls.VersionTLS12}}
+		proxy.Transport = &http.Transport{
+			TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{own}, MinVersion: tls.VersionTLS12},
+		}
 		proxy.ModifyResponse = change
 		server := httptest.NewServer(proxy)
 		t.Cleanup(server.Close)

@@ -103,7 +103,8 @@ func (m *machines) testRestart(pid string) {
 		members = append(members, spec.Member{Name: one.Name, Role: spec.RoleControlPlane, Address: one.Address})
 	}
 	s := etcd.Settings{
-		Name: h.Name, Address: h.Address, Cluster: "prod", Spec: m.spec, Members: members, Certificates: spec.Certificates{ValidityDays: 365}, Form: m.form,
+		Name: h.Name, Address: h.Address, Cluster: "prod", Spec: m.spec, Members: members,
+		Certificates: spec.Certificates{ValidityDays: 365}, Form: m.form,
 	}
 	restart := func(asked time.Time) int {
 		m.t.Helper()

@@ -200,7 +200,8 @@ func (b *balancers) plan(servers []*hosts.Host) *plan.Plan {
 	for _, h := range b.pool.Hosts {
 		peers := []string{b.beside(h).Address}
 		p.Host(h.Name, plan.Module{Name: "m", Tasks: []plan.Task{{Name: "t", Steps: []step.Step{
-			haproxy.Proxy.Packages(debian.Family{}, nil), nginx.Proxy.Packages(debian.Family{}, nil), keepalived.Packages(debian.Family{}, nil),
+			haproxy.Proxy.Packages(debian.Family{}, nil), nginx.Proxy.Packages(debian.Family{}, nil),
+			keepalived.Packages(debian.Family{}, nil),
 			haproxy.Proxy.Config(debian.Family{}, proxy.Settings{Port: haproxyPort, Backends: members, BackendPort: backendPort}),
 			nginx.Proxy.Config(debian.Family{}, proxy.Settings{Port: nginxPort, Backends: members, BackendPort: backendPort}),
 			keepalived.Config(keepalived.Settings{

@@ -89,7 +89,8 @@ func TestJoinIsCut(t *testing.T) {
 
 func TestInitIsCut(t *testing.T) {
 	target := target(spec.RoleControlPlane)
-	c, n, done := kubeadm.Cluster{Name: "prod", Spec: target.Cluster}, kubelet.NodeOf(target, containerd.Runtime{}.Endpoint(), ""), graph.Output[string]{Name: "done"}
+	c, n, done := kubeadm.Cluster{Name: "prod", Spec: target.Cluster}, kubelet.NodeOf(target, containerd.Runtime{}.Endpoint(), ""),
+		graph.Output[string]{Name: "done"}
 	begin, join := kubeadm.Init(c, n, done), kubeadm.JoinControlPlane(c, n, graph.Output[string]{Name: "token"}, done)
 	if begin.Meta().Name != join.Meta().Name {
 		t.Errorf("%s and %s: once it is through, nobody is to know which it was", begin.Meta().Name, join.Meta().Name)

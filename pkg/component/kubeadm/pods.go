@@ -245,7 +245,8 @@ func madePods(c Cluster, n kubelet.Node) step.Step {
 		made = append(made, pod+" "+madeOf(c, n, pod))
 	}
 	return step.Command{Title: "record what kubeadm has made", Argv: []string{
-		"/usr/bin/env", "config=" + podsConfig(c, n), "made=" + strings.Join(made, ""), "names=" + namesOf(c, n), "dir=" + dir, "/bin/sh", "-uc", fail + madeScript, "kubeadm",
+		"/usr/bin/env", "config=" + podsConfig(c, n), "made=" + strings.Join(made, ""),
+		"names=" + namesOf(c, n), "dir=" + dir, "/bin/sh", "-uc", fail + madeScript, "kubeadm",
 	}}
 }
 

@@ -79,7 +79,8 @@ func TestRestart(t *testing.T) {
 func TestRestartIsCut(t *testing.T) {
 	asked := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	both := []spec.ComponentName{spec.ComponentAPIServer, spec.ComponentScheduler}
-	for _, stop := range []string{"kubeadm/begin-change", "kubeadm/apiserver", "kubeadm/apiserver-ready", "kubeadm/scheduler", "kubeadm/scheduler-ready", "kubeadm/end-change"} {
+	for _, stop := range []string{"kubeadm/begin-change", "kubeadm/apiserver", "kubeadm/apiserver-ready",
+		"kubeadm/scheduler", "kubeadm/scheduler-ready", "kubeadm/end-change"} {
 		p := newControlPlane(t)
 		if _, _, failure := p.follow(); failure != "" {
 			t.Fatal(failure)
@@ -103,7 +104,8 @@ func TestRestartIsCut(t *testing.T) {
 func TestRestartTakesTurns(t *testing.T) {
 	cluster, node := of(90)
 	etcdOfUnits := step.New(step.Meta{Name: "etcd/restart"})
-	steps := kubeadm.Restart(cluster, node, component.Restart{Components: []spec.ComponentName{spec.ComponentScheduler}}, []step.Step{etcdOfUnits})
+	steps := kubeadm.Restart(cluster, node,
+		component.Restart{Components: []spec.ComponentName{spec.ComponentScheduler}}, []step.Step{etcdOfUnits})
 	var names []string
 	for _, s := range steps {
 		names = append(names, s.Meta().Name)

@@ -113,11 +113,13 @@ func TestReset(t *testing.T) {
 		"it does not say how":     {change: func(c *controller) { c.allowed = nil }, resets: []string{"1 ForceRestart"}},
 		"by a power cycle":        {change: func(c *controller) { c.allowed = []string{"On", "PowerCycle"} }, resets: []string{"1 PowerCycle"}},
 		"in no way that is known": {change: func(c *controller) { c.allowed = []string{"Nmi"} }, err: `of a machine that is On it takes ["Nmi"]`},
-		"one of two":              {change: func(c *controller) { c.systems = []string{"a", "b"} }, with: func(b *bmc.Controller) { b.SystemID = "b" }, resets: []string{"b ForceRestart"}},
-		"of two, without saying":  {change: func(c *controller) { c.systems = []string{"a", "b"} }, err: `it has the systems ["a" "b"]: say which is meant`},
-		"another than there is":   {with: func(b *bmc.Controller) { b.SystemID = "2" }, err: `it has the systems ["1"], and not "2"`},
-		"none":                    {change: func(c *controller) { c.systems = nil }, err: "it has the systems []"},
-		"another password":        {change: func(c *controller) { c.password = "other" }, err: "401 Unauthorized: the user kubexm may not log in"},
+		"one of two": {change: func(c *controller) {
+			c.systems = []string{"a", "b"}
+		}, with: func(b *bmc.Controller) { b.SystemID = "b" }, resets: []string{"b ForceRestart"}},
+		"of two, without saying": {change: func(c *controller) { c.systems = []string{"a", "b"} }, err: `it has the systems ["a" "b"]: say which is meant`},
+		"another than there is":  {with: func(b *bmc.Controller) { b.SystemID = "2" }, err: `it has the systems ["1"], and not "2"`},
+		"none":                   {change: func(c *controller) { c.systems = nil }, err: "it has the systems []"},
+		"another password":       {change: func(c *controller) { c.password = "other" }, err: "401 Unauthorized: the user kubexm may not log in"},
 		"it refuses": {change: func(c *controller) {
 			c.refuses = `{"error":{"message":"General","@Message.ExtendedInfo":[{"Message":"firmware\nis updated"}]}}`
 		}, err: `409 Conflict: "firmware is updated"`},
@@ -127,10 +129,12 @@ func TestReset(t *testing.T) {
 		"it refers elsewhere":       {change: func(c *controller) { c.target = elsewhere.URL + "/x" }, err: "which is not its own"},
 		"its certificate is another": {with: func(b *bmc.Controller) { b.Fingerprint = strings.Repeat("00", 32) },
 			err: "its certificate has the fingerprint"},
-		"its certificate is nobody's":       {with: func(b *bmc.Controller) { b.Fingerprint = "" }, err: "certificate signed by unknown authority"},
-		"a fingerprint that is none":        {with: func(b *bmc.Controller) { b.Fingerprint = "00" }, err: "is not a SHA-256"},
-		"authorities that are none":         {with: func(b *bmc.Controller) { b.Authorities = []byte("x") }, err: "no certificate in PEM"},
-		"without TLS":                       {with: func(b *bmc.Controller) { b.Address = strings.Replace(b.Address, "https", "http", 1) }, err: "want a URL such as"},
+		"its certificate is nobody's": {with: func(b *bmc.Controller) { b.Fingerprint = "" }, err: "certificate signed by unknown authority"},
+		"a fingerprint that is none":  {with: func(b *bmc.Controller) { b.Fingerprint = "00" }, err: "is not a SHA-256"},
+		"authorities that are none":   {with: func(b *bmc.Controller) { b.Authorities = []byte("x") }, err: "no certificate in PEM"},
+		"without TLS": {with: func(b *bmc.Controller) {
+			b.Address = strings.Replace(b.Address, "https", "http", 1)
+		}, err: "want a URL such as"},
 		"it does not answer at the address": {change: func(c *controller) { c.Close() }, err: "connection refused"},
 	} {
 		t.Run(name, func(t *testing.T) {

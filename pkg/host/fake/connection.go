@@ -181,7 +181,8 @@ func (m *Machine) observe(q host.Query) *host.Facts {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	f := &host.Facts{
-		Taken: born.Add(m.tick), System: m.System, Paths: map[string]host.Path{}, Blocks: map[string]string{}, Units: map[string]host.UnitState{},
+		Taken: born.Add(m.tick), System: m.System, Paths: map[string]host.Path{},
+		Blocks: map[string]string{}, Units: map[string]host.UnitState{},
 		Sysctls: map[string]string{}, Modules: map[string]bool{}, Packages: map[string]string{},
 		Commands: commands, Journal: maps.Clone(m.journal), UndoEntries: len(m.entries),
 	}
@@ -218,7 +219,8 @@ func (m *Machine) observePath(f *host.Facts, q host.PathQuery) {
 		return
 	}
 	p := f.Paths[q.Path]
-	p.Exists, p.Mode, p.Owner, p.Group, p.Size, p.Modified, p.Target = true, n.mode, n.owner, n.group, int64(len(n.content)), n.modified, n.target
+	p.Exists, p.Mode, p.Owner, p.Group = true, n.mode, n.owner, n.group
+	p.Size, p.Modified, p.Target = int64(len(n.content)), n.modified, n.target
 	if n.mode.IsDir() {
 		for _, b := range m.below(q.Path) {
 			if path.Dir(b) == q.Path {

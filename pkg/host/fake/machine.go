@@ -82,7 +82,10 @@ func New(name string) *Machine {
 		files: map[string]node{}, units: map[string]host.UnitState{}, sysctls: map[string]string{}, modules: map[string]bool{},
 		packages: map[string]string{}, staged: map[string][]byte{}, journal: map[string]host.JournalEntry{},
 	}
-	for _, d := range []string{"/", "/etc", "/etc/systemd", "/etc/systemd/system", "/usr", "/usr/local", "/usr/local/bin", "/var", "/var/lib", "/run", "/tmp", "/srv", "/opt"} {
+	for _, d := range []string{
+		"/", "/etc", "/etc/systemd", "/etc/systemd/system", "/usr", "/usr/local", "/usr/local/bin",
+		"/var", "/var/lib", "/run", "/tmp", "/srv", "/opt",
+	} {
 		m.files[d] = node{mode: fs.ModeDir | 0o755, owner: "root", group: "root", modified: born}
 	}
 	return m

@@ -227,7 +227,9 @@ func failed(r host.Result) error {
 	if r.ExitCode == 0 {
 		return nil
 	}
-	return &host.Error{Kind: host.KindCommand, Message: fmt.Sprintf("exit code %d", r.ExitCode), ExitCode: r.ExitCode, Output: string(bytes.TrimSpace(r.Stderr))}
+	return &host.Error{
+		Kind: host.KindCommand, Message: fmt.Sprintf("exit code %d", r.ExitCode), ExitCode: r.ExitCode, Output: string(bytes.TrimSpace(r.Stderr)),
+	}
 }
 
 func readAll(open func() (io.ReadCloser, error)) (string, error) {

@@ -217,7 +217,10 @@ type state struct {
 }
 
 func stateOf(f *host.Facts) state {
-	s := state{Paths: map[string]host.Path{}, Blocks: f.Blocks, Units: map[string]host.UnitState{}, Sysctls: f.Sysctls, Swap: f.System.Swap, Packages: f.Packages}
+	s := state{
+		Paths: map[string]host.Path{}, Blocks: f.Blocks, Units: map[string]host.UnitState{},
+		Sysctls: f.Sysctls, Swap: f.System.Swap, Packages: f.Packages,
+	}
 	for p, seen := range f.Paths {
 		if seen.Mode.IsDir() {
 			seen.Modified, seen.Size = time.Time{}, 0 // what comes and goes in a directory changes these

@@ -249,7 +249,9 @@ func testStream(r *rig) {
 	// A command that does not read its stream to the end is no reason to hang.
 	c = command("head", "sh", "-c", "head -c 10 >/dev/null")
 	c.StdinStream = true
-	r.do(s, host.Act{Node: "n", Changes: []host.Change{c}, Stdin: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(want)), nil }})
+	r.do(s, host.Act{
+		Node: "n", Changes: []host.Change{c}, Stdin: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(want)), nil },
+	})
 	r.undo(s, host.Scope{})
 	r.end(s)
 }
@@ -439,7 +441,8 @@ func testObserve(r *rig) {
 		Units: []string{"nope.service", "ssh.service", "nope-2.service"}, Sysctls: []string{"kernel.nope", "kernel.ostype"},
 		Packages: []string{"nope", "bash"}, Modules: []string{"nope"}, Ports: []int32{22, 4},
 		Commands: []host.CommandQuery{
-			{ID: "one", Argv: []string{"sh", "-c", "echo out; echo err >&2; exit 3"}}, {ID: "two", Argv: []string{"printf", "no newline"}}, {ID: "none", Argv: []string{"/nope"}},
+			{ID: "one", Argv: []string{"sh", "-c", "echo out; echo err >&2; exit 3"}},
+			{ID: "two", Argv: []string{"printf", "no newline"}}, {ID: "none", Argv: []string{"/nope"}},
 		},
 	})
 	for what, ok := range map[string]bool{
@@ -459,10 +462,11 @@ func testObserve(r *rig) {
 		"command's output":     string(f.Commands["one"].Stdout) == "out\n" && string(f.Commands["one"].Stderr) == "err\n",
 		"output's missing end": string(f.Commands["two"].Stdout) == "no newline",
 		"command not there":    f.Commands["none"].ExitCode == 127,
-		"system":               f.System.OSID != "" && f.System.CPUs > 0 && f.System.MemoryBytes > 0 && f.System.Root && f.System.DiskFreeBytes > 0 && f.System.BootTime.Before(time.Now()),
-		"addresses":            len(f.System.Addresses) > 0 && f.System.DefaultInterface != "" && len(f.System.HostnameAddresses) > 0,
-		"time service":         f.System.TimeSync == "chrony.service",
-		"clocks are one":       f.ClockSkew.Abs() < time.Second && time.Since(f.Taken).Abs() < time.Minute,
+		"system": f.System.OSID != "" && f.System.CPUs > 0 && f.System.MemoryBytes > 0 &&
+			f.System.Root && f.System.DiskFreeBytes > 0 && f.System.BootTime.Before(time.Now()),
+		"addresses":      len(f.System.Addresses) > 0 && f.System.DefaultInterface != "" && len(f.System.HostnameAddresses) > 0,
+		"time service":   f.System.TimeSync == "chrony.service",
+		"clocks are one": f.ClockSkew.Abs() < time.Second && time.Since(f.Taken).Abs() < time.Minute,
 	} {
 		if !ok {
 			r.t.Errorf("%s is not as it should be", what)

@@ -50,10 +50,11 @@ func testStage(t *testing.T, fixture func(t *testing.T) Fixture) {
 		var blobs []host.Blob
 		var changes []host.Change
 		for _, content := range []string{"", "a", strings.Repeat("b", 300_000), binary} {
-			blobs = append(blobs, host.Blob{Digest: digestOf(content), Size: int64(len(content)), Name: "blob", Open: func() (io.ReadCloser, error) {
+			open := func() (io.ReadCloser, error) {
 				opened++
 				return io.NopCloser(strings.NewReader(content)), nil
-			}})
+			}
+			blobs = append(blobs, host.Blob{Digest: digestOf(content), Size: int64(len(content)), Name: "blob", Open: open})
 			changes = append(changes, host.File{Path: r.Dir + "/" + digestOf(content), Mode: 0o644, Blob: digestOf(content)})
 		}
 		for range 2 {

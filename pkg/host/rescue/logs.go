@@ -19,7 +19,8 @@ var logsScript string
 const reading = time.Minute
 
 // Logs returns what a host can tell of what ails it, as gzip: the end of the journals of the kernel and of Kubernetes' units, and of
-// the logs of kube-system's Pods, and the journals of these other services. It comes as one stream; see logs.sh for how long it may be. There may be secrets in it.
+// the logs of kube-system's Pods, and the journals of these other services. It comes as one stream; see logs.sh for how long it may be.
+// There may be secrets in it.
 func Logs(ctx context.Context, h host.Host, services ...string) ([]byte, error) {
 	said, err := h.Exec(ctx, host.Command{Title: "read logs", Argv: append([]string{"sh", "-c", logsScript, "sh"}, services...), Timeout: reading})
 	if err != nil {

@@ -92,8 +92,8 @@ type reboots struct {
 	refusal      error
 }
 
-// wantReset reports whether the machine is to be reset by other means: its system has not answered for a while, or does not reboot though it
-// was forced to.
+// wantReset reports whether the machine is to be reset by other means: its system has not answered for a while, or does not reboot though
+// it was forced to.
 func (t *reboots) wantReset(now time.Time) bool {
 	since := func(times ...time.Time) time.Duration { return now.Sub(slices.MaxFunc(times, time.Time.Compare)) }
 	switch {

@@ -158,15 +158,22 @@ func TestRebootByController(t *testing.T) {
 		least, most time.Duration
 		problem     string
 	}{
-		"it reboots by itself":             {func(*box) {}, controller{}, 0, []string{plain}, 0, time.Minute, 70 * time.Second, ""},
-		"it does not answer":               {hangs, controller{boots: 4 * time.Minute}, 0, nil, 1, 6 * time.Minute, 7 * time.Minute, ""},
-		"it hangs when it goes down":       {func(b *box) { b.takes = -1 }, controller{boots: time.Minute}, 0, []string{plain}, 1, 3 * time.Minute, 4 * time.Minute, ""},
-		"it answers, and cannot be forced": {func(b *box) { b.refuses = true; b.stuck = true }, controller{boots: time.Minute}, 0, []string{plain, forced}, 1, 3 * time.Minute, 4 * time.Minute, ""},
-		"it takes long to boot":            {hangs, controller{boots: 9 * time.Minute}, 0, nil, 1, 11 * time.Minute, 12 * time.Minute, ""},
-		"it does not come back":            {hangs, controller{boots: 24 * time.Hour}, 0, nil, 2, 20 * time.Minute, 20 * time.Minute, "was reset by its management controller, and the host has not come back"},
-		"another manager has reset it":     {func(b *box) { b.away = time.Now().Add(5 * time.Minute); b.booted = b.away }, controller{}, 3 * time.Minute, nil, 0, 5 * time.Minute, 6 * time.Minute, ""},
-		"it refuses":                       {hangs, controller{err: errors.New("401 Unauthorized")}, 0, nil, 0, 20 * time.Minute, 20 * time.Minute, "could not be told to reboot: 401 Unauthorized"},
-		"it cannot be recorded":            {hangs, controller{recordErr: errors.New("conflict")}, 0, nil, 0, 20 * time.Minute, 20 * time.Minute, "record that the machine is to be reset: conflict"},
+		"it reboots by itself": {func(*box) {}, controller{}, 0, []string{plain}, 0, time.Minute, 70 * time.Second, ""},
+		"it does not answer":   {hangs, controller{boots: 4 * time.Minute}, 0, nil, 1, 6 * time.Minute, 7 * time.Minute, ""},
+		"it hangs when it goes down": {func(b *box) { b.takes = -1 },
+			controller{boots: time.Minute}, 0, []string{plain}, 1, 3 * time.Minute, 4 * time.Minute, ""},
+		"it answers, and cannot be forced": {func(b *box) {
+			b.refuses = true
+			b.stuck = true
+		}, controller{boots: time.Minute}, 0, []string{plain, forced}, 1, 3 * time.Minute, 4 * time.Minute, ""},
+		"it takes long to boot": {hangs, controller{boots: 9 * time.Minute}, 0, nil, 1, 11 * time.Minute, 12 * time.Minute, ""},
+		"it does not come back": {hangs, controller{boots: 24 * time.Hour}, 0, nil, 2, 20 * time.Minute, 20 * time.Minute, "was reset by its management controller, and the host has not come back"},
+		"another manager has reset it": {func(b *box) {
+			b.away = time.Now().Add(5 * time.Minute)
+			b.booted = b.away
+		}, controller{}, 3 * time.Minute, nil, 0, 5 * time.Minute, 6 * time.Minute, ""},
+		"it refuses":            {hangs, controller{err: errors.New("401 Unauthorized")}, 0, nil, 0, 20 * time.Minute, 20 * time.Minute, "could not be told to reboot: 401 Unauthorized"},
+		"it cannot be recorded": {hangs, controller{recordErr: errors.New("conflict")}, 0, nil, 0, 20 * time.Minute, 20 * time.Minute, "record that the machine is to be reset: conflict"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -175,7 +182,9 @@ func TestRebootByController(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 				defer cancel()
 				began := time.Now()
-				reboot := rescue.Reboot{Host: "m1", Dial: b.dial, Asked: began.Add(-test.before - time.Second), Reset: c.reset, Record: c.record}
+				reboot := rescue.Reboot{
+					Host: "m1", Dial: b.dial, Asked: began.Add(-test.before - time.Second), Reset: c.reset, Record: c.record,
+				}
 				if test.before > 0 {
 					reboot.ResetAt = began.Add(-test.before)
 				}

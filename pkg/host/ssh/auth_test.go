@@ -63,7 +63,9 @@ func TestPasswordIsGivenOnce(t *testing.T) {
 			}
 			server := sshtest.New(t, func(e *sshtest.Exec) { e.Hang() }, func(c *ssh.ServerConfig) {
 				c.NoClientAuth, c.PublicKeyCallback = false, nil
-				c.KeyboardInteractiveCallback = func(_ ssh.ConnMetadata, challenge ssh.KeyboardInteractiveChallenge) (*ssh.Permissions, error) {
+				c.KeyboardInteractiveCallback = func(
+					_ ssh.ConnMetadata, challenge ssh.KeyboardInteractiveChallenge,
+				) (*ssh.Permissions, error) {
 					answers, err := test.ask(func(name, instruction string, questions []string, echos []bool) ([]string, error) {
 						answers, err := challenge(name, instruction, questions, echos)
 						count(answers...)
@@ -90,7 +92,8 @@ func TestPasswordIsGivenOnce(t *testing.T) {
 					t.Fatal(err)
 				}
 				_ = h.Close()
-			} else if err == nil || strings.Contains(err.Error(), "s3cret") || host.KindOf(err) != host.KindAuth && host.KindOf(err) != host.KindUnreachable {
+			} else if err == nil || strings.Contains(err.Error(), "s3cret") ||
+				host.KindOf(err) != host.KindAuth && host.KindOf(err) != host.KindUnreachable {
 				t.Errorf("kind %s: %v", host.KindOf(err), err)
 			}
 			if given != test.given {

@@ -86,8 +86,9 @@ func BenchmarkDo(b *testing.B) {
 		i++
 		path := fmt.Sprintf("/srv/bench/%d", i)
 		if _, err := session.Do(b.Context(), host.Act{
-			Node: fmt.Sprintf("bench/%d", i), Task: "bench", Digest: "d", Changes: []host.Change{host.File{Path: path, Mode: 0o644, Content: content}},
-			Verify: host.Query{Paths: []host.PathQuery{{Path: path, Digest: true}}},
+			Node: fmt.Sprintf("bench/%d", i), Task: "bench", Digest: "d",
+			Changes: []host.Change{host.File{Path: path, Mode: 0o644, Content: content}},
+			Verify:  host.Query{Paths: []host.PathQuery{{Path: path, Digest: true}}},
 		}); err != nil {
 			b.Fatal(err)
 		}

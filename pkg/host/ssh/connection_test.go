@@ -98,7 +98,9 @@ func serve(t *testing.T, answer func(ssh.NewChannel)) *ssh.Client {
 			answer(open)
 		}
 	}()
-	client, err := ssh.Dial("tcp", listener.Addr().String(), &ssh.ClientConfig{User: "ops", HostKeyCallback: ssh.FixedHostKey(signer.PublicKey())})
+	client, err := ssh.Dial("tcp", listener.Addr().String(), &ssh.ClientConfig{
+		User: "ops", HostKeyCallback: ssh.FixedHostKey(signer.PublicKey()),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -157,7 +157,10 @@ func TestPackages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	act := host.Act{Node: "n", Changes: []host.Change{host.Package{Names: []string{"jq", "bash"}}}, Verify: host.Query{Packages: []string{"jq", "libjq1", "bash"}}}
+	act := host.Act{
+		Node: "n", Changes: []host.Change{host.Package{Names: []string{"jq", "bash"}}},
+		Verify: host.Query{Packages: []string{"jq", "libjq1", "bash"}},
+	}
 	f, err := session.Do(t.Context(), act)
 	if err != nil {
 		var e *host.Error

@@ -195,7 +195,8 @@ func TestHostStops(t *testing.T) {
 		for i := range 64 {
 			changes = append(changes, host.File{Path: fmt.Sprintf("/etc/%d", i), Mode: 0o644, Content: secret.New(strings.Repeat("x", 128<<10))})
 		}
-		if _, err := s.Do(shortly(t), host.Act{Node: "a/b", Task: "a", Digest: "d", Changes: changes}); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := s.Do(shortly(t), host.Act{Node: "a/b", Task: "a", Digest: "d", Changes: changes}); !errors.Is(err,
+			context.DeadlineExceeded) {
 			t.Errorf("a host that does not read: %v", err)
 		}
 	})
@@ -265,7 +266,8 @@ func TestFloodsAreNotKept(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	if _, err := h.Observe(anyTime(t), host.Query{Commands: []host.CommandQuery{{ID: "x", Argv: []string{"true"}}}}); host.KindOf(err) != host.KindProtocol {
+	if _, err := h.Observe(anyTime(t),
+		host.Query{Commands: []host.CommandQuery{{ID: "x", Argv: []string{"true"}}}}); host.KindOf(err) != host.KindProtocol {
 		t.Errorf("flooded on both: %v", err)
 	}
 	runtime.GC()

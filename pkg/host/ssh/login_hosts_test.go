@@ -51,14 +51,15 @@ func TestHostKeys(t *testing.T) {
 		key  HostKey
 		kind host.Kind
 	}{
-		"fingerprint":                   {HostKey{Pinned: []string{ssh.FingerprintSHA256(h.HostKey)}}, ""},
-		"fingerprint of another type":   {HostKey{Pinned: []string{ssh.FingerprintSHA256(ecdsaKey)}}, ""},
-		"line":                          {HostKey{Pinned: []string{line(h.HostKey)}}, ""},
-		"line of another type":          {HostKey{Pinned: []string{ecdsa}}, ""},
-		"one of two":                    {HostKey{Pinned: []string{line(other.PublicKey()), line(h.HostKey)}}, ""},
-		"wrong fingerprint":             {HostKey{Pinned: []string{ssh.FingerprintSHA256(other.PublicKey())}}, host.KindHostKey},
-		"wrong line":                    {HostKey{Pinned: []string{line(other.PublicKey())}}, host.KindHostKey},
-		"pinned before all else":        {HostKey{Pinned: []string{line(other.PublicKey())}, KnownHosts: known(h.HostKey), AcceptNew: func(ssh.PublicKey) error { return nil }}, host.KindHostKey},
+		"fingerprint":                 {HostKey{Pinned: []string{ssh.FingerprintSHA256(h.HostKey)}}, ""},
+		"fingerprint of another type": {HostKey{Pinned: []string{ssh.FingerprintSHA256(ecdsaKey)}}, ""},
+		"line":                        {HostKey{Pinned: []string{line(h.HostKey)}}, ""},
+		"line of another type":        {HostKey{Pinned: []string{ecdsa}}, ""},
+		"one of two":                  {HostKey{Pinned: []string{line(other.PublicKey()), line(h.HostKey)}}, ""},
+		"wrong fingerprint":           {HostKey{Pinned: []string{ssh.FingerprintSHA256(other.PublicKey())}}, host.KindHostKey},
+		"wrong line":                  {HostKey{Pinned: []string{line(other.PublicKey())}}, host.KindHostKey},
+		"pinned before all else": {HostKey{Pinned: []string{line(other.PublicKey())},
+			KnownHosts: known(h.HostKey), AcceptNew: func(ssh.PublicKey) error { return nil }}, host.KindHostKey},
 		"known_hosts":                   {HostKey{KnownHosts: known(h.HostKey)}, ""},
 		"known_hosts, another type":     {HostKey{KnownHosts: known(ecdsaKey)}, ""},
 		"known_hosts, wrong":            {HostKey{KnownHosts: known(other.PublicKey()), AcceptNew: func(ssh.PublicKey) error { return nil }}, host.KindHostKey},

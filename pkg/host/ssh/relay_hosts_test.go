@@ -114,7 +114,9 @@ func stageThrough(t *testing.T, c Config, content []byte) Stats {
 	sum := sha256.Sum256(content)
 	before := h.Stats()
 	// Stage fails unless the host computes this digest.
-	if err := session.Stage(t.Context(), []host.Blob{{Digest: "sha256:" + hex.EncodeToString(sum[:]), Size: int64(len(content)), Name: "content", Open: open(content, nil)}}); err != nil {
+	if err := session.Stage(t.Context(),
+		[]host.Blob{{Digest: "sha256:" + hex.EncodeToString(sum[:]), Size: int64(len(content)),
+			Name: "content", Open: open(content, nil)}}); err != nil {
 		t.Fatal(err)
 	}
 	after := h.Stats()

@@ -32,7 +32,9 @@ type firewalled struct {
 // openings are those of a host with an API server at that port, whose peer is the other host.
 func (f firewalled) openings(port int32) system.Openings {
 	return system.Openings{
-		Ports: []spec.Port{{Number: port, Protocol: spec.TCP}, {Number: 8472, Protocol: spec.UDP}, {Number: 30000, Last: 32767, Protocol: spec.TCP}},
+		Ports: []spec.Port{
+			{Number: port, Protocol: spec.TCP}, {Number: 8472, Protocol: spec.UDP}, {Number: 30000, Last: 32767, Protocol: spec.TCP},
+		},
 		Peers: []system.Peer{{Address: f.other.Address, Port: spec.Port{Protocol: spec.VRRP}}},
 		Pods:  []string{"10.244.0.0/16", "fd85:ee78:d8a6:8607::1:0/112"},
 	}

@@ -64,7 +64,8 @@ func TestPackagesOffline(t *testing.T) {
 		names := keepalived.PackageNames(debian.Family{})
 		steps := []step.Step{keepalived.Packages(debian.Family{}, files.For(names...))}
 		for _, p := range proxies {
-			names, steps = append(names, p.PackageNames(debian.Family{})...), append(steps, p.Packages(debian.Family{}, files.For(p.PackageNames(debian.Family{})...)))
+			names, steps = append(names, p.PackageNames(debian.Family{})...),
+				append(steps, p.Packages(debian.Family{}, files.For(p.PackageNames(debian.Family{})...)))
 		}
 		o.installs(names, steps...)
 		for _, program := range []string{"haproxy -v", "nginx -v", "keepalived --version"} {

@@ -104,7 +104,9 @@ func (f *Fleet) Declare(ctx context.Context, on, worker Host) error {
 		authority,
 		// By which a cluster is known to have begun.
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "kube-root-ca.crt"}},
-		&corev1.Secret{ObjectMeta: named("ssh"), Type: corev1.SecretTypeSSHAuth, StringData: map[string]string{corev1.SSHAuthPrivateKey: on.Key}},
+		&corev1.Secret{
+			ObjectMeta: named("ssh"), Type: corev1.SecretTypeSSHAuth, StringData: map[string]string{corev1.SSHAuthPrivateKey: on.Key},
+		},
 		on.object("control-plane"), on.node(), worker.object(workers), worker.node(),
 		machineTemplate("control-plane"), machineTemplate(workers),
 		&infrav1.KubexmCluster{ObjectMeta: named(cluster), Spec: infrav1.KubexmClusterSpec{ControlPlaneEndpoint: f.server}},
@@ -180,7 +182,8 @@ func (f *Fleet) missing(ctx context.Context, machines int) (string, error) {
 	}
 	ready := 0
 	for i := range configs.Items {
-		if c := &configs.Items[i]; conditions.IsTrue(c, bootstrapv1.HostReadyCondition) && c.Status.Operation(bootstrapv1.ConvergeOperation).Outcome == bootstrapv1.RunSucceeded {
+		if c := &configs.Items[i]; conditions.IsTrue(c, bootstrapv1.HostReadyCondition) &&
+			c.Status.Operation(bootstrapv1.ConvergeOperation).Outcome == bootstrapv1.RunSucceeded {
 			ready++
 		} else if why == "" {
 			why = fmt.Sprintf("; KubexmConfig %s: %s", c.Name, conditions.GetMessage(c, bootstrapv1.HostReadyCondition))

@@ -32,10 +32,12 @@ func floor(mgr ctrl.Manager) error {
 		{"cluster", &infrav1.KubexmCluster{}, []client.Object{&clusterv1.Cluster{}, &infrav1.KubexmMachine{}}},
 		{"controlplane", &controlplanev1.KubexmControlPlane{}, []client.Object{&clusterv1.Machine{}, &bootstrapv1.KubexmConfig{}, &clusterv1.Cluster{}}},
 		{"inplace", &clusterv1.MachineDeployment{}, []client.Object{
-			&clusterv1.MachineSet{}, &clusterv1.Machine{}, &bootstrapv1.KubexmConfig{}, &clusterv1.Cluster{}, &controlplanev1.KubexmControlPlane{},
+			&clusterv1.MachineSet{}, &clusterv1.Machine{}, &bootstrapv1.KubexmConfig{},
+			&clusterv1.Cluster{}, &controlplanev1.KubexmControlPlane{},
 		}},
 		{"config", &bootstrapv1.KubexmConfig{}, []client.Object{
-			&clusterv1.Machine{}, &clusterv1.Cluster{}, &controlplanev1.KubexmControlPlane{}, &infrav1.KubexmMachine{}, &infrav1.KubexmHost{},
+			&clusterv1.Machine{}, &clusterv1.Cluster{}, &controlplanev1.KubexmControlPlane{},
+			&infrav1.KubexmMachine{}, &infrav1.KubexmHost{},
 		}},
 	} {
 		b := ctrl.NewControllerManagedBy(mgr).Named(c.name).For(c.of).WithOptions(controller.Options{MaxConcurrentReconciles: 10})

@@ -128,7 +128,9 @@ func (m Manager) manager(ctx context.Context, hosts Hosts, spent *meter) (ctrl.M
 	cached := coresetup.ManagerCacheOptions(scheme, "kubexm-bench", "", resync)
 	// Informers would resync some time in a tenth of the period around its end, each at its own.
 	jittered := cached.NewInformer
-	cached.NewInformer = func(lw toolscache.ListerWatcher, o runtime.Object, _ time.Duration, i toolscache.Indexers) toolscache.SharedIndexInformer {
+	cached.NewInformer = func(
+		lw toolscache.ListerWatcher, o runtime.Object, _ time.Duration, i toolscache.Indexers,
+	) toolscache.SharedIndexInformer {
 		return jittered(lw, o, resync, i)
 	}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{

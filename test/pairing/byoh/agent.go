@@ -197,5 +197,7 @@ func has(of map[string]string, key string) bool {
 }
 
 func isTrue(conditions clusterv1beta1.Conditions, of clusterv1beta1.ConditionType) bool {
-	return slices.ContainsFunc(conditions, func(c clusterv1beta1.Condition) bool { return c.Type == of && c.Status == corev1.ConditionTrue })
+	return slices.ContainsFunc(conditions, func(c clusterv1beta1.Condition) bool {
+		return c.Type == of && c.Status == corev1.ConditionTrue
+	})
 }

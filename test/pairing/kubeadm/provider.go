@@ -163,7 +163,8 @@ func webhooks(ctx context.Context, c client.Client, o Options, authority []byte)
 		return err
 	}
 	defer file.Close()
-	mutating, validating := &admissionregistrationv1.MutatingWebhookConfiguration{}, &admissionregistrationv1.ValidatingWebhookConfiguration{}
+	mutating, validating := &admissionregistrationv1.MutatingWebhookConfiguration{},
+		&admissionregistrationv1.ValidatingWebhookConfiguration{}
 	documents := yaml.NewYAMLOrJSONDecoder(file, 4096)
 	for _, into := range []runtime.Object{mutating, validating} {
 		if err := documents.Decode(into); err != nil {

@@ -135,7 +135,9 @@ func (r *machines) provision(
 		{Type: clusterv1.MachineHostName, Address: host.Name}, {Type: clusterv1.MachineInternalDNS, Address: host.Name},
 	}
 	for _, nic := range host.Status.Hardware.NICs {
-		machine.Status.Addresses = append(machine.Status.Addresses, clusterv1.MachineAddress{Type: clusterv1.MachineInternalIP, Address: nic.IP})
+		machine.Status.Addresses = append(machine.Status.Addresses, clusterv1.MachineAddress{
+			Type: clusterv1.MachineInternalIP, Address: nic.IP,
+		})
 	}
 	if host.Status.Provisioning.State != Provisioned || machine.Status.Initialization.Provisioned {
 		return 0, nil
@@ -162,7 +164,8 @@ func bootstrapReady(owner *clusterv1.Machine) bool {
 // choose takes any BareMetalHost that is free and matches, nil if there is none.
 func (r *machines) choose(ctx context.Context, owner *clusterv1.Machine, machine *Machine) (*Host, error) {
 	all := &HostList{}
-	if err := r.Client.List(ctx, all, client.InNamespace(machine.Namespace), client.MatchingLabels(machine.Spec.HostSelector.MatchLabels)); err != nil {
+	if err := r.Client.List(ctx, all, client.InNamespace(machine.Namespace),
+		client.MatchingLabels(machine.Spec.HostSelector.MatchLabels)); err != nil {
 		return nil, err
 	}
 	free := slices.DeleteFunc(all.Items, func(h Host) bool {

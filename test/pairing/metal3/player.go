@@ -80,7 +80,9 @@ func Start(ctx context.Context, o Options) (*Player, error) {
 			if !ok || host.Spec.ConsumerRef == nil {
 				return nil
 			}
-			return []ctrl.Request{{NamespacedName: client.ObjectKey{Namespace: host.Spec.ConsumerRef.Namespace, Name: host.Spec.ConsumerRef.Name}}}
+			return []ctrl.Request{
+				{NamespacedName: client.ObjectKey{Namespace: host.Spec.ConsumerRef.Namespace, Name: host.Spec.ConsumerRef.Name}},
+			}
 		})).
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(util.MachineToInfrastructureMapFunc(groupVersion.WithKind("Metal3Machine")))).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(p.OfCluster(&MachineList{}))).

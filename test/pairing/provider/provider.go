@@ -141,7 +141,9 @@ func (p *Provider) OfCluster(kind client.ObjectList) handler.MapFunc {
 			err = meta.EachListItem(all, func(item runtime.Object) error {
 				object, err := meta.Accessor(item)
 				if err == nil {
-					requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKey{Namespace: object.GetNamespace(), Name: object.GetName()}})
+					requests = append(requests, ctrl.Request{
+						NamespacedName: client.ObjectKey{Namespace: object.GetNamespace(), Name: object.GetName()},
+					})
 				}
 				return err
 			})

@@ -86,7 +86,8 @@ func (c *Cluster) answeredTo(ctx context.Context, clients []string, want map[str
 		for _, name := range clients {
 			answer, err := c.dialFrom(ctx, name, server, fmt.Sprint(port), "hostname")
 			// A client that cannot be asked is no proof.
-			if unanswered := errors.Is(err, errUnanswered); unanswered == want[name] || err == nil && answer != "server" || err != nil && !unanswered {
+			if unanswered := errors.Is(err, errUnanswered); unanswered == want[name] ||
+				err == nil && answer != "server" || err != nil && !unanswered {
 				last, inARow = fmt.Errorf("pod %s: answer %q, %w", name, answer, err), 0
 				return false, nil
 			}

@@ -264,7 +264,8 @@ func TestBucketRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = b.Put(t.Context(), one)
-		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), at) || strings.Contains(err.Error(), secretKey) {
+		if err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), at) || strings.Contains(err.Error(), secretKey) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
@@ -290,7 +291,8 @@ func TestBucketTakesParts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	put(t, manifest, strings.NewReplacer(one.SHA256, hex.EncodeToString(sum[:]), fmt.Sprint(one.Size), fmt.Sprint(len(content))).Replace(string(text)))
+	put(t, manifest,
+		strings.NewReplacer(one.SHA256, hex.EncodeToString(sum[:]), fmt.Sprint(one.Size), fmt.Sprint(len(content))).Replace(string(text)))
 	all, err := backup.List(from)
 	if err != nil || len(all) != 1 {
 		t.Fatalf("%v, %v", all, err)

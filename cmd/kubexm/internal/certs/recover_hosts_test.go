@@ -76,7 +76,9 @@ func TestRecoverOnHosts(t *testing.T) {
 			}
 			b := plan.New("Test", "prod")
 			first := step.New(step.Meta{Name: "test/first"}, step.File{Path: "/etc/first", Mode: 0o644, Content: step.Literal("first")})
-			b.Host(h.Name, plan.Module{Name: "m", Tasks: []plan.Task{{Name: "t", Steps: slices.Concat([]step.Step{first}, trusts(h.Name)[kind])}}})
+			b.Host(h.Name, plan.Module{
+				Name: "m", Tasks: []plan.Task{{Name: "t", Steps: slices.Concat([]step.Step{first}, trusts(h.Name)[kind])}},
+			})
 			p, err := b.Plan()
 			if err != nil {
 				t.Fatal(err)

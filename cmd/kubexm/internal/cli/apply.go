@@ -84,7 +84,8 @@ func (a *app) applyPlan(ctx context.Context, s *source, path string, failure onF
 	}
 	return a.showing(known.about, func(reader event.Reader) (string, error) {
 		tools := direct.Tools{
-			Hosts: hosts, Owners: known.owners(dir, s.adopt), Bundle: bundle, Trust: trust, Reader: reader, OnFailure: spec.FailurePolicy(failure),
+			Hosts: hosts, Owners: known.owners(dir, s.adopt), Bundle: bundle,
+			Trust: trust, Reader: reader, OnFailure: spec.FailurePolicy(failure),
 		}
 		report, err := tools.Engine().Run(ctx, p)
 		if err != nil {

@@ -98,7 +98,8 @@ func TestKeepRecovered(t *testing.T) {
 				}
 				return
 			}
-			if err != nil || len(written) != tc.written || len(missing) > 0 || !after.Etcd.Key.Equal(found.Etcd.Key) || !after.Encryption.Key.Equal(found.Encryption.Key) {
+			if err != nil || len(written) != tc.written || len(missing) > 0 ||
+				!after.Etcd.Key.Equal(found.Etcd.Key) || !after.Encryption.Key.Equal(found.Encryption.Key) {
 				t.Errorf("wrote %v (%v), and %v are missing", written, err, missing)
 			}
 			for _, name := range pki.Names() {

@@ -90,7 +90,8 @@ func (a *app) renewCertificates(ctx context.Context, o *renewOptions, names []st
 		return err
 	}
 	err = a.showing(r.about, func(reader event.Reader) (string, error) {
-		report, err := direct.Tools{Hosts: r.hosts, Owners: owners(r.dir, rolesOf(r.targets), nil), Trust: trust, Reader: reader}.Engine().Run(ctx, p)
+		report, err := direct.Tools{Hosts: r.hosts, Owners: owners(r.dir, rolesOf(r.targets), nil),
+			Trust: trust, Reader: reader}.Engine().Run(ctx, p)
 		if err != nil {
 			return "", err
 		}
@@ -166,7 +167,8 @@ func (a *app) showRenewals(ctx context.Context, r *renewal) error {
 			names = append(names, w.Host)
 		}
 	}
-	found, err := certs.Of(ctx, direct.Tools{Hosts: r.hosts, Owners: owners(r.dir, rolesOf(r.targets), nil)}.Engine(), r.Name, names, time.Now(), warnDays*24*time.Hour)
+	found, err := certs.Of(ctx, direct.Tools{Hosts: r.hosts, Owners: owners(r.dir, rolesOf(r.targets), nil)}.Engine(),
+		r.Name, names, time.Now(), warnDays*24*time.Hour)
 	if err != nil {
 		return err
 	}

@@ -257,7 +257,8 @@ spec:
 		if got := d.summary(); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
-		if nodes, others := d.nodes(); nodes+others != len(c.Hosts) || others != strings.Count(groups, "etcd: [")*3+strings.Count(groups, "loadbalancer")*2 {
+		if nodes, others := d.nodes(); nodes+others != len(c.Hosts) ||
+			others != strings.Count(groups, "etcd: [")*3+strings.Count(groups, "loadbalancer")*2 {
 			t.Errorf("%s: %d Nodes and %d other hosts", want, nodes, others)
 		}
 	}
@@ -281,7 +282,8 @@ func TestUnfit(t *testing.T) {
 func TestFormats(t *testing.T) {
 	now := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	clusters := []inspect.Cluster{
-		{Name: "prod", KubernetesVersion: "v1.36.3", Status: "Ready", Server: "https://172.16.0.2:6443", Bundle: "/bundle", ControlPlanes: 3, Workers: 5, EtcdHosts: 3, LoadBalancers: 2, ReadyTime: now.Add(-3 * time.Hour)},
+		{Name: "prod", KubernetesVersion: "v1.36.3", Status: "Ready", Server: "https://172.16.0.2:6443", Bundle: "/bundle",
+			ControlPlanes: 3, Workers: 5, EtcdHosts: 3, LoadBalancers: 2, ReadyTime: now.Add(-3 * time.Hour)},
 		{Name: "new", KubernetesVersion: "v1.36.3", Status: "Incomplete", ControlPlanes: 1},
 	}
 	nodes := []inspect.Node{{
@@ -289,12 +291,16 @@ func TestFormats(t *testing.T) {
 		OS: "Debian GNU/Linux 12 (bookworm)", Kernel: "6.1.0", Runtime: "containerd://2.4.2", Since: now.Add(-time.Minute),
 	}}
 	hosts := []inspect.Host{
-		{Cluster: "prod", Name: "node1", Role: spec.RoleControlPlane, Address: "172.16.0.2", User: "ops", Status: "Reachable", OS: "Debian GNU/Linux 12 (bookworm)", Kernel: "6.1.0", Arch: "amd64", CPUs: 4, MemoryBytes: 8 << 30, Changes: 71},
+		{Cluster: "prod", Name: "node1", Role: spec.RoleControlPlane, Address: "172.16.0.2", User: "ops", Status: "Reachable",
+			OS: "Debian GNU/Linux 12 (bookworm)", Kernel: "6.1.0", Arch: "amd64", CPUs: 4, MemoryBytes: 8 << 30, Changes: 71},
 		{Cluster: "prod", Name: "node2", Role: spec.RoleWorker, Address: "172.16.0.3", User: "ops", Status: "Unreachable", Message: "cannot connect to 172.16.0.3:22"},
 	}
 	certificates := []certs.Certificate{
-		{Cluster: "prod", Host: "node1", File: certificate.File{Path: "/etc/kubernetes/pki/ca.crt", Subject: "kubernetes", Authority: true, NotAfter: now.AddDate(10, 0, 0)}, DaysLeft: 3652, Status: certs.Good},
-		{Cluster: "prod", Host: "node1", File: certificate.File{Path: "/etc/kubernetes/admin.conf", Subject: "kubernetes-admin", NotAfter: now.Add(-time.Hour)}, DaysLeft: -1, Status: certs.Ended},
+		{Cluster: "prod", Host: "node1",
+			File: certificate.File{Path: "/etc/kubernetes/pki/ca.crt", Subject: "kubernetes",
+				Authority: true, NotAfter: now.AddDate(10, 0, 0)}, DaysLeft: 3652, Status: certs.Good},
+		{Cluster: "prod", Host: "node1",
+			File: certificate.File{Path: "/etc/kubernetes/admin.conf", Subject: "kubernetes-admin", NotAfter: now.Add(-time.Hour)}, DaysLeft: -1, Status: certs.Ended},
 		{Cluster: "prod", Host: "node1", File: certificate.File{Path: "/etc/kubexm/etcd/ssl/x.pem", Message: "not PEM, or cut off"}, Status: certs.Unreadable},
 	}
 	var text bytes.Buffer

@@ -132,7 +132,9 @@ func (a *app) undo(ctx context.Context, s *source, dir state.Dir, names []string
 			names = append(names, h.Name)
 		}
 	}
-	_, err = direct.Tools{Hosts: hosts, Owners: known.owners(dir, s.adopt), Reader: reader}.Engine().Undo(ctx, engine.Undo{Intent: "ResetNode", Cluster: dir.Cluster, Hosts: names})
+	_, err = direct.Tools{Hosts: hosts, Owners: known.owners(dir, s.adopt), Reader: reader}.Engine().Undo(ctx, engine.Undo{
+		Intent: "ResetNode", Cluster: dir.Cluster, Hosts: names,
+	})
 	return err
 }
 

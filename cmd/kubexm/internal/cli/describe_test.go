@@ -29,7 +29,8 @@ func TestDescribeDrift(t *testing.T) {
 	const file = "file /etc/modules-load.d/kubexm.conf"
 	checks := []plan.Check{
 		{
-			Node: "node1/os/system/system/modules", Diff: step.Diff{{Subject: file, From: "sha256:1111", To: "sha256:2222"}, {Subject: file, From: "mode 0600", To: "mode 0644"}},
+			Node:  "node1/os/system/system/modules",
+			Diff:  step.Diff{{Subject: file, From: "sha256:1111", To: "sha256:2222"}, {Subject: file, From: "mode 0600", To: "mode 0644"}},
 			Lines: map[string]string{file: "@@ -1 +1 @@\n-b\n+a"},
 		},
 		{Node: "node1/os/system/system/sysctls", Diff: step.Diff{{Subject: "sysctl vm.swappiness", From: "60", To: "1"}}},
@@ -37,7 +38,8 @@ func TestDescribeDrift(t *testing.T) {
 	}
 	d := &description{
 		Cluster: inspect.Cluster{Name: "prod", KubernetesVersion: "v1.36.3", Status: "Ready", Server: "https://172.16.0.2:6443", Bundle: "/bundle"},
-		Nodes:   []inspect.Node{}, Hosts: []inspect.Host{{Cluster: "prod", Name: "node1", Role: spec.RoleWorker, Address: "172.16.0.3", User: "ops", Status: "Reachable"}},
+		Nodes:   []inspect.Node{},
+		Hosts:   []inspect.Host{{Cluster: "prod", Name: "node1", Role: spec.RoleWorker, Address: "172.16.0.3", User: "ops", Status: "Reachable"}},
 	}
 	if err := d.drifted(p, checks); err != nil {
 		t.Fatal(err)

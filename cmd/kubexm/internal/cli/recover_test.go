@@ -60,9 +60,10 @@ func TestForgetsNone(t *testing.T) {
 		known   state.Inventory
 		refused string
 	}{
-		"nothing is known":      {},
-		"a host more":           {known: state.Inventory{Recovered: time.Now(), Hosts: hosts}},
-		"a host less":           {state.Inventory{Recovered: time.Now(), Hosts: append(hosts, state.Host{Name: "w3", Role: spec.RoleWorker})}, "declare w3 as before"},
+		"nothing is known": {},
+		"a host more":      {known: state.Inventory{Recovered: time.Now(), Hosts: hosts}},
+		"a host less": {state.Inventory{Recovered: time.Now(),
+			Hosts: append(hosts, state.Host{Name: "w3", Role: spec.RoleWorker})}, "declare w3 as before"},
 		"another role":          {state.Inventory{Recovered: time.Now(), Hosts: []state.Host{{Name: "w2", Role: spec.RoleControlPlane}}}, "declare w2 as before"},
 		"known by a plane":      {known: state.Inventory{Hosts: append(hosts, state.Host{Name: "w3", Role: spec.RoleWorker})}},
 		"before it was managed": {known: state.Inventory{ReadyTime: time.Now(), Hosts: hosts[:1]}},
@@ -109,7 +110,9 @@ func TestTargetsOfARecoveredCluster(t *testing.T) {
 			}
 			var tainted []string
 			for _, target := range targets {
-				if slices.ContainsFunc(target.Node.NodeTaints, func(taint corev1.Taint) bool { return taint.Key == clusterv1.NodeUninitializedTaint.Key }) {
+				if slices.ContainsFunc(target.Node.NodeTaints, func(taint corev1.Taint) bool {
+					return taint.Key == clusterv1.NodeUninitializedTaint.Key
+				}) {
 					tainted = append(tainted, target.Host.Name)
 				}
 			}

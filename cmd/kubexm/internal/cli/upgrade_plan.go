@@ -91,7 +91,9 @@ func nodeProblems(nodes []inspect.Node, targets []spec.Target, from, to string) 
 			continue
 		}
 		refuse := func(cause, remedy string) {
-			problems = append(problems, preflight.Problem{Host: t.Host.Name, Check: "node", Severity: preflight.Error, Cause: cause, Remedy: remedy})
+			problems = append(problems, preflight.Problem{
+				Host: t.Host.Name, Check: "node", Severity: preflight.Error, Cause: cause, Remedy: remedy,
+			})
 		}
 		at := slices.IndexFunc(nodes, func(n inspect.Node) bool { return n.Name == t.Host.Name })
 		switch {

@@ -69,10 +69,12 @@ func TestTurns(t *testing.T) {
 		return inspect.Node{Name: name, Version: version, Since: born.Add(after), Status: "Ready", TakesPods: !strings.HasPrefix(name, "cp")}
 	}
 	nodes := []inspect.Node{
-		node("cp1", old, time.Hour), node("cp2", old, 0), node("cp3", old, time.Minute), node("w1", old, 0), node("w3", old, 0), node("gpu1", old, 0),
+		node("cp1", old, time.Hour), node("cp2", old, 0), node("cp3", old, time.Minute),
+		node("w1", old, 0), node("w3", old, 0), node("gpu1", old, 0),
 	}
 	begun := []inspect.Node{
-		node("cp1", updated, time.Hour), node("cp2", updated, 0), node("cp3", updated, 0), node("w1", updated, 0), node("w3", old, 0), node("gpu1", old, 0),
+		node("cp1", updated, time.Hour), node("cp2", updated, 0), node("cp3", updated, 0),
+		node("w1", updated, 0), node("w3", old, 0), node("gpu1", old, 0),
 	}
 	alone := []inspect.Node{node("cp1", old, 0), node("cp2", old, 0), node("cp3", old, 0), node("w1", old, 0)}
 	var text bytes.Buffer
@@ -262,7 +264,9 @@ func TestDeclareVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	u := &upgrade{declared: &declared{Cluster: &config.Cluster{}}, upgradeOptions: &upgradeOptions{source: source{file: link}}, content: content}
+	u := &upgrade{
+		declared: &declared{Cluster: &config.Cluster{}}, upgradeOptions: &upgradeOptions{source: source{file: link}}, content: content,
+	}
 	if err := u.declareVersion(); err != nil {
 		t.Fatal(err)
 	}
@@ -296,7 +300,8 @@ func TestMaintenanceWindows(t *testing.T) {
 		Approval: spec.ApprovalRequired, MaintenanceWindows: []spec.MaintenanceWindow{{Start: "0 22 * * SAT", DurationMinutes: 60}},
 	}
 	var refused usageError
-	if err := u.inWindow(noon); !errors.As(err, &refused) || !strings.Contains(err.Error(), "opens at Sat 2026-11-21 22:00 UTC") || !strings.Contains(err.Error(), "--any-time") {
+	if err := u.inWindow(noon); !errors.As(err, &refused) ||
+		!strings.Contains(err.Error(), "opens at Sat 2026-11-21 22:00 UTC") || !strings.Contains(err.Error(), "--any-time") {
 		t.Errorf("outside of them: %v", err)
 	}
 	if err := u.inWindow(noon.Add(10 * time.Hour)); err != nil {

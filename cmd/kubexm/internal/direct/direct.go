@@ -41,7 +41,8 @@ type Tools struct {
 // Engine is an engine with these tools.
 func (t Tools) Engine() *engine.Engine {
 	o := engine.Options{
-		Dial: t.Hosts.Dial, Ownership: t.Owners.Of, Address: t.Hosts.Address, Reader: t.Reader, Holder: Holder(), Policy: engine.Policy(t.OnFailure),
+		Dial: t.Hosts.Dial, Ownership: t.Owners.Of, Address: t.Hosts.Address,
+		Reader: t.Reader, Holder: Holder(), Policy: engine.Policy(t.OnFailure),
 	}
 	if t.Bundle != nil {
 		o.Artifacts = step.FromBundle(t.Bundle)

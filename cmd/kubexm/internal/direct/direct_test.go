@@ -109,7 +109,8 @@ spec:
 	concerned := map[string][]string{"w1": nil, "cp1": served, "cp2": served, "etcd1": {"etcd1"}, "lb1": balanced}
 	for _, target := range targets(t, c) {
 		orders[target.Host.Name] = target.BootstrapMode
-		if errs := target.Validate(field.NewPath(target.Host.Name)); len(errs) > 0 && target.Host.Role != spec.RoleWorker { // its taint is ours
+		if errs := target.Validate(field.NewPath(target.Host.Name)); len(errs) > 0 &&
+			target.Host.Role != spec.RoleWorker { // its taint is ours
 			t.Error(errs.ToAggregate())
 		}
 		var members []string

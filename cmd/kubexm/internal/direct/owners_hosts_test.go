@@ -62,12 +62,16 @@ func startClones(ctx context.Context, t *testing.T) *fleet {
 }
 
 // tools work for a cluster whose config says at which of the fleet's addresses its hosts are: addresses by the hosts' names.
-func (f *fleet) tools(t *testing.T, dir state.Dir, addresses map[string]int, roles map[string]spec.Role, adopt map[string]string) direct.Tools {
+func (f *fleet) tools(
+	t *testing.T, dir state.Dir, addresses map[string]int, roles map[string]spec.Role, adopt map[string]string,
+) direct.Tools {
 	t.Helper()
 	var declared []config.Host
 	for name, at := range addresses {
 		h := f.Hosts[at]
-		declared = append(declared, config.Host{Name: name, Address: h.Address, Port: int32(h.Port), User: hosts.Ops, PrivateKeyPath: h.KeyPath, HostKey: f.pin})
+		declared = append(declared, config.Host{
+			Name: name, Address: h.Address, Port: int32(h.Port), User: hosts.Ops, PrivateKeyPath: h.KeyPath, HostKey: f.pin,
+		})
 	}
 	reached, err := access.New(declared, access.Options{})
 	if err != nil {

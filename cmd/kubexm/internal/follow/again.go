@@ -38,6 +38,7 @@ func (s *Snapshot) Again(ctx context.Context, c client.Client) error {
 func (s *Snapshot) Exhausted(asked time.Time) bool {
 	return slices.ContainsFunc(s.Configs, func(c bootstrapv1.KubexmConfig) bool {
 		converged := meta.FindStatusCondition(c.Status.Conditions, bootstrapv1.HostConvergedCondition)
-		return converged != nil && converged.Reason == bootstrapv1.RetriesExhaustedReason && c.Status.Operation(bootstrapv1.ConvergeOperation).EndTime.After(asked)
+		return converged != nil && converged.Reason == bootstrapv1.RetriesExhaustedReason &&
+			c.Status.Operation(bootstrapv1.ConvergeOperation).EndTime.After(asked)
 	})
 }

@@ -24,8 +24,12 @@ func TestAgain(t *testing.T) {
 	s := at(old)
 	ended := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	s.Configs[0].Status.OperationFor(bootstrapv1.ConvergeOperation).EndTime = metav1.NewTime(ended)
-	s.Configs[0].Status.Conditions = []metav1.Condition{condition(bootstrapv1.HostConvergedCondition, metav1.ConditionFalse, bootstrapv1.RetriesExhaustedReason, "exited 1")}
-	s.Configs[1].Status.Conditions = []metav1.Condition{condition(bootstrapv1.HostConvergedCondition, metav1.ConditionFalse, bootstrapv1.StepFailedReason, "exited 1")}
+	s.Configs[0].Status.Conditions = []metav1.Condition{
+		condition(bootstrapv1.HostConvergedCondition, metav1.ConditionFalse, bootstrapv1.RetriesExhaustedReason, "exited 1"),
+	}
+	s.Configs[1].Status.Conditions = []metav1.Condition{
+		condition(bootstrapv1.HostConvergedCondition, metav1.ConditionFalse, bootstrapv1.StepFailedReason, "exited 1"),
+	}
 	if !s.Exhausted(ended.Add(-time.Second)) {
 		t.Error("a host that is not tried any more is waited for")
 	}

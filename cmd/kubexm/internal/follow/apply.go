@@ -81,7 +81,8 @@ func redirected(ctx context.Context, c client.Client, object client.Object) (cli
 	} else if err != nil {
 		return nil, fmt.Errorf("%s: %w", nameOf(object), err)
 	}
-	if found.Spec.ClaimRef == (infrav1.MachineReference{}) || found.Spec.Address == wanted.Spec.Address && equality.Semantic.DeepEqual(found.Spec.Access, wanted.Spec.Access) {
+	if found.Spec.ClaimRef == (infrav1.MachineReference{}) ||
+		found.Spec.Address == wanted.Spec.Address && equality.Semantic.DeepEqual(found.Spec.Access, wanted.Spec.Access) {
 		return nil, nil
 	}
 	paused := wanted.DeepCopy()

@@ -54,7 +54,8 @@ func (s *Snapshot) ControlPlaneWaits(version string) []Wait {
 		waits = append(waits, hostWaits(m, c, version)...)
 	}
 	slices.SortFunc(waits, func(a, b Wait) int { return cmp.Compare(a.On, b.On) })
-	if c := meta.FindStatusCondition(s.ControlPlane.Status.Conditions, controlplanev1.RollingOutCondition); c != nil && c.Status == metav1.ConditionTrue {
+	if c := meta.FindStatusCondition(s.ControlPlane.Status.Conditions, controlplanev1.RollingOutCondition); c != nil &&
+		c.Status == metav1.ConditionTrue {
 		waits = append([]Wait{{On: "control plane", Reason: c.Reason, Message: c.Message}}, waits...)
 	}
 	if w, waiting := waitOf("control plane", s.ControlPlane.Generation, s.ControlPlane.Status.Conditions, controlplanev1.AvailableCondition); waiting {

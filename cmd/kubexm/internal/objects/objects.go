@@ -233,7 +233,8 @@ func (m *maker) controlPlane() client.Object {
 	shared := *m.Spec.DeepCopy()
 	// The command keeps to the windows, and who calls it has agreed. How many are disrupted at once is for the reconcilers to keep to.
 	shared.Disruption = spec.Disruption{MaxUnavailable: shared.Disruption.MaxUnavailable}
-	// The endpoint is the address, or the name where DNS servers know it. The name that is in the hosts' own /etc/hosts is beside an address.
+	// The endpoint is the address, or the name where DNS servers know it. The name that is in the hosts' own /etc/hosts is beside an
+	// address.
 	endpoint := &shared.ControlPlaneEndpoint
 	endpoint.Port = 0
 	if endpoint.Address == m.Endpoint {

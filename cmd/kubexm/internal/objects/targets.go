@@ -109,7 +109,8 @@ func (d *declared) objectsOf(h *infrav1.KubexmHost) (hostObjects, error) {
 			order = spec.BootstrapJoin
 		}
 		return hostObjects{
-			machine: desired.Machine(d.plane, h.Name, clusterv1.ContractVersionedObjectReference{}), config: desired.Config(d.plane, h.Name, order),
+			machine: desired.Machine(d.plane, h.Name, clusterv1.ContractVersionedObjectReference{}),
+			config:  desired.Config(d.plane, h.Name, order),
 		}, nil
 	case etcdPool:
 		return d.inventory(h.Name, spec.RoleEtcd), nil

@@ -44,7 +44,8 @@ func TestTargetsOfStoredObjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Webhooks set what targets have by default, and nobody serves them here.
-	for _, hooks := range []client.Object{&admissionregistrationv1.MutatingWebhookConfiguration{}, &admissionregistrationv1.ValidatingWebhookConfiguration{}} {
+	for _, hooks := range []client.Object{&admissionregistrationv1.MutatingWebhookConfiguration{},
+		&admissionregistrationv1.ValidatingWebhookConfiguration{}} {
 		if err := api.DeleteAllOf(t.Context(), hooks); err != nil {
 			t.Fatal(err)
 		}

@@ -101,7 +101,8 @@ func inputs(c *config.Cluster, namespace string) objects.Inputs {
 	}
 }
 
-// TestTargets: a host's place among the others comes from the objects, and whatever does not concern it is nothing that its plan depends on.
+// TestTargets: a host's place among the others comes from the objects, and whatever does not concern it is nothing that its plan depends
+// on.
 func TestTargets(t *testing.T) {
 	bundle, err := artifact.Open(t.Context(), "../../../../pkg/pipeline/testdata/bundle", nil)
 	if err != nil {

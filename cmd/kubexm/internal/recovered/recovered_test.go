@@ -105,16 +105,19 @@ func TestCluster(t *testing.T) {
 		"a Node that is not declared": {func(s *recovered.Seen) { s.Nodes = append(s.Nodes, node("w2")) }, "lists the Node w2",
 			"delete node w2"},
 		"a Node on a host that is to be none": {func(s *recovered.Seen) { s.Nodes = append(s.Nodes, node("lb1")) }, "lists the Node lb1", "spec.roleGroups"},
-		"another version":                     {func(s *recovered.Seen) { s.Version = "v1.37.0" }, "have v1.36.3, and v1.37.0 is declared", "set spec.kubernetes.version: v1.36.3"},
-		"an upgrade under way":                {func(s *recovered.Seen) { s.Nodes[1].Version = "v1.37.0" }, "cp1 v1.36.3; w1 v1.37.0", "from a backup"},
+		"another version": {func(s *recovered.Seen) { s.Version = "v1.37.0" },
+			"have v1.36.3, and v1.37.0 is declared", "set spec.kubernetes.version: v1.36.3"},
+		"an upgrade under way": {func(s *recovered.Seen) { s.Nodes[1].Version = "v1.37.0" }, "cp1 v1.36.3; w1 v1.37.0", "from a backup"},
 		"a member that is not declared": {func(s *recovered.Seen) {
 			s.Members = append(s.Members, quorum.Member{ID: "b2", Name: "cp2", PeerURL: "https://10.0.0.2:2380"})
 		}, `the member "cp2" (ID b2`, `spec.etcd.goneMembers: ["b2"]`},
 		"a member that is gone": {change: func(s *recovered.Seen) {
 			s.Members, s.Gone = append(s.Members, quorum.Member{ID: "b2", Name: "cp2", PeerURL: "https://10.0.0.2:2380"}), []string{"cp2"}
 		}},
-		"key pairs of another":        {func(s *recovered.Seen) { s.Authority = other }, "of the authority sha256:bb", "restore /etc/kubernetes/pki"},
-		"a key, and none is declared": {func(s *recovered.Seen) { s.Encryption.Provider = spec.EncryptionNone }, "have an encryption key", "spec.kubernetes.encryptionAtRest"},
+		"key pairs of another": {func(s *recovered.Seen) { s.Authority = other }, "of the authority sha256:bb", "restore /etc/kubernetes/pki"},
+		"a key, and none is declared": {func(s *recovered.Seen) {
+			s.Encryption.Provider = spec.EncryptionNone
+		}, "have an encryption key", "spec.kubernetes.encryptionAtRest"},
 		"no key, and one is declared": {func(s *recovered.Seen) { s.Found.Encryption = pki.KeyPair{} }, "have no encryption key", "{provider: None}"},
 		"no key, and none is declared": {change: func(s *recovered.Seen) {
 			s.Found.Encryption, s.Encryption.Provider = pki.KeyPair{}, spec.EncryptionNone
@@ -124,7 +127,8 @@ func TestCluster(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := recovered.Seen{
-				Cluster: "prod", Version: "v1.36.3", Encryption: spec.EncryptionAtRest{Provider: spec.EncryptionSecretbox}, Authority: authority, Found: found,
+				Cluster: "prod", Version: "v1.36.3", Encryption: spec.EncryptionAtRest{Provider: spec.EncryptionSecretbox},
+				Authority: authority, Found: found,
 				Hosts: []recovered.Host{seen("cp1", spec.RoleControlPlane), seen("w1", spec.RoleWorker), seen("lb1", spec.RoleLoadBalancer)},
 				Nodes: []inspect.Node{node("cp1"), node("w1")}, Addresses: []string{"10.0.0.1"},
 				Members: []quorum.Member{{ID: "a1", Name: "cp1", PeerURL: "https://10.0.0.1:2380"}},

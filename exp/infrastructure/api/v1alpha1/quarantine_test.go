@@ -20,12 +20,14 @@ func TestRelease(t *testing.T) {
 		was   Quarantine
 		want  string
 	}{
-		"reset":                   {clean: &metav1.Condition{Status: metav1.ConditionTrue, Reason: ResetReason}},
-		"in use":                  {clean: &metav1.Condition{Status: metav1.ConditionFalse, Reason: InUseReason}, want: NotResetReason},
-		"the reset failed":        {clean: &metav1.Condition{Status: metav1.ConditionFalse, Reason: ResetFailedReason, Message: "no disk"}, want: ResetFailedReason},
-		"nothing is known":        {want: NotResetReason},
-		"reset after it was not":  {clean: &metav1.Condition{Status: metav1.ConditionTrue, Reason: ResetReason}, was: Quarantine{Reason: NotResetReason}},
-		"reset, and kept by hand": {clean: &metav1.Condition{Status: metav1.ConditionTrue, Reason: ResetReason}, was: Quarantine{Reason: "BrokenFan"}, want: "BrokenFan"},
+		"reset":  {clean: &metav1.Condition{Status: metav1.ConditionTrue, Reason: ResetReason}},
+		"in use": {clean: &metav1.Condition{Status: metav1.ConditionFalse, Reason: InUseReason}, want: NotResetReason},
+		"the reset failed": {clean: &metav1.Condition{Status: metav1.ConditionFalse, Reason: ResetFailedReason, Message: "no disk"},
+			want: ResetFailedReason},
+		"nothing is known":       {want: NotResetReason},
+		"reset after it was not": {clean: &metav1.Condition{Status: metav1.ConditionTrue, Reason: ResetReason}, was: Quarantine{Reason: NotResetReason}},
+		"reset, and kept by hand": {clean: &metav1.Condition{Status: metav1.ConditionTrue, Reason: ResetReason},
+			was: Quarantine{Reason: "BrokenFan"}, want: "BrokenFan"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := &KubexmHost{Spec: KubexmHostSpec{ClaimRef: MachineReference{Name: "m", ClusterName: "prod"}, Quarantine: tc.was}}

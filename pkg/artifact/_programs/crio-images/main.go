@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command crio-images lists, loads and names images of CRI-O's, which has no command for it. It is compiled with the very modules that
-// CRI-O is compiled with, so that what it stores is what CRI-O reads, under the same locks. Its first argument is the directory that has the
-// store, and its second what to do:
+// CRI-O is compiled with, so that what it stores is what CRI-O reads, under the same locks. Its first argument is the directory that has
+// the store, and its second what to do:
 //
 //	list REF…        prints a line for each image of these that is there: its reference and the digest of its manifest
 //	load             reads the archive of an OCI layout from standard input, and stores each of its images by its reference

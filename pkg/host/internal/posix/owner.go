@@ -47,7 +47,9 @@ func record(o host.Owner) (string, error) {
 // record of a host that nobody has changed was written before it was read.
 func (s *session) admit(ctx context.Context) error {
 	claim := s.run.Ownership
-	seen := &host.Facts{System: s.system, Owner: s.owner, OwnerUnreadable: s.unreadable, Journal: s.logs.journal, UndoEntries: len(s.logs.entries)}
+	seen := &host.Facts{
+		System: s.system, Owner: s.owner, OwnerUnreadable: s.unreadable, Journal: s.logs.journal, UndoEntries: len(s.logs.entries),
+	}
 	if err := claim.Check(s.host.Name(), seen); err != nil {
 		return err
 	}

@@ -17,7 +17,8 @@ func newPacker(to io.Writer, tool string) (io.WriteCloser, error) {
 	case "":
 		return passing{to}, nil
 	case "zstd":
-		return zstd.NewWriter(to, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(512<<10), zstd.WithLowerEncoderMem(true))
+		return zstd.NewWriter(to, zstd.WithEncoderLevel(zstd.SpeedFastest),
+			zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(512<<10), zstd.WithLowerEncoderMem(true))
 	case "gzip":
 		return gzip.NewWriterLevel(to, gzip.BestSpeed)
 	}

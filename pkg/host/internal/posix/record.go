@@ -193,7 +193,8 @@ func (l *logs) addJournal(fields []string) error {
 }
 
 func journalLine(node string, e host.JournalEntry) string {
-	return strings.Join([]string{"*", field(node), field(e.Run), field(e.Digest), fmt.Sprintf("%d.%09d", e.Time.Unix(), e.Time.Nanosecond()), lineEnd}, " ")
+	return strings.Join([]string{"*", field(node), field(e.Run), field(e.Digest),
+		fmt.Sprintf("%d.%09d", e.Time.Unix(), e.Time.Nanosecond()), lineEnd}, " ")
 }
 
 func (l *logs) addUndo(fields []string, dropped map[int]int) error {

@@ -31,7 +31,8 @@ func TestLogs(t *testing.T) {
 	undo := first.line() + "\n" + second.line() + "+ 3 r1 n1 t gone file /torn" + "\n" + again.line() + "\n- 1 ;\n- 4" // the last line is torn, too
 	at := time.Unix(1700000000, 5).UTC()
 	journal := "\n" + journalLine("n1", host.JournalEntry{Run: "r1", Digest: "sha256:x", Time: at}) + "\n" +
-		journalLine("n2", host.JournalEntry{Run: "r1", Digest: "old", Time: at}) + "\n" + journalLine("n2", host.JournalEntry{Run: "r2", Digest: "new", Time: at}) + "\n" +
+		journalLine("n2", host.JournalEntry{Run: "r1", Digest: "old", Time: at}) + "\n" +
+		journalLine("n2", host.JournalEntry{Run: "r2", Digest: "new", Time: at}) + "\n" +
 		journalLine("gone", host.JournalEntry{Run: "r1", Time: at}) + "\n~ gone ;\n* torn r1 d"
 	logs, err := parseLogs([]byte(journal), []byte(undo))
 	if err != nil {

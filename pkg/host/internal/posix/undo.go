@@ -31,7 +31,8 @@ func (s *session) Undo(ctx context.Context, scope host.Scope, report func(host.U
 	s.actor(sc, host.Act{Node: "undo", Task: scope.Task})
 	for i, e := range chosen {
 		call := undoCall(e, all)
-		if e.kind == "unit" && len(call) == 6 && slices.ContainsFunc(chosen[i+1:], func(o entry) bool { return o.kind == "unit" && o.target == e.target }) {
+		if e.kind == "unit" && len(call) == 6 &&
+			slices.ContainsFunc(chosen[i+1:], func(o entry) bool { return o.kind == "unit" && o.target == e.target }) {
 			// What it was before any of them counts. By what it was in between, a unit would be started again whose file is gone.
 			call[5] = unitIsLeft
 		}
