@@ -8,14 +8,17 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/graph"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/fake"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
@@ -121,5 +124,69 @@ func TestContentIsSentAhead(t *testing.T) {
 		if d := cmp.Diff(run.want, told); d != "" {
 			t.Error(d)
 		}
+	}
+}
+
+// draining is a cluster whose Nodes are drained once content was sent to a host.
+type draining struct {
+	*cluster
+	sent chan struct{}
+}
+
+func (d draining) DrainNode(ctx context.Context, name string) error {
+	select {
+	case <-d.sent:
+		return d.cluster.DrainNode(ctx, name)
+	case <-time.After(20 * time.Second):
+		return errors.New("nothing is sent while the Node is drained")
+	}
+}
+
+// sending is a host that tells when content is sent ahead to it.
+type sending struct {
+	host.Host
+	sent chan struct{}
+}
+
+func (h sending) Begin(ctx context.Context, r host.Run) (host.Session, error) {
+	s, err := h.Host.Begin(ctx, r)
+	return sendingSession{s, h.sent}, err
+}
+
+type sendingSession struct {
+	host.Session
+	sent chan struct{}
+}
+
+func (s sendingSession) StageAhead(ctx context.Context, lots ...[]host.Blob) error {
+	defer close(s.sent)
+	return s.Session.StageAhead(ctx, lots...)
+}
+
+// Programs are sent while their Node is drained, and placed after that.
+func TestContentIsSentDuringTheDrain(t *testing.T) {
+	have := contents{}
+	drained := graph.Output[string]{Name: "drained"}
+	b := plan.New("Programs", "test")
+	gate := step.New(step.Meta{Name: "drain"}, step.Drain{Node: "n1", Output: drained.Name})
+	b.Gate(plan.Module{Name: "kubernetes", Tasks: []plan.Task{{Name: "drain", Steps: []step.Step{gate}}}})
+	b.Host("n1", plan.Module{Name: "os", Tasks: []plan.Task{{Name: "programs", Steps: []step.Step{
+		step.New(step.Meta{Name: "one", Takes: []string{drained.Name}}, step.File{Path: "/opt/one", Mode: 0o755, From: have.add("a")}),
+	}}}})
+	p, err := b.Plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, c := fake.New("n1"), draining{&cluster{}, make(chan struct{})}
+	e := engine.New(engine.Options{
+		Holder: "test", Artifacts: have,
+		Dial:    func(context.Context, string) (host.Host, error) { return sending{m.Connect(), c.sent}, nil },
+		Cluster: func(context.Context) (step.Cluster, error) { return c, nil },
+	})
+	if _, err := e.Run(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff([]string{"drain n1"}, c.calls); d != "" {
+		t.Error(d)
 	}
 }

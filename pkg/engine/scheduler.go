@@ -85,6 +85,7 @@ type hostRun struct {
 	alone int
 
 	dialled, busy, holds bool
+	prepared             bool   // what it will place is sent to it while it waits
 	left                 bool   // none of its nodes is to be run any more
 	parted               bool   // its session and connection are closed
 	rolledBack           string // the ID of the node to whose savepoint it was rolled back
@@ -275,7 +276,7 @@ func (s *scheduler) advance(h *hostRun) {
 				break
 			}
 			if !s.wellAll(n.takes) {
-				s.release(h)
+				s.prepare(h)
 				return
 			}
 			if !s.mayRun(i) || !s.hasTurn(h) {
@@ -296,6 +297,28 @@ func (s *scheduler) advance(h *hostRun) {
 		return
 	}
 	s.leave(h)
+}
+
+// prepare has what h will place sent to it, once, while it waits for what another host or the controller makes. It takes none of the
+// places for hosts that are worked on while that is sent, which goes on beside.
+func (s *scheduler) prepare(h *hostRun) {
+	if h.prepared || h.m.session != nil || !s.take(h) {
+		s.release(h)
+		return
+	}
+	h.prepared = true
+	if len(h.m.lots(s.ctx, h.at)) == 0 {
+		s.release(h)
+		return
+	}
+	h.busy = true
+	s.work(func() func() {
+		h.m.prepare(s.ctx, h.at)
+		return func() {
+			h.busy = false
+			s.wantFor(h)
+		}
+	})
 }
 
 // contact dials h and observes it.
