@@ -28,11 +28,16 @@ type Kubernetes interface {
 	ControlPlane(in Inputs) []plan.Task
 	// Worker makes the host a Node and nothing else, which makes Joined.
 	Worker(in Inputs) []plan.Task
+	// Steady waits until what runs on a Node has been up for a while. What else a run waits for goes on beside it.
+	Steady(in Inputs) []step.Step
 	// Gates are what the cluster's API is told, when it answers (APIAnswers), because of the host: what it joins by, for instance.
 	Gates(in Inputs) []plan.Task
 	// Programs are those whose replacement disturbs the Node, which is drained before, and Kept the files that it then writes by itself.
 	Programs(in Inputs) []step.Artifact
 	Kept(in Inputs) []string
+	// EtcdClients are units on a control plane host that use its etcd and come after it in systemd's order: with etcd, they are restarted,
+	// because an etcd that ends waits for them to go.
+	EtcdClients(in Inputs) []string
 	// Withdraw ends the host's API server, whose etcd member is about to go.
 	Withdraw(in Inputs) plan.Task
 	// Halt ends the control plane on a host, but etcd, for the restore of that ID; Resume starts it again. Each makes the output done.

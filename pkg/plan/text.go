@@ -185,9 +185,11 @@ func line(s step.Step) string {
 	case step.Await:
 		return strings.TrimSpace(fmt.Sprintf("await %s %s", s.For, s.Name))
 	case step.Commit:
-		text := "commit " + s.Dir
-		if len(s.Steady) > 0 {
-			text += words(" when these run:", s.Steady...)
+		return "commit " + s.Dir
+	case step.Steady:
+		text := words(fmt.Sprintf("up for %s:", time.Duration(s.For)), s.Units...)
+		if s.While != "" {
+			text += ", while " + s.While + " exists"
 		}
 		return text
 	case step.Drain:

@@ -61,7 +61,7 @@ func Tasks() []Task {
 			"system/network-manager", "system/packages", "system/swap", "system/sysctls"}},
 		{"token", OnController, []string{"gate/token"}},
 		{"upgrade", OnHosts, []string{"upgrade/begin"}},
-		{"upgraded", OnHosts, []string{"upgrade/end"}},
+		{"upgraded", OnHosts, []string{"kubernetes/steady", "upgrade/end"}},
 		{"user", OnHosts, []string{"system/files", "system/pre-commands"}},
 		{"user-after", OnHosts, []string{"system/post-commands"}},
 		{"verify", OnController, []string{"gate/version"}},

@@ -23,6 +23,7 @@ var kinds = map[string]reflect.Type{
 	"await": reflect.TypeFor[Await](), "token": reflect.TypeFor[Token](), "apply": reflect.TypeFor[Apply](),
 	"release": reflect.TypeFor[Release](), "pruneAddons": reflect.TypeFor[PruneAddons](), "certificate": reflect.TypeFor[Certificate](),
 	"etcd": reflect.TypeFor[Etcd](), "savepoint": reflect.TypeFor[Savepoint](), "commit": reflect.TypeFor[Commit](),
+	"steady":       reflect.TypeFor[Steady](),
 	"nodeMetadata": reflect.TypeFor[NodeMetadata](),
 	"user":         reflect.TypeFor[User](), "waitFor": reflect.TypeFor[WaitFor](),
 	"drain": reflect.TypeFor[Drain](), "uncordon": reflect.TypeFor[Uncordon](),

@@ -28,6 +28,7 @@ func all() []step.Step {
 		step.Absent{Path: "/a"},
 		step.Block{Path: "/a", Name: "n", Content: "c\n"},
 		step.Service{Name: "a.service", State: step.Stopped, Watches: []string{"/a"}, Reload: true, Settle: step.Duration(200 * time.Millisecond)},
+		step.Steady{Units: []string{"a.service"}, For: step.Duration(time.Second)},
 		step.Sysctl{Name: "a.b", Value: "1"},
 		step.Module{Name: "overlay"},
 		step.SwapOff{},
@@ -80,7 +81,7 @@ func TestRoundTrip(t *testing.T) {
 			t.Errorf("%s tells a secret", raw)
 		}
 	}
-	if len(seen) != 18 {
+	if len(seen) != 19 {
 		t.Errorf("%d kinds are tested: add the new one", len(seen))
 	}
 }

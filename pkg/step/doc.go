@@ -4,7 +4,7 @@
 // Package step is one act on one host, or on the cluster through its API, as a plain value.
 //
 // There are few generic kinds (File, Directory, Absent, Block, Service, Sysctl, Module, SwapOff, Package, User, Claim,
-// Command, Import, WaitFor, Savepoint, Commit; and on the controller Await, Token, Apply, Release, Drain, Uncordon). Dedicated steps — the
+// Command, Import, WaitFor, Steady, Savepoint, Commit; and on the controller Await, Token, Apply, Release, Drain, Uncordon). Dedicated steps — the
 // packages below this one, one per component — are Sequences of generic ones with a name, a description and limits. Tasks are
 // made of dedicated steps only.
 //

@@ -6,7 +6,6 @@ package step
 import (
 	"context"
 	_ "embed"
-	"fmt"
 	"slices"
 	"time"
 
@@ -142,24 +141,17 @@ func (p Savepoint) Run(ctx context.Context, rt *Runtime) error { return act(ctx,
 // Rollback restores what was kept.
 func (p Savepoint) Rollback(ctx context.Context, rt *Runtime) error { return rollback(ctx, rt) }
 
-// Commit closes the savepoint whose Dir it names: what was done since stays. After are outputs that must be there first, and Steady
-// units that must have been active for a while: one that does not understand what it was given has ended by then.
+// Commit closes the savepoint whose Dir it names: what was done since stays. After are outputs that must be there first.
 type Commit struct {
-	Dir    string   `json:"dir"`
-	After  []string `json:"after,omitempty"`
-	Steady []string `json:"steady,omitempty"`
+	Dir   string   `json:"dir"`
+	After []string `json:"after,omitempty"`
 }
-
-// steadyFor is how long a unit was active that counts as steady.
-const steadyFor = 3 * time.Second
 
 // Meta takes After.
 func (c Commit) Meta() Meta { return Meta{Name: "commit", Takes: slices.Clone(c.After)} }
 
 // Observe asks whether the savepoint is open.
-func (c Commit) Observe() host.Query {
-	return host.Query{Paths: []host.PathQuery{{Path: c.Dir}}, Units: c.Steady}
-}
+func (c Commit) Observe() host.Query { return host.Query{Paths: []host.PathQuery{{Path: c.Dir}}} }
 
 // Precheck differs while it is.
 func (c Commit) Precheck(v View) (Diff, error) {
@@ -169,17 +161,8 @@ func (c Commit) Precheck(v View) (Diff, error) {
 	return nil, nil
 }
 
-// Effect removes what was kept, for good. The error says which unit is not steady yet: it is asked again by the step's retries.
-func (c Commit) Effect(v View) (Effect, error) {
-	for _, name := range c.Steady {
-		u := v.Facts.Units[name]
-		if u.Active != "active" {
-			return Effect{}, fmt.Errorf("%s is %s, though it was started with what is new; see journalctl -u %s", name, orNone(u.Active), name)
-		}
-		if ran := v.Facts.Taken.Sub(u.Since); ran < steadyFor {
-			return Effect{}, fmt.Errorf("%s was started %s ago, after what is new was given to it", name, ran.Round(time.Second/10))
-		}
-	}
+// Effect removes what was kept, for good.
+func (c Commit) Effect(View) (Effect, error) {
 	return changes(host.Command{Title: "commit", Argv: []string{"rm", "-rf", c.Dir}}), nil
 }
 

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -142,32 +141,5 @@ func TestSavepointBefore(t *testing.T) {
 	first, ok := e.Changes[0].(host.Command)
 	if !ok || len(e.Changes) != 2 || first.Title != "back up" || first.Timeout != time.Minute || first.Undo != nil {
 		t.Errorf("its changes are %+v", e.Changes)
-	}
-}
-
-// What is committed runs for a while: a unit that has ended, or has only just begun, is waited for.
-func TestCommitAwaitsUnits(t *testing.T) {
-	now := time.Now()
-	is := func(active string, since time.Time) host.Facts {
-		return host.Facts{Taken: now, Units: map[string]host.UnitState{"a.service": {Active: active, Since: since}}}
-	}
-	c := step.Commit{Dir: "/under", Steady: []string{"a.service"}}
-	if units := c.Observe().Units; len(units) != 1 || units[0] != "a.service" {
-		t.Errorf("it asks for %q", units)
-	}
-	for _, tt := range []struct {
-		name  string
-		facts host.Facts
-		want  string
-	}{
-		{"it runs", is("active", now.Add(-time.Minute)), ""},
-		{"it has begun", is("active", now.Add(-time.Second)), "a.service was started 1s ago"},
-		{"it is started again", is("activating", time.Time{}), "a.service is activating"},
-		{"it is not there", host.Facts{Taken: now}, "a.service is none"},
-	} {
-		e, err := c.Effect(step.View{Facts: &tt.facts})
-		if tt.want == "" && (err != nil || len(e.Changes) != 1) || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
-			t.Errorf("%s: %v, %v, want %q", tt.name, e, err, tt.want)
-		}
 	}
 }

@@ -73,7 +73,7 @@ func Installed(in component.Inputs) plan.Task {
 // Upgraded comes when the Node was seen well with them: there is no way back then.
 func Upgraded(in component.Inputs) plan.Task {
 	name := in.Target.Host.Name
-	return plan.Task{Name: "upgraded", Steps: []step.Step{upgrade.End(verified(name), upgraded(name))}}
+	return plan.Task{Name: "upgraded", Steps: append(in.Kubernetes.Steady(in), upgrade.End(verified(name), upgraded(name)))}
 }
 
 // Drain is the gate of Upgrade.

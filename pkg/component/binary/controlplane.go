@@ -30,6 +30,8 @@ const (
 	tls12                = "VersionTLS12"
 	// patience is how long an API server may take until it is ready: it waits for etcd, and the first one fills it.
 	patience = 3 * time.Minute
+	// unchanging is how long the components must have been up with what they were given, before there is no way back.
+	unchanging = step.Duration(3 * time.Second)
 )
 
 //go:embed ready.sh
@@ -66,7 +68,7 @@ func controlPlaneUnits(c Cluster, n Node) []unit {
 
 func apiServerUnit(c Cluster, n Node) unit {
 	return unit{
-		about: "kube-apiserver, the Kubernetes API", program: apiServer, after: "etcd.service", oomScore: controlPlaneOOMScore,
+		about: "kube-apiserver, the Kubernetes API", program: apiServer, after: "etcd.service", waited: true, oomScore: controlPlaneOOMScore,
 		args: apiServerArgs(c, n),
 	}
 }
@@ -109,8 +111,7 @@ func EndChange(c Cluster, n Node) step.Step {
 func endChange(steady []string) step.Step {
 	return step.New(step.Meta{
 		Name: "kubernetes/end-change", Description: "commit the change when the control plane's components run",
-		Retry: step.Retry{Attempts: 20, Delay: step.Duration(time.Second), MaxDelay: step.Duration(2 * time.Second)},
-	}, step.Commit{Dir: changeDir, Steady: steady})
+	}, step.Steady{Units: steady, For: unchanging, While: changeDir}, step.Commit{Dir: changeDir})
 }
 
 // Ready waits until this host's API server says that it is ready; done is made then. It is a step of its own: what a step looked

@@ -37,7 +37,7 @@ func kubeletUnit(n Node) unit {
 		ours = append(ours, spec.Arg{Name: "node-labels", Value: joinLabels(n.Labels)})
 	}
 	return unit{
-		about: "kubelet, the Kubernetes node agent", program: kubeletName, after: n.Runtime.Unit,
+		about: "kubelet, the Kubernetes node agent", program: kubeletName, after: n.Runtime.Unit, waited: true,
 		args: args(n.Kubelet.ExtraArgs, ours),
 	}
 }

@@ -100,6 +100,21 @@ func (Kubernetes) Worker(in component.Inputs) []plan.Task {
 	return []plan.Task{{Name: "node", Steps: append(steps, Joined(component.Joined(n.Name)))}}
 }
 
+// Steady asks for those units that nothing else waits for: an API server must be ready, and a kubelet healthy.
+func (Kubernetes) Steady(in component.Inputs) []step.Step {
+	var units []string
+	if in.IsControlPlane() {
+		units = append(units, controllerManager+".service", scheduler+".service")
+	}
+	if in.ServiceProxy.Unit() != "" {
+		units = append(units, proxy+".service")
+	}
+	if len(units) == 0 {
+		return nil
+	}
+	return []step.Step{Steady(units)}
+}
+
 // Gates bind the roles of the certificates on control plane hosts.
 func (Kubernetes) Gates(in component.Inputs) []plan.Task {
 	if !in.IsControlPlane() {
@@ -113,6 +128,9 @@ func (Kubernetes) Programs(in component.Inputs) []step.Artifact { return in.Prog
 
 // Kept are none: components write nothing that another version reads.
 func (Kubernetes) Kept(component.Inputs) []string { return nil }
+
+// EtcdClients is the API server's unit.
+func (Kubernetes) EtcdClients(component.Inputs) []string { return []string{apiServer + ".service"} }
 
 // Withdraw ends the API server's unit.
 func (Kubernetes) Withdraw(component.Inputs) plan.Task {

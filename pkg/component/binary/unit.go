@@ -22,6 +22,11 @@ import (
 // configuration has ended by then.
 const settle = step.Duration(time.Second)
 
+// Steady waits for units that nothing asks whether they are well.
+func Steady(units []string) step.Step {
+	return step.New(step.Meta{Name: "kubernetes/steady", Description: "see Kubernetes' components stay up"}, step.Steady{Units: units, For: settle})
+}
+
 const unitsDir = "/etc/systemd/system"
 
 // unit is a component as a systemd unit.
@@ -29,6 +34,8 @@ type unit struct {
 	about, program string
 	// after is the unit that is there first, where both are to be started.
 	after string
+	// waited: something waits for it next, so that it may as well be seen to stay up first. Steady waits for the others.
+	waited bool
 	// oomScore is 0 for components that set their own.
 	oomScore int
 	args     []spec.Arg
@@ -36,10 +43,11 @@ type unit struct {
 
 // service writes the unit and runs it; it is restarted when its program, the unit or one of watches is newer than it.
 func service(u unit, watches ...string) []step.Step {
-	return []step.Step{
-		step.File{Path: u.file(), Mode: 0o600, Content: step.Literal(u.String())},
-		step.Service{Name: u.name(), Watches: append([]string{path.Join(bin, u.program), u.file()}, watches...), Settle: settle},
+	s := step.Service{Name: u.name(), Watches: append([]string{path.Join(bin, u.program), u.file()}, watches...)}
+	if u.waited {
+		s.Settle = settle
 	}
+	return []step.Step{step.File{Path: u.file(), Mode: 0o600, Content: step.Literal(u.String())}, s}
 }
 
 func (u unit) name() string { return u.program + ".service" }

@@ -14,6 +14,7 @@
 #   config digest   the unit file or the pod's template, and the sha256 that it must have
 #   program run     etcd, and the directory that systemd makes when it starts it (unit)
 #   manifest        what the kubelet reads (pod)
+#   users           units of this host that use it, and come after it in systemd's order (unit)
 #   restoring       a path that exists while a restore is under way
 
 own=https://$host:2379 peer=https://$host:2380

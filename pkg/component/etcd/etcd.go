@@ -51,6 +51,8 @@ type Settings struct {
 	Gone         []string
 	Certificates spec.Certificates
 	Form         Form
+	// Clients are units on this host that are restarted with a Unit, those of them that run.
+	Clients []string
 	// Image is the full reference of etcd's image, for a Pod.
 	Image string
 }

@@ -182,6 +182,8 @@ func (m membersOf) settings(in component.Inputs) Settings {
 	}
 	if m.form == Pod {
 		s.Image = m.Image(in)
+	} else if in.IsControlPlane() {
+		s.Clients = in.Kubernetes.EtcdClients(in)
 	}
 	return s
 }

@@ -180,6 +180,12 @@ func (Kubernetes) Renewed(_ component.Inputs, done graph.Output[string]) step.St
 	return renewal.Done(done)
 }
 
+// Steady is nothing: the kubelet restarts static pods, and the API tells of them.
+func (Kubernetes) Steady(component.Inputs) []step.Step { return nil }
+
+// EtcdClients are none: its API server is a static pod.
+func (Kubernetes) EtcdClients(component.Inputs) []string { return nil }
+
 // ArePods holds.
 func (Kubernetes) ArePods() bool { return true }
 

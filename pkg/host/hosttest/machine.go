@@ -284,13 +284,14 @@ func testUnitFails(r *rig) {
 	h := r.dial()
 	before := r.observe(h, unitQuery(r))
 	s := r.begin(h, newRun())
-	unit := func(active, does string) error {
+	settles := func(active, does string, settle time.Duration) error {
 		_, err := s.Do(r.ctx, host.Act{Node: "n", Changes: []host.Change{
 			host.File{Path: unitFile, Mode: 0o644, Content: secret.New("[Service]\nExecStart=/bin/sh -c '" + does + "'\n")},
-			host.Unit{Name: unitName, Active: active, Settle: 2 * time.Second},
+			host.Unit{Name: unitName, Active: active, Settle: settle},
 		}})
 		return err
 	}
+	unit := func(active, does string) error { return settles(active, does, 2*time.Second) }
 	if err := unit("started", "echo Error: of a run that is over; exec sleep 1000"); err != nil {
 		r.t.Fatal(explain(err))
 	}
@@ -302,6 +303,14 @@ func testUnitFails(r *rig) {
 		r.t.Errorf("why the unit does not stay up is not said first: %s", explain(err))
 	}
 	testUnitFailsBeforeItIsHeard(r, unit)
+	// One that runs when it is to be started must stay up as well.
+	const brief = "sleep 2; echo Error: not for long; exit 7"
+	if err := settles("restarted", brief, 0); err != nil {
+		r.t.Fatal(explain(err))
+	}
+	if errs := hostErrors(settles("started", brief, 4*time.Second)); len(errs) == 0 || !strings.Contains(errs[0].Output, "Error: not for long") {
+		r.t.Errorf("a unit that runs, but not for long: %v", errs)
+	}
 	r.undo(s, host.Scope{})
 	r.end(s)
 	if d := diff(stateOf(before), stateOf(r.observe(h, unitQuery(r)))); d != "" {

@@ -6,6 +6,7 @@ package kubelet
 import (
 	_ "embed"
 	"net"
+	"slices"
 	"strconv"
 	"time"
 
@@ -48,14 +49,11 @@ func BeginChange(k spec.Kubelet, c Changes) step.Step {
 
 // EndChange comes after Healthy: the change stays. A kubelet that cannot be asked whether it is healthy has run for a while then.
 func EndChange(k spec.Kubelet) step.Step {
-	commit := step.Commit{Dir: changeDir}
+	parts := []step.Step{step.Commit{Dir: changeDir}}
 	if health(k) == "" {
-		commit.Steady = []string{service}
+		parts = slices.Insert(parts, 0, step.Step(step.Steady{Units: []string{service}, For: step.Duration(3 * time.Second), While: changeDir}))
 	}
-	return step.New(step.Meta{
-		Name: "kubelet/end-change", Description: "commit the change when the kubelet is healthy",
-		Retry: step.Retry{Attempts: 20, Delay: step.Duration(time.Second), MaxDelay: step.Duration(2 * time.Second)},
-	}, commit)
+	return step.New(step.Meta{Name: "kubelet/end-change", Description: "commit the change when the kubelet is healthy"}, parts...)
 }
 
 // Healthy waits until the kubelet says that it is healthy. It is a step of its own: what a step looked at before its act does not

@@ -91,10 +91,10 @@ func TestHealthy(t *testing.T) {
 
 // A kubelet that cannot be asked must have run for a while before a change of it stays; others are asked.
 func TestEndChange(t *testing.T) {
-	for port, steady := range map[string]int{"0": 1, "10248": 0} {
+	for port, steady := range map[string]bool{"0": true, "10248": false} {
 		k := spec.Kubelet{ExtraArgs: []spec.Arg{{Name: "healthz-port", Value: port}}}
-		if c := kubelet.EndChange(k).(step.Sequence).Parts[0].(step.Commit); len(c.Steady) != steady {
-			t.Errorf("port %s: it awaits %q", port, c.Steady)
+		if _, awaits := kubelet.EndChange(k).(step.Sequence).Parts[0].(step.Steady); awaits != steady {
+			t.Errorf("port %s: it awaits the unit: %t", port, awaits)
 		}
 	}
 }

@@ -85,7 +85,10 @@ c_unit() {
 	reloaded) act=reload-or-restart ;;
 	stopped) case $active in inactive | failed) ;; *) act=stop ;; esac ;;
 	esac
-	[ -n "$enable$act" ] || return 0
+	if [ -z "$enable$act" ]; then
+		[ "$4" != started ] || c_settle "$1" "$5" # it is up already, and must stay so
+		return 0
+	fi
 	if [ "$W" -eq 0 ]; then
 		# One that systemd is starting again runs, but for a moment: an undo starts it.
 		[ "$active" = activating ] && ran=active || ran=$active
