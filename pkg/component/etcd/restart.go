@@ -24,6 +24,7 @@ var (
 // Restart restarts the member, when it began before that was asked for: one in the whole cluster at a time and only while the others have
 // quorum, like Member.
 func Restart(s Settings, r component.Restart) step.Step {
+	s.Clients = nil // nobody has asked for them
 	script := func(text string, also ...string) []string {
 		return s.script(cluster+run+asked+text, append(also, "asked="+component.RestartRequest(spec.ComponentEtcd))...)
 	}
