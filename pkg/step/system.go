@@ -40,6 +40,9 @@ type Service struct {
 	Settle Duration `json:"settle,omitempty"`
 }
 
+// relapse is how long a unit that has ended by itself must stay up when it is started again: if it ends once more, the step says why.
+const relapse = time.Second
+
 // Meta names the kind.
 func (s Service) Meta() Meta { return Meta{Name: "service"} }
 
@@ -115,6 +118,9 @@ func newer(f *host.Facts, path string, since time.Time) bool {
 func (s Service) Effect(v View) (Effect, error) {
 	have := v.Facts.Units[s.Name]
 	u := host.Unit{Name: s.Name, Enabled: "enabled", Active: "started", Settle: time.Duration(s.Settle)}
+	if have.Active == "activating" || have.Active == "failed" {
+		u.Settle = max(u.Settle, relapse)
+	}
 	switch {
 	case s.State == Enabled:
 		u.Active, u.Settle = "", 0

@@ -54,6 +54,10 @@ func TestService(t *testing.T) {
 		{"crashes", runs, unit(host.UnitState{Load: "loaded", Active: "activating", File: "enabled"}, nil), `
 			unit a.service: activating → active
 			do unit a.service enabled started settle 1s`},
+		{"has ended by itself, and nothing says for how long it must stay up", step.Service{Name: "a.service"},
+			unit(host.UnitState{Load: "loaded", Active: "failed", File: "enabled"}, nil), `
+			unit a.service: failed → active
+			do unit a.service enabled started settle 1s`},
 		{"is masked", runs, unit(host.UnitState{Load: "masked", Active: "inactive", File: "masked"}, nil), `
 			unit a.service: masked → enabled
 			unit a.service: inactive → active

@@ -187,7 +187,7 @@ func apiServerArgs(c Cluster, n Node) []spec.Arg {
 // ControllerManager runs kube-controller-manager.
 func ControllerManager(c Cluster, _ Node) step.Step {
 	return step.New(step.Meta{
-		Name: "kubernetes/controller-manager", Description: "run kube-controller-manager", Disrupts: "restarts kube-controller-manager",
+		Name: "kubernetes/controller-manager", Description: "run kube-controller-manager", Disrupts: "restarts kube-controller-manager", Retry: again,
 	}, service(controllerManagerUnit(c), controllerManagerConf, caFile, saPrivateFile)...)
 }
 
@@ -225,7 +225,7 @@ func controllerManagerUnit(c Cluster) unit {
 // several flags that users may have set (kube-api-qps). Those who need scheduling profiles set the flag config.
 func Scheduler(c Cluster, _ Node) step.Step {
 	return step.New(step.Meta{
-		Name: "kubernetes/scheduler", Description: "run kube-scheduler", Disrupts: "restarts kube-scheduler",
+		Name: "kubernetes/scheduler", Description: "run kube-scheduler", Disrupts: "restarts kube-scheduler", Retry: again,
 	}, service(schedulerUnit(c), schedulerConf, caFile)...)
 }
 

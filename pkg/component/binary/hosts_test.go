@@ -420,10 +420,9 @@ func (r *rig) testWorks(t *testing.T) {
 	}
 	r.sh(t, "kubectl wait --for=condition=Ready --timeout=60s node/"+name)
 	// What the kubelet registers, the API server decides on, and the controller manager gives.
-	got := r.sh(t, `kubectl get node `+name+` -o jsonpath='{.metadata.labels.disk} {.spec.taints[*].key} {.status.capacity.pods}'`)
-	if want := "ssd node-role.kubernetes.io/control-plane 50"; got != want {
-		t.Errorf("the Node has %q, want %q", got, want)
-	}
+	// The taint of a Node that is not ready goes a while after it is.
+	r.until(t, `[ "$(kubectl get node `+name+` -o jsonpath='{.metadata.labels.disk} {.spec.taints[*].key} {.status.capacity.pods}')" = `+
+		`"ssd node-role.kubernetes.io/control-plane 50" ]`)
 	r.until(t, `[ "$(kubectl get node `+name+` -o jsonpath='{.spec.podCIDR}')" = 10.233.64.0/24 ]`)
 	// The API server reaches the kubelet, and trusts its certificate.
 	if got := r.sh(t, "kubectl get --raw /api/v1/nodes/"+name+"/proxy/healthz"); got != "ok" {

@@ -119,7 +119,7 @@ func kubeletConfiguration(c Cluster, n Node) object {
 // Proxy runs kube-proxy. It needs the program of its mode (iptables, nft) on the host.
 func Proxy(c Cluster, n Node) step.Step {
 	parts := []step.Step{step.File{Path: proxyConfig, Mode: 0o600, Content: document(proxyConfiguration(c, n))}}
-	return step.New(step.Meta{Name: "kubernetes/proxy", Description: "run kube-proxy", Disrupts: "restarts kube-proxy"},
+	return step.New(step.Meta{Name: "kubernetes/proxy", Description: "run kube-proxy", Disrupts: "restarts kube-proxy", Retry: again},
 		append(parts, service(unit{
 			about: "kube-proxy, the Kubernetes service proxy", program: proxy, after: "network-online.target",
 			args: []spec.Arg{{Name: "config", Value: proxyConfig}},

@@ -22,6 +22,9 @@ import (
 // configuration has ended by then.
 const settle = step.Duration(time.Second)
 
+// again is for a unit that is not waited for: one that has ended when it is observed is started once more, and seen to stay up or not.
+var again = step.Retry{Attempts: 2, Delay: settle}
+
 // Steady waits for units that nothing asks whether they are well.
 func Steady(units []string) step.Step {
 	return step.New(step.Meta{Name: "kubernetes/steady", Description: "see Kubernetes' components stay up"}, step.Steady{Units: units, For: settle})
