@@ -61,6 +61,9 @@ func tuned(s *etcd.Settings) {
 	}
 }
 
+// used is used by a unit of its host.
+func used(s *etcd.Settings) { s.Clients = []string{"kube-apiserver.service"} }
+
 // v6 has addresses of IPv6.
 func v6(s *etcd.Settings) {
 	s.Address, s.First = "fd00::11", false
@@ -110,7 +113,7 @@ func TestSteps(t *testing.T) {
 		name     string
 		settings etcd.Settings
 	}{
-		{"unit", settings(etcd.Unit)}, {"unit-tuned", settings(etcd.Unit, tuned)}, {"unit-ipv6", settings(etcd.Unit, v6)},
+		{"unit", settings(etcd.Unit, used)}, {"unit-tuned", settings(etcd.Unit, tuned)}, {"unit-ipv6", settings(etcd.Unit, v6)},
 		{"pod", settings(etcd.Pod)}, {"pod-tuned", settings(etcd.Pod, tuned)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
