@@ -50,7 +50,8 @@ type Unit struct {
 	// Enabled: "enabled", "disabled", "masked" or "" to leave it.
 	Enabled string
 	// Active: "started", "restarted", "reloaded", "stopped" or "" to leave it. A unit that is asked to start or restart must
-	// be active and stay so for Settle, or the change fails with the end of its journal; so must one that runs already and is to be started.
+	// be active and stay so for Settle, or the change fails with the end of its journal; so must one that runs already and is to be
+	// started.
 	Active string
 	Settle time.Duration
 }

@@ -4,8 +4,8 @@
 // Package step is one act on one host, or on the cluster through its API, as a plain value.
 //
 // There are few generic kinds (File, Directory, Absent, Block, Service, Sysctl, Module, SwapOff, Package, User, Claim,
-// Command, Import, WaitFor, Steady, Savepoint, Commit; and on the controller Await, Token, Apply, Release, Drain, Uncordon). Dedicated steps — the
-// packages below this one, one per component — are Sequences of generic ones with a name, a description and limits. Tasks are
+// Command, Import, WaitFor, Steady, Savepoint, Commit; and on the controller Await, Token, Apply, Release, Drain, Uncordon). Dedicated
+// steps — the packages below this one, one per component — are Sequences of generic ones with a name, a description and limits. Tasks are
 // made of dedicated steps only.
 //
 // A step is decided before it is run: Observe says what must be known, Precheck is a pure function of what was seen to

@@ -11,9 +11,9 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 )
 
-// Steady waits until units have been up for a while without a restart: one that does not understand what it was given has ended by then, and the
-// step fails with the end of its journal. It comes after the Services that start them, which need not wait for each by itself (Settle):
-// as a rule the units have been up for as long when it is asked, and nothing is waited for.
+// Steady waits until units have been up for a while without a restart: one that does not understand what it was given has ended by then,
+// and the step fails with the end of its journal. It comes after the Services that start them, which need not wait for each by itself
+// (Settle): as a rule the units have been up for as long when it is asked, and nothing is waited for.
 type Steady struct {
 	Units []string `json:"units"`
 	// For is how long each must have been up.

@@ -88,7 +88,8 @@ func TestSteady(t *testing.T) {
 
 // What is committed when its units run is not committed before that: the one comes in the act before the other.
 func TestSteadyBeforeCommit(t *testing.T) {
-	s := step.New(step.Meta{Name: "end"}, step.Steady{Units: []string{"a.service"}, For: step.Duration(time.Second), While: "/under"}, step.Commit{Dir: "/under"})
+	steady := step.Steady{Units: []string{"a.service"}, For: step.Duration(time.Second), While: "/under"}
+	s := step.New(step.Meta{Name: "end"}, steady, step.Commit{Dir: "/under"})
 	v := step.View{Facts: &host.Facts{Taken: time.Now(), Paths: map[string]host.Path{"/under": {Exists: true}}}}
 	e, err := s.Effect(v)
 	if err != nil {

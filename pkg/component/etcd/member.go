@@ -59,7 +59,8 @@ func (s Settings) script(text string, also ...string) []string {
 		"cluster=" + s.Cluster,
 		"others=" + words(s.others()), "leaving=" + words(s.leaving()), "known=" + words(s.known()), "gone=" + words(s.Gone),
 		"dir=" + dir, "data=" + s.Spec.DataDir, "wal=" + s.walDir(), "config=" + config, "digest=" + sha(content),
-		"program=" + bin + "/etcd", "run=/run/" + runtime, "manifest=" + manifest, "loose=" + loose, "asides=" + words(asides), "users=" + words(s.Clients),
+		"program=" + bin + "/etcd", "run=/run/" + runtime, "manifest=" + manifest, "loose=" + loose, "asides=" + words(asides),
+		"users=" + words(s.Clients),
 		"restoring=" + component.RestoreUnderWay,
 	}, also...)
 	return append(argv, "/bin/sh", "-uc", text, "etcd")

@@ -51,7 +51,8 @@ func BeginChange(k spec.Kubelet, c Changes) step.Step {
 func EndChange(k spec.Kubelet) step.Step {
 	parts := []step.Step{step.Commit{Dir: changeDir}}
 	if health(k) == "" {
-		parts = slices.Insert(parts, 0, step.Step(step.Steady{Units: []string{service}, For: step.Duration(3 * time.Second), While: changeDir}))
+		steady := step.Steady{Units: []string{service}, For: step.Duration(3 * time.Second), While: changeDir}
+		parts = slices.Insert(parts, 0, step.Step(steady))
 	}
 	return step.New(step.Meta{Name: "kubelet/end-change", Description: "commit the change when the kubelet is healthy"}, parts...)
 }
