@@ -26,6 +26,8 @@ const (
 	KindLocked Kind = "Locked"
 	// KindForeign: the host belongs to somebody else, or does not say to whom; nothing was changed.
 	KindForeign Kind = "OwnedByOther"
+	// KindSuperseded: the host was changed with another copy of the cluster's state; see Serial. Nothing was changed.
+	KindSuperseded Kind = "StateSuperseded"
 	// KindDiskFull: the host has no space left.
 	KindDiskFull Kind = "DiskFull"
 	// KindCorrupt: content arrived, or lay at the source, with another digest than declared.

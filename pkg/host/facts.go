@@ -34,6 +34,10 @@ type Facts struct {
 	// Owner is whose the host is by its own record, nil if it has none that can be read. OwnerUnreadable says why it cannot.
 	Owner           *Owner `json:"owner,omitempty"`
 	OwnerUnreadable string `json:"ownerUnreadable,omitempty"`
+	// Serial is that of the state with which the host was changed last, nil if it has none that can be read. SerialUnreadable says why it
+	// cannot.
+	Serial           *Serial `json:"serial,omitempty"`
+	SerialUnreadable string  `json:"serialUnreadable,omitempty"`
 }
 
 // System is what every observation tells.
@@ -153,6 +157,7 @@ func (f *Facts) Update(f2 *Facts) {
 	f.Taken, f.ClockSkew, f.System = f2.Taken, f2.ClockSkew, f2.System
 	f.Journal, f.UndoEntries = f2.Journal, f2.UndoEntries
 	f.Owner, f.OwnerUnreadable = f2.Owner, f2.OwnerUnreadable
+	f.Serial, f.SerialUnreadable = f2.Serial, f2.SerialUnreadable
 	f.Paths = overlay(f.Paths, f2.Paths)
 	f.Blocks = overlay(f.Blocks, f2.Blocks)
 	f.Units = overlay(f.Units, f2.Units)

@@ -28,7 +28,8 @@ type Host interface {
 	// ctx) for an act that an earlier, cut connection left running. With the lock held, and before anything else is changed,
 	// it compares r.Ownership with the host's record: a host that nobody owns gets the owner that is claimed, one that is somebody
 	// else's is refused with KindForeign unless r adopts it. Where a host is taken over from another authority, its
-	// journal is dropped: what runs of another cluster have finished is not done for this one. The undo store stays.
+	// journal is dropped: what runs of another cluster have finished is not done for this one. The undo store stays. Then r.Serial, if
+	// there is one, is compared with that of the host, and written: KindSuperseded if the host has a later one.
 	Begin(ctx context.Context, r Run) (Session, error)
 
 	// Exec runs one command for a person (`kubexm run command`), outside of any session: no lock, no undo, no journal.
@@ -47,6 +48,8 @@ type Run struct {
 	Holder string `json:"holder"`
 	// Ownership says for whom the host is changed.
 	Ownership Ownership `json:"-"`
+	// Serial, if not nil, is that of the state with which the host is changed.
+	Serial *Serial `json:"-"`
 }
 
 // Session is the right to change a host. It is used by one goroutine at a time.
@@ -72,8 +75,8 @@ type Session interface {
 
 	// Undo restores what the acts of the scope replaced, last in first out, and calls report (if not nil) for each entry
 	// as it is restored. It may be cut and called again. An undo of everything removes StateDir when it is through.
-	// (The record of the owner goes with it.) It goes on past an entry that cannot be restored and returns all such failures joined;
-	// those entries stay.
+	// (The records of the owner and of the serial go with it.) It goes on past an entry that cannot be restored and returns all such
+	// failures joined; those entries stay.
 	Undo(ctx context.Context, s Scope, report func(Undone)) error
 
 	// End releases the lock. With keep false, entries of this run whose key was recorded by an earlier run already are

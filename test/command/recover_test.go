@@ -211,12 +211,12 @@ func (e *environment) keepsKeys() {
 }
 
 // running is all that a run may change on each host: files with their sizes and times, and the processes of the cluster with when they
-// began.
+// began. The serial of the state is what each run leaves, whatever else it changes.
 func (e *environment) running() map[string]string {
 	e.t.Helper()
 	all := map[string]string{}
 	for _, h := range e.Hosts {
-		all[h.Name] = e.sh(h, `find /etc /opt /usr /var/lib/kubexm /var/lib/kubelet/config.yaml /var/lib/kubelet/pki -type f -printf '%p %s %T@\n' | sort
+		all[h.Name] = e.sh(h, `find /etc /opt /usr /var/lib/kubexm /var/lib/kubelet/config.yaml /var/lib/kubelet/pki -type f ! -name state-serial -printf '%p %s %T@\n' | sort
 ps -C kubelet,containerd,containerd-shim,etcd,kube-apiserver,kube-controller,kube-scheduler,kube-proxy,coredns,flanneld -o pid=,lstart=,comm= | sort`)
 	}
 	return all

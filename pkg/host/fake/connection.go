@@ -107,6 +107,13 @@ func (c *connection) Begin(ctx context.Context, r host.Run) (host.Session, error
 			return nil, e
 		}
 	}
+	if r.Serial != nil {
+		if err := r.Serial.Validate(); err != nil {
+			e := m.error(host.KindInvalid, "the serial of the state")
+			e.Err = err
+			return nil, e
+		}
+	}
 	if err := c.exchange(ctx); err != nil {
 		return nil, err
 	}
@@ -116,6 +123,9 @@ func (c *connection) Begin(ctx context.Context, r host.Run) (host.Session, error
 		return nil, m.error(host.KindLocked, m.writer.run.Holder+" holds the host for run "+m.writer.run.ID)
 	}
 	if err := m.admit(r.Ownership); err != nil {
+		return nil, err
+	}
+	if err := m.supersede(r.Serial); err != nil {
 		return nil, err
 	}
 	m.writer = &session{connection: c, machine: m, run: r}
@@ -165,6 +175,40 @@ func (m *Machine) own(f *host.Facts) {
 	f.Owner = o
 }
 
+const serialFile = host.StateDir + "/" + host.SerialFile
+
+// supersede compares the serial with the machine's, and writes it. The machine is locked.
+func (m *Machine) supersede(serial *host.Serial) error {
+	if serial == nil {
+		return nil
+	}
+	seen := &host.Facts{}
+	m.serial(seen)
+	if err := serial.CheckSerial(m.name, seen); err != nil {
+		return err
+	}
+	record, err := json.Marshal(serial)
+	if err != nil {
+		return err
+	}
+	m.files[serialFile] = m.stamp(node{mode: 0o600, owner: "root", group: "root", content: string(record)})
+	return nil
+}
+
+// serial tells which state the machine was changed with. The machine is locked.
+func (m *Machine) serial(f *host.Facts) {
+	record, found := m.files[serialFile]
+	if !found {
+		return
+	}
+	s, err := host.ReadSerial([]byte(record.content))
+	if err != nil {
+		f.SerialUnreadable = err.Error()
+		return
+	}
+	f.Serial = s
+}
+
 // run hands a command to OnCommand. The machine is not locked meanwhile, so that the command may change it.
 func (m *Machine) run(c host.Command) host.Result {
 	if m.OnCommand == nil {
@@ -187,6 +231,7 @@ func (m *Machine) observe(q host.Query) *host.Facts {
 		Commands: commands, Journal: maps.Clone(m.journal), UndoEntries: len(m.entries),
 	}
 	m.own(f)
+	m.serial(f)
 	for _, p := range q.Paths {
 		m.observePath(f, p)
 	}

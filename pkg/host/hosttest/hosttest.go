@@ -72,6 +72,7 @@ func Run(t *testing.T, fixture func(t *testing.T) Fixture) {
 	t.Run("Shared", func(t *testing.T) { testShared(t, fixture) })
 	t.Run("Undo", func(t *testing.T) { testUndo(t, fixture) })
 	t.Run("Owner", func(t *testing.T) { testOwner(t, fixture) })
+	t.Run("Serial", func(t *testing.T) { testSerial(t, fixture) })
 	t.Run("Lock", func(t *testing.T) { testLock(t, fixture(t)) })
 	t.Run("Stage", func(t *testing.T) { testStage(t, fixture) })
 	t.Run("Refusals", func(t *testing.T) { testRefusals(t, fixture(t)) })

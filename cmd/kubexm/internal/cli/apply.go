@@ -42,6 +42,7 @@ How hosts are reached is remembered from "kubexm plan"; hosts that need a passwo
 	}
 	s.addFlags(cmd)
 	s.addAdoptFlag(cmd)
+	s.addSerialFlag(cmd)
 	failure.addFlag(cmd.Flags())
 	return cmd
 }
@@ -87,8 +88,15 @@ func (a *app) applyPlan(ctx context.Context, s *source, path string, failure onF
 			Hosts: hosts, Owners: known.owners(dir, s.adopt), Bundle: bundle,
 			Trust: trust, Reader: reader, OnFailure: spec.FailurePolicy(failure),
 		}
+		copied := a.guard(dir, tools, s.stateIsCurrent)
+		if err := copied.Begin(ctx, nil); err != nil {
+			return "", err
+		}
 		report, err := tools.Engine().Run(ctx, p)
 		if err != nil {
+			return "", err
+		}
+		if err := copied.End(ctx); err != nil {
 			return "", err
 		}
 		kubeconfig, err := trust.Kubeconfig(kubeconfigValidity)

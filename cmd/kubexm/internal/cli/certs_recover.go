@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/access"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/direct"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/objects"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/state"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/certificate/recovery"
@@ -75,6 +76,10 @@ func (a *app) recoverAuthorities(ctx context.Context, o *recoverOptions, cluster
 		return err
 	}
 	defer unlock()
+	remembered, err := dir.Inventory()
+	if err != nil {
+		return err
+	}
 	from, err := a.recoverFrom(o, dir)
 	if err != nil {
 		return err
@@ -98,6 +103,13 @@ func (a *app) recoverAuthorities(ctx context.Context, o *recoverOptions, cluster
 	if _, err := dir.Authorities(from.encrypted); err != nil {
 		return err
 	}
+	if serial, err := dir.Serial(); err != nil {
+		return err
+	} else if serial == nil && remembered == nil { // nothing was left of the state: what is read back is no older copy
+		if err := a.guard(dir, direct.Tools{Hosts: from.hosts, Owners: owners(dir, from.roles(), nil)}, false).Take(ctx); err != nil {
+			return err
+		}
+	}
 	if len(written) == 0 {
 		a.note(fmt.Sprintf("%s has all its key pairs already; they are those of %s.", cluster, strings.Join(read, ", ")))
 		return nil
@@ -114,6 +126,15 @@ type recoverySource struct {
 	externalEtcd bool
 	// encrypted says that there must be an encryption key.
 	encrypted bool
+}
+
+// roles are those of the hosts that are read from.
+func (r *recoverySource) roles() map[string]spec.Role {
+	roles := make(map[string]spec.Role, len(r.from))
+	for _, name := range r.from {
+		roles[name] = spec.RoleControlPlane
+	}
+	return roles
 }
 
 // recoverFrom finds the control plane hosts, by the config file or by what is remembered.

@@ -47,6 +47,7 @@ Certificates that end soon are renewed without being asked, unless the config fi
 	flags.StringVarP(&o.file, "file", "f", "", "the config file that declares the cluster")
 	_ = cmd.MarkFlagFilename("file", "yaml", "yml") // the flag is there
 	o.addKeyFlags(cmd)
+	o.addSerialFlag(cmd)
 	flags.BoolVar(&o.dryRun, "dry-run", false,
 		"show which certificates would be renewed and what would be restarted, and change nothing")
 	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask")
@@ -56,9 +57,10 @@ Certificates that end soon are renewed without being asked, unless the config fi
 // renewal is a cluster some of whose certificates are renewed.
 type renewal struct {
 	*config.Cluster
-	dir     state.Dir
-	hosts   *access.Hosts
-	targets []spec.Target
+	dir   state.Dir
+	hosts *access.Hosts
+	// all are the cluster's targets, and targets those of which certificates are renewed.
+	all, targets []spec.Target
 	// wanted are the certificates, in the order in which they are renewed.
 	wanted []pipeline.Renewal
 }
@@ -90,8 +92,11 @@ func (a *app) renewCertificates(ctx context.Context, o *renewOptions, names []st
 		return err
 	}
 	err = a.showing(r.about, func(reader event.Reader) (string, error) {
-		report, err := direct.Tools{Hosts: r.hosts, Owners: owners(r.dir, rolesOf(r.targets), nil),
-			Trust: trust, Reader: reader}.Engine().Run(ctx, p)
+		tools := direct.Tools{Hosts: r.hosts, Owners: owners(r.dir, rolesOf(r.all), nil), Trust: trust, Reader: reader}
+		if err := a.guard(r.dir, tools, o.stateIsCurrent).Begin(ctx, nil); err != nil {
+			return "", err
+		}
+		report, err := tools.Engine().Run(ctx, p)
 		if err != nil {
 			return "", err
 		}
@@ -132,9 +137,10 @@ func (a *app) renewal(o *renewOptions, names []string) (*renewal, error) {
 	} else if !known {
 		return nil, usage("nothing is known of cluster %s in %s: its certificates are renewed where it was made", c.Name, a.stateRoot)
 	}
-	if r.targets, err = direct.Targets(c); err != nil {
+	if r.all, err = direct.Targets(c); err != nil {
 		return nil, usageError{err}
 	}
+	r.targets = slices.Clone(r.all)
 	if r.wanted, err = pipeline.Renewals(r.targets, names); err != nil {
 		return nil, usageError{err}
 	}

@@ -61,6 +61,7 @@ version of Kubernetes is for "kubexm upgrade cluster".`,
 	}
 	o.addFlags(cmd)
 	o.addAdoptFlag(cmd)
+	o.addSerialFlag(cmd)
 	flags := cmd.Flags()
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show what would be changed, from what the hosts are now, and change nothing")
 	o.onFailure.addFlag(flags)
@@ -96,12 +97,17 @@ func (a *app) create(ctx context.Context, o *createOptions) error {
 	if same, err := a.unchanged(ctx, d); err != nil || same {
 		return err
 	}
-	facts, err := a.examine(ctx, d, direct.Tools{Hosts: d.hosts, Owners: d.owners(), Bundle: d.bundle})
+	tools := direct.Tools{Hosts: d.hosts, Owners: d.owners(), Bundle: d.bundle}
+	facts, err := a.examine(ctx, d, tools)
 	if err != nil {
 		return err
 	}
 	d.systems = direct.Systems(facts)
 	if _, err := d.trust(true); err != nil { // before anything else is known of the cluster
+		return err
+	}
+	copied := a.guard(d.dir, tools, o.stateIsCurrent)
+	if err := copied.Begin(ctx, facts); err != nil {
 		return err
 	}
 	if err := d.keepInventory(); err != nil {
@@ -111,6 +117,9 @@ func (a *app) create(ctx context.Context, o *createOptions) error {
 	return a.showing(d.about, func(reader event.Reader) (string, error) {
 		counted := &counter{next: reader}
 		if err := a.converge(ctx, d, o, counted); err != nil {
+			return "", err
+		}
+		if err := copied.End(ctx); err != nil {
 			return "", err
 		}
 		if counted.changes.Load() == 0 {

@@ -37,6 +37,8 @@ type source struct {
 	acceptNewKeys bool
 	// adopt names, by host, the owner from whom the host is taken over.
 	adopt map[string]string
+	// stateIsCurrent takes the state for the truth, though hosts say that there is a newer copy.
+	stateIsCurrent bool
 }
 
 func (s *source) addFlags(cmd *cobra.Command) {

@@ -94,6 +94,7 @@ func (a *app) delete(ctx context.Context, o *deleteOptions, name string) error {
 	if err := o.checkAdopt(inventory{known}.names()); err != nil {
 		return err
 	}
+	a.warnOfCopy(ctx, &o.source, dir)
 	if !o.yes {
 		if err := a.confirm(fmt.Sprintf("Cluster %s will be deleted, and %s reset.", name, count(len(known.Hosts), "host"))); err != nil {
 			return err

@@ -59,6 +59,7 @@ BACKUP is a snapshot's file on this machine, HOST:PATH on one of the hosts, or s
 	flags.StringVarP(&o.file, "file", "f", "", "the config file that declares the cluster")
 	_ = cmd.MarkFlagFilename("file", "yaml", "yml") // the flag is there
 	o.addKeyFlags(cmd)
+	o.addSerialFlag(cmd)
 	flags.StringVar(&o.from, "from", "", "the snapshot: a file on this machine, HOST:PATH, or s3://BUCKET/PREFIX/NAME.db")
 	o.addStoreFlags(flags)
 	flags.StringVar(&o.ofCluster, "of-cluster", "", "take the backup of the cluster with this name, which is another one or had other certificate authorities")
@@ -134,6 +135,9 @@ func (a *app) restoreEtcd(ctx context.Context, o *restoreOptions) error {
 		tools.Trust = &direct.Trust{Cluster: m.Name, Server: direct.Server(m.Cluster)}
 		var err error
 		if tools.Trust.Authorities, err = m.dir.Authorities(false); err != nil {
+			return "", err
+		}
+		if err := a.guard(m.dir, tools, o.stateIsCurrent).Begin(ctx, nil); err != nil {
 			return "", err
 		}
 		if _, err := tools.Engine().Run(ctx, p); err != nil {

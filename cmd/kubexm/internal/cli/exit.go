@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/serial"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/state"
 	"github.com/mensylisir/cluster-api-provider-kubexm/exp/embedded"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
@@ -32,7 +33,7 @@ const exitCodes = `Exit codes:
   0    it is done, or was so already
   1    it failed
   2    the command line or the config file is wrong; nothing was touched
-  3    the hosts are not fit (preflight), or certificates are about to end (certs check); nothing was changed
+  3    the hosts are not fit (preflight), the state is an older copy, or certificates are about to end (certs check); no host was changed
   4    another kubexm, or another writer on a host, is at work
   130  interrupted; the next run takes up where this one stopped`
 
@@ -103,6 +104,7 @@ func exitCode(ctx context.Context, err error) int {
 		bad    *unfit
 		lost   *unrecovered
 		apis   *removedAPIs
+		behind *serial.Behind
 		locked *state.LockedError
 		inUse  *embedded.InUseError
 	)
@@ -115,7 +117,8 @@ func exitCode(ctx context.Context, err error) int {
 		return exitInterrupted
 	case errors.As(err, &usage), errors.As(err, &wrong):
 		return exitUsage
-	case errors.As(err, &bad), errors.As(err, &lost), errors.As(err, &apis):
+	case errors.As(err, &bad), errors.As(err, &lost), errors.As(err, &apis), errors.As(err, &behind),
+		host.KindOf(err) == host.KindSuperseded:
 		return exitPreflight
 	case errors.As(err, &locked), errors.As(err, &inUse), host.KindOf(err) == host.KindLocked:
 		return exitLocked

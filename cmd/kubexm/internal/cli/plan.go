@@ -68,6 +68,7 @@ func (a *app) showPlan(ctx context.Context, s *source, all bool) (*declared, *pl
 	if err != nil {
 		return nil, nil, err
 	}
+	a.guard(d.dir, tools, false).Warn(ctx, facts)
 	p, err := direct.Plan(d.targets, direct.Systems(facts), d.bundle)
 	if err != nil {
 		return nil, nil, err

@@ -19,6 +19,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/direct"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/inspect"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/recovered"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/serial"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/state"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
@@ -82,6 +83,8 @@ type recovering struct {
 	state *state.Recovery
 	seen  recovered.Seen
 	trust *direct.Trust
+	// serial is that of the newest state that the hosts were changed with, nil if they do not say.
+	serial *state.Serial
 	// read are the control plane hosts that have the key pairs.
 	read []string
 	// managed is whether the hosts are as a management plane makes them.
@@ -218,6 +221,7 @@ func (r *recovering) cluster(ctx context.Context) error {
 		return fmt.Errorf("%s is not recovered, and nothing was written: %w", r.Name, &unfit{unreached: err})
 	}
 	r.systems = direct.Systems(facts)
+	r.serial = serial.Highest(serial.Hosts(rolesOf(r.targets)), facts, r.seen.Authority)
 	if err := r.members(facts); err != nil {
 		return err
 	}
@@ -309,6 +313,7 @@ func (r *recovering) write() error {
 	for _, write := range []func() error{
 		func() error { return r.state.WriteAuthorities(r.seen.Found) },
 		func() error { return r.state.Write(kubeconfig.Reveal(), "kubeconfig") },
+		func() error { return r.state.WriteSerial(r.serial) },
 		func() error { return r.state.WriteInventory(r.inventory()) },
 		r.state.Move,
 	} {
@@ -350,6 +355,9 @@ func (a *app) showRecovered(r *recovering) error {
 	fmt.Fprintf(a.Out, "Kubernetes:  %s, %s\n", r.KubernetesVersion, count(len(r.seen.Nodes), "Node"))
 	if len(r.seen.Addresses) > 0 {
 		fmt.Fprintf(a.Out, "etcd:        %s\n", count(len(r.seen.Members), "member"))
+	}
+	if r.serial != nil {
+		fmt.Fprintf(a.Out, "Serial:      %s\n", r.serial)
 	}
 	fmt.Fprintln(a.Out, "\nWhat is declared changes on the hosts:")
 	if err := r.plan.Render(a.Out, r.checks); err != nil {

@@ -60,6 +60,7 @@ func (a *app) reset(ctx context.Context, s *source, cluster string, names []stri
 	if err := s.checkAdopt(names); err != nil {
 		return err
 	}
+	a.warnOfCopy(ctx, s, dir)
 	if !yes {
 		if err := a.confirm(fmt.Sprintf("%s will be reset to before kubexm, whatever runs there.", strings.Join(names, ", "))); err != nil {
 			return err

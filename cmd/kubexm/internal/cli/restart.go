@@ -49,6 +49,7 @@ a time, whoever else restarts or changes one. A restart that was cut is begun an
 	flags.StringVarP(&o.file, "file", "f", "", "the config file that declares the cluster")
 	_ = cmd.MarkFlagFilename("file", "yaml", "yml") // the flag is there
 	o.addKeyFlags(cmd)
+	o.addSerialFlag(cmd)
 	flags.StringSliceVar(&o.hosts, "host", nil, "names of hosts (default all that have one of the components)")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show what would be restarted, in which order, and do nothing")
 	return cmd
@@ -65,10 +66,11 @@ func componentNames() []string {
 // restarted is a cluster some of whose components are restarted.
 type restarted struct {
 	*config.Cluster
-	dir     state.Dir
-	hosts   *access.Hosts
-	targets []spec.Target
-	restart pipeline.Restart
+	dir   state.Dir
+	hosts *access.Hosts
+	// all are the cluster's targets, and targets those that are asked for.
+	all, targets []spec.Target
+	restart      pipeline.Restart
 	// on are the hosts in the order in which they have it done.
 	on []pipeline.Restarted
 }
@@ -96,7 +98,8 @@ func (a *app) restartComponents(ctx context.Context, o *restartOptions, componen
 		return err
 	}
 	return a.showing(r.about, func(reader event.Reader) (string, error) {
-		engine := direct.Tools{Hosts: r.hosts, Owners: owners(r.dir, rolesOf(r.targets), nil), Trust: trust, Reader: reader}.Engine()
+		tools := direct.Tools{Hosts: r.hosts, Owners: owners(r.dir, rolesOf(r.all), nil), Trust: trust, Reader: reader}
+		engine := tools.Engine()
 		facts, err := engine.Look(ctx, p.Hosts, func(string) host.Query { return host.Query{} })
 		if err != nil {
 			return "", err
@@ -105,6 +108,9 @@ func (a *app) restartComponents(ctx context.Context, o *restartOptions, componen
 			if !facts[name].Changed() {
 				return "", fmt.Errorf("host %s was not made a part of %s yet, and has nothing to restart: kubexm create cluster -f %s", name, r.Name, o.file)
 			}
+		}
+		if err := a.guard(r.dir, tools, o.stateIsCurrent).Begin(ctx, nil); err != nil {
+			return "", err
 		}
 		if _, err := engine.Run(ctx, p); err != nil {
 			return "", err
@@ -127,16 +133,15 @@ func (a *app) restarted(o *restartOptions, components string, asked time.Time) (
 	if r.dir, err = state.Of(a.stateRoot, r.Name); err != nil {
 		return nil, usageError{err}
 	}
-	all, err := direct.Targets(r.Cluster)
-	if err != nil {
+	if r.all, err = direct.Targets(r.Cluster); err != nil {
 		return nil, usageError{err}
 	}
 	for _, name := range o.hosts {
-		if _, is := rolesOf(all)[name]; !is {
+		if _, is := rolesOf(r.all)[name]; !is {
 			return nil, usage("--host: cluster %s has no host %s", r.Name, name)
 		}
 	}
-	r.targets = slices.DeleteFunc(slices.Clone(all), func(t spec.Target) bool {
+	r.targets = slices.DeleteFunc(slices.Clone(r.all), func(t spec.Target) bool {
 		return len(o.hosts) > 0 && !slices.Contains(o.hosts, t.Host.Name)
 	})
 	if r.on, err = pipeline.Restarts(r.targets, r.restart); err != nil {

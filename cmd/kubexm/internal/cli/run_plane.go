@@ -23,7 +23,7 @@ import (
 )
 
 func (a *app) runPlane() *cobra.Command {
-	bundle := ""
+	bundle, s := "", &source{}
 	cmd := &cobra.Command{
 		Use:   "plane [CLUSTER]",
 		Short: "Run a cluster's management plane until interrupted, for kubectl and clusterctl",
@@ -38,16 +38,19 @@ management cluster, or brings them back. No other command works on the cluster i
 			if err != nil {
 				return err
 			}
-			return a.keepPlane(cmd.Context(), name, bundle)
+			return a.keepPlane(cmd.Context(), s, name, bundle)
 		},
 	}
+	cmd.Flags().StringVarP(&s.file, "file", "f", "", "the config file, for hosts that need a password")
+	s.addKeyFlags(cmd)
+	s.addSerialFlag(cmd)
 	cmd.Flags().StringVar(&bundle, "bundle", "", "the bundle that the cluster is made from (default the one that it was made from last)")
 	cmd.ValidArgsFunction = a.completeClusters
 	return cmd
 }
 
 // keepPlane runs a cluster's management plane until it is asked to end.
-func (a *app) keepPlane(ctx context.Context, name, path string) error {
+func (a *app) keepPlane(ctx context.Context, s *source, name, path string) error {
 	dir, known, err := a.known(name)
 	if err != nil {
 		return err
@@ -70,6 +73,14 @@ func (a *app) keepPlane(ctx context.Context, name, path string) error {
 		return err
 	}
 	defer unlock()
+	_, hosts, err := a.reach(s, dir)
+	if err != nil {
+		return err
+	}
+	tools := direct.Tools{Hosts: hosts, Owners: inventory{known}.owners(dir, nil)}
+	if err := a.guard(dir, tools, s.stateIsCurrent).Begin(ctx, nil); err != nil {
+		return err
+	}
 	return a.showing(inventory{known}.about, func(reader event.Reader) (string, error) {
 		p, err := plane.Start(ctx, plane.Options{
 			Dir: dir.Plane(), Namespace: direct.Namespace, Hosts: len(known.Hosts), Bundle: bundle, Reader: reader, Holder: direct.Holder(),

@@ -61,6 +61,7 @@ No minor version may be skipped, and there is no way back.`,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.upgrade(cmd.Context(), o) },
 	}
 	o.addFlags(cmd)
+	o.addSerialFlag(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&o.to, "to", "", "the version (default that of the config file)")
 	flags.BoolVar(&o.plan, "plan", false, "show which hosts would be changed, in which order and how, and change nothing")
@@ -143,6 +144,10 @@ func (a *app) upgrade(ctx context.Context, o *upgradeOptions) error {
 		if err := a.confirm(fmt.Sprintf("%s will be upgraded from %s to %s. There is no way back.", u.Name, u.known.KubernetesVersion, u.KubernetesVersion)); err != nil {
 			return err
 		}
+	}
+	// What was seen of the hosts may be old by now: somebody was asked.
+	if err := a.guard(u.dir, u.tools(), o.stateIsCurrent).Begin(ctx, nil); err != nil {
+		return err
 	}
 	return a.showing(u.about, func(reader event.Reader) (string, error) {
 		if err := a.runUpgrade(ctx, u, reader); err != nil {

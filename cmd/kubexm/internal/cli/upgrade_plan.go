@@ -44,6 +44,9 @@ func (a *app) showUpgrade(ctx context.Context, u *upgrade) error {
 		return failure
 	}
 	u.systems = direct.Systems(facts)
+	if u.plan {
+		a.guard(u.dir, u.tools(), false).Warn(ctx, facts)
+	}
 	if problems := nodeProblems(nodes, u.targets, u.known.KubernetesVersion, u.KubernetesVersion); !u.begun() && len(problems) > 0 {
 		return &unfit{problems: problems}
 	}

@@ -6,6 +6,7 @@
 //	inventory.json   the cluster's version, endpoint, bundle and hosts, and how these are reached; no secrets
 //	known_hosts      keys of hosts that were accepted at first use
 //	secrets/         the cluster's certificate authorities, made once
+//	serial.json      which copy of the state this is, compared with what the hosts say (package serial)
 //	kubeconfig       the administrator's, of the cluster
 //	plane/           the embedded management plane's
 //	lock             held by the command that is changing the cluster

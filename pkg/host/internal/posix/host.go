@@ -125,6 +125,7 @@ func (h *Host) Observe(ctx context.Context, q host.Query) (*host.Facts, error) {
 	facts.Journal, facts.UndoEntries = logs.journal, len(logs.entries)
 	facts.System.User = h.config.User
 	h.own(facts, a.files)
+	h.serial(facts, a.files)
 	return facts, nil
 }
 

@@ -95,7 +95,8 @@ func newObservation(q host.Query, full bool) *observation {
 func (o *observation) files(stateDir string) []string {
 	var files []string
 	if o.full {
-		files = append(slices.Clone(systemFiles), stateDir+"/"+journalFile, stateDir+"/"+undoFile, stateDir+"/"+host.OwnerFile)
+		files = append(slices.Clone(systemFiles), stateDir+"/"+journalFile, stateDir+"/"+undoFile, stateDir+"/"+host.OwnerFile,
+			stateDir+"/"+host.SerialFile)
 	}
 	for _, s := range o.query.Sysctls {
 		files = append(files, sysctlPath(s))

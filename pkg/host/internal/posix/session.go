@@ -36,6 +36,9 @@ type session struct {
 	// owner is whose the host is, nil if it has no record that can be read; unreadable says why not.
 	owner      *host.Owner
 	unreadable string
+	// serial is the host's, nil if it has none that can be read; serialUnreadable says why not.
+	serial           *host.Serial
+	serialUnreadable string
 	// reload says that units were enabled without telling systemd yet.
 	reload bool
 	// given says that everything was undone: the state directory is gone and with it the lock.
@@ -74,6 +77,11 @@ func (h *Host) Begin(ctx context.Context, r host.Run) (host.Session, error) {
 	if err != nil {
 		return nil, h.invalid("", err)
 	}
+	if r.Serial != nil {
+		if err := r.Serial.Validate(); err != nil {
+			return nil, h.invalid("", fmt.Errorf("the serial of the state: %w", err))
+		}
+	}
 	mark := newMark()
 	s := newScript(mark, h.config.StateDir, coreLib, observeLib, sessionLib, changeLib, unitLib, packageLib, undoLib, stageLib)
 	s.line("T=" + quote(h.runDir()))
@@ -92,6 +100,9 @@ func (h *Host) Begin(ctx context.Context, r host.Run) (host.Session, error) {
 	err = b.look(ctx)
 	if err == nil {
 		err = b.admit(ctx)
+	}
+	if err == nil && r.Serial != nil {
+		err = b.supersede(ctx, *r.Serial)
 	}
 	if err != nil {
 		_ = proc.Close()
@@ -204,7 +215,9 @@ func (s *session) look(ctx context.Context) error {
 	}
 	facts := a.finish(sent)
 	s.host.own(facts, a.files)
+	s.host.serial(facts, a.files)
 	s.system, s.skew, s.owner, s.unreadable = facts.System, facts.ClockSkew, facts.Owner, facts.OwnerUnreadable
+	s.serial, s.serialUnreadable = facts.Serial, facts.SerialUnreadable
 	s.system.User, s.tools = s.host.config.User, facts.System.Tools
 	journal, undo := a.files[s.host.config.StateDir+"/"+journalFile], a.files[s.host.config.StateDir+"/"+undoFile]
 	if s.logs, err = parseLogs(journal, undo); err != nil {
@@ -480,6 +493,7 @@ func (s *session) facts(a *answer, sent time.Time, full bool) *host.Facts {
 		f.Journal[node] = e
 	}
 	f.Owner, f.OwnerUnreadable = s.owner, s.unreadable
+	f.Serial, f.SerialUnreadable = s.serial, s.serialUnreadable
 	return f
 }
 

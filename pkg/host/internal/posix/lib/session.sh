@@ -113,6 +113,11 @@ s_own() {
 	printf '%s"machineID":"%s"}\n' "$1" "$id" >"$S/owner.part" && sync "$S/owner.part" && mv -T "$S/owner.part" "$S/owner" && sync "$S"
 }
 
+# Write the record of the serial of the state with which the host is changed: $1 is all of it.
+s_serial() {
+	printf '%s\n' "$1" >"$S/state-serial.part" && sync "$S/state-serial.part" && mv -T "$S/state-serial.part" "$S/state-serial" && sync "$S"
+}
+
 # An act starts: $1 what it is, for a writer who must wait for it; $2 its timeout in hundredths of a second, 0 for none;
 # $3 to $5 its run, node and task as fields. Before the first of an exchange, Q is the next number of the undo log and B is 0.
 s_act() {
