@@ -122,11 +122,9 @@ func (r *KubexmConfigReconciler) certified(
 
 // credentials reads a Secret that has a private key or a password.
 func (r *KubexmConfigReconciler) credentials(ctx context.Context, key client.ObjectKey) (map[string][]byte, error) {
-	s := &corev1.Secret{}
-	if err := r.Reader.Get(ctx, key, s); apierrors.IsNotFound(err) {
-		return nil, &noCredentials{message: fmt.Sprintf("the Secret %s does not exist", key.Name)}
-	} else if err != nil {
-		return nil, fmt.Errorf("get the Secret %s: %w", key.Name, err)
+	s, err := r.secret(ctx, key)
+	if err != nil {
+		return nil, err
 	}
 	if err := mayLogIn(s); err != nil {
 		return nil, &noCredentials{message: "credentials.secretRef: " + err.Error()}
@@ -135,4 +133,15 @@ func (r *KubexmConfigReconciler) credentials(ctx context.Context, key client.Obj
 		return nil, &noCredentials{message: fmt.Sprintf("the Secret %s has neither %s nor %s", key.Name, infra.KeyPrivateKey, infra.KeyPassword)}
 	}
 	return s.Data, nil
+}
+
+// secret reads a Secret with credentials, without a cache. One that does not exist is a *noCredentials.
+func (r *KubexmConfigReconciler) secret(ctx context.Context, key client.ObjectKey) (*corev1.Secret, error) {
+	s := &corev1.Secret{}
+	if err := r.Reader.Get(ctx, key, s); apierrors.IsNotFound(err) {
+		return nil, &noCredentials{message: fmt.Sprintf("the Secret %s does not exist", key.Name)}
+	} else if err != nil {
+		return nil, fmt.Errorf("get the Secret %s: %w", key.Name, err)
+	}
+	return s, nil
 }

@@ -5,11 +5,12 @@ package reconcilers
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
@@ -19,39 +20,58 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
-// byController has the reboot of the scope's host reset its machine by the management controller, if one is declared. How is what was done.
+// byController has the reboot of the scope's host reset its machine by the management controller, if one is declared. How is what was done,
+// "" if nothing was.
 func (r *KubexmConfigReconciler) byController(s *scope, reboot *rescue.Reboot, how *bmc.ResetType) {
 	if s.host.BMC.IsZero() {
 		return
 	}
 	declared, namespace, key := s.host.BMC, s.config.Namespace, s.key
-	reboot.ResetAt, _ = time.Parse(time.RFC3339, s.config.Annotations[bootstrapv1.MachineResetAnnotation])
-	// A status may be lost with a move, and the machine must not be reset again while it boots.
-	reboot.Record = func(ctx context.Context, at time.Time) error {
-		config := &bootstrapv1.KubexmConfig{}
-		config.Namespace, config.Name = key.Namespace, key.Name
-		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, bootstrapv1.MachineResetAnnotation, at.UTC().Format(time.RFC3339))
-		return r.Client.Patch(ctx, config, client.RawPatch(client.Merge.Type(), patch))
+	reboot.Controller = &rescue.Controller{
+		Last: lastReset(s.config),
+		// A status may be lost with a move, and the machine must not be reset again while it boots.
+		Record: func(ctx context.Context, reset rescue.Reset) error {
+			config := &bootstrapv1.KubexmConfig{}
+			config.Namespace, config.Name = key.Namespace, key.Name
+			patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, bootstrapv1.MachineResetAnnotation, recorded(reset))
+			return r.Client.Patch(ctx, config, client.RawPatch(client.Merge.Type(), patch))
+		},
+		Reset: func(ctx context.Context) (bool, error) {
+			c, err := r.controller(ctx, namespace, declared)
+			if err != nil {
+				return false, err
+			}
+			*how, err = c.Reset(ctx)
+			return err == nil || errors.Is(err, bmc.ErrUnanswered), err
+		},
 	}
-	reboot.Reset = func(ctx context.Context) error {
-		c, err := r.controller(ctx, namespace, declared)
-		if err != nil {
-			return err
-		}
-		*how, err = c.Reset(ctx)
-		return err
+}
+
+// recorded is a reset as the value of MachineResetAnnotation, and lastReset the one that is recorded, or none.
+func recorded(reset rescue.Reset) string {
+	at := reset.Time.UTC().Format(time.RFC3339)
+	if reset.Refused {
+		at += bootstrapv1.MachineResetRefused
 	}
+	return at
+}
+
+func lastReset(config *bootstrapv1.KubexmConfig) rescue.Reset {
+	value, refused := strings.CutSuffix(config.Annotations[bootstrapv1.MachineResetAnnotation], bootstrapv1.MachineResetRefused)
+	at, err := time.Parse(time.RFC3339, value)
+	if err != nil {
+		return rescue.Reset{}
+	}
+	return rescue.Reset{Time: at, Refused: refused}
 }
 
 // controller is a management controller with the credentials that its Secret has at that time.
 func (r *KubexmConfigReconciler) controller(ctx context.Context, namespace string, declared spec.BMC) (*bmc.Controller, error) {
 	const path = "spec.bmc.secretRef"
 	name := declared.SecretRef.Name
-	s := &corev1.Secret{}
-	if err := r.Reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, s); apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("%s: the Secret %s does not exist", path, name)
-	} else if err != nil {
-		return nil, fmt.Errorf("%s: get the Secret %s: %w", path, name, err)
+	s, err := r.secret(ctx, client.ObjectKey{Namespace: namespace, Name: name})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if err := labelled(s, bootstrapv1.ForHostsCredentials, "no management controller is asked with it"); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)

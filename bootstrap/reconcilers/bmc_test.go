@@ -41,12 +41,16 @@ func TestByController(t *testing.T) {
 	for name, test := range map[string]struct {
 		secret *corev1.Secret
 		err    string
+		// refuses and unanswered are whether the controller refuses the reset itself, or makes it and does not say so.
+		refuses, unanswered bool
 	}{
-		"as declared":           {secretOf(func(*corev1.Secret) {}), ""},
-		"no Secret":             {secretOf(func(s *corev1.Secret) { s.Name = "other" }), "spec.bmc.secretRef: the Secret bmc does not exist"},
-		"nobody has agreed":     {secretOf(func(s *corev1.Secret) { s.Labels = nil }), "has no label bootstrap.cluster.x-k8s.io/for-hosts=credentials, so no management controller is asked with it"},
-		"without a password":    {secretOf(func(s *corev1.Secret) { delete(s.Data, "password") }), "the Secret bmc lacks username or password"},
-		"with another password": {secretOf(func(s *corev1.Secret) { s.Data["password"] = []byte("other") }), "401 Unauthorized"},
+		"as declared":           {secret: secretOf(func(*corev1.Secret) {})},
+		"it refuses":            {secret: secretOf(func(*corev1.Secret) {}), err: "409 Conflict", refuses: true},
+		"it does not answer":    {secret: secretOf(func(*corev1.Secret) {}), err: "may have been reset", unanswered: true},
+		"no Secret":             {secret: secretOf(func(s *corev1.Secret) { s.Name = "other" }), err: "spec.bmc.secretRef: the Secret bmc does not exist"},
+		"nobody has agreed":     {secret: secretOf(func(s *corev1.Secret) { s.Labels = nil }), err: "has no label bootstrap.cluster.x-k8s.io/for-hosts=credentials, so no management controller is asked with it"},
+		"without a password":    {secret: secretOf(func(s *corev1.Secret) { delete(s.Data, "password") }), err: "the Secret bmc lacks username or password"},
+		"with another password": {secret: secretOf(func(s *corev1.Secret) { s.Data["password"] = []byte("other") }), err: "401 Unauthorized"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var resets []string
@@ -55,9 +59,16 @@ func TestByController(t *testing.T) {
 					w.WriteHeader(http.StatusUnauthorized)
 					return
 				}
+				if r.Method == http.MethodPost && test.refuses {
+					w.WriteHeader(http.StatusConflict)
+					return
+				}
 				if r.Method == http.MethodPost {
 					content, _ := io.ReadAll(r.Body)
 					resets = append(resets, string(content))
+					if test.unanswered {
+						panic(http.ErrAbortHandler) // ends the connection
+					}
 					return
 				}
 				_, _ = io.WriteString(w, map[string]string{
@@ -85,27 +96,33 @@ func TestByController(t *testing.T) {
 			var reboot rescue.Reboot
 			var how bmc.ResetType
 			r.byController(s, &reboot, &how)
-			if !reboot.ResetAt.Equal(at.Add(-time.Hour)) {
-				t.Errorf("it was reset at %s, as is known, want an hour before", reboot.ResetAt)
+			if last := reboot.Controller.Last; !last.Time.Equal(at.Add(-time.Hour)) || last.Refused {
+				t.Errorf("known of its last reset is %v, want one an hour before", last)
 			}
-			if err := reboot.Record(t.Context(), at); err != nil {
-				t.Fatal(err)
+			for _, reset := range []rescue.Reset{{Time: at}, {Time: at, Refused: true}} {
+				if err := reboot.Controller.Record(t.Context(), reset); err != nil {
+					t.Fatal(err)
+				}
+				known := &bootstrapv1.KubexmConfig{}
+				if err := c.Get(t.Context(), s.key, known); err != nil {
+					t.Fatal(err)
+				}
+				// The next manager reads what this one has written.
+				if got := lastReset(known); !got.Time.Equal(at) || got.Refused != reset.Refused || len(known.Annotations) != 2 {
+					t.Errorf("the annotations are %v, want %v", known.Annotations, reset)
+				}
 			}
-			known := &bootstrapv1.KubexmConfig{}
-			if err := c.Get(t.Context(), s.key, known); err != nil {
-				t.Fatal(err)
+			made, err := reboot.Controller.Reset(t.Context())
+			if made != (test.err == "" || test.unanswered) {
+				t.Errorf("that it was reset is said to be %t", made)
 			}
-			if got := known.Annotations[bootstrapv1.MachineResetAnnotation]; got != at.Format(time.RFC3339) || len(known.Annotations) != 2 {
-				t.Errorf("the annotations are %v", known.Annotations)
-			}
-			err := reboot.Reset(t.Context())
 			if (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
 				t.Errorf("error %v, want %q", err, test.err)
 			}
-			if want := []string{`{"ResetType":"ForceRestart"}`}; test.err == "" && (!slices.Equal(resets, want) || how != bmc.ForceRestart) {
+			if want := []string{`{"ResetType":"ForceRestart"}`}; made && (!slices.Equal(resets, want) || how != bmc.ForceRestart) {
 				t.Errorf("it was asked for %q (%s), want %q", resets, how, want)
 			}
-			if test.err != "" && (len(resets) > 0 || how != "") {
+			if !made && (len(resets) > 0 || how != "") {
 				t.Errorf("it was asked for %q (%s), want nothing", resets, how)
 			}
 		})
@@ -113,7 +130,7 @@ func TestByController(t *testing.T) {
 	t.Run("none is declared", func(t *testing.T) {
 		var reboot rescue.Reboot
 		(&KubexmConfigReconciler{}).byController(&scope{config: &bootstrapv1.KubexmConfig{}, host: &infra.Host{}}, &reboot, nil)
-		if reboot.Reset != nil || reboot.Record != nil {
+		if reboot.Controller != nil {
 			t.Error("the machine is reset, though no controller is declared")
 		}
 	})

@@ -105,7 +105,7 @@ func TestReboot(t *testing.T) {
 	asked = time.Now().Add(3*time.Second - bootstrapv1.RebootTimeout).UTC().Format(time.RFC3339)
 	f.ask(asked)
 	f.Eventually(f.rebooted, patience, 50*time.Millisecond).WithArguments(asked).Should(Equal(bootstrapv1.RunFailed))
-	f.Expect(f.notes("RebootFailed")).To(ContainElement(ContainSubstring("could not be told to reboot")))
+	f.Expect(f.notes("RebootFailed")).To(ContainElement(ContainSubstring("could not be asked to reboot")))
 
 	t.Log("in the time that what repairs the Machine declares")
 	_, worker := f.worker(f)

@@ -11,8 +11,12 @@ import "time"
 const RebootAnnotation = "bootstrap.cluster.x-k8s.io/reboot"
 
 // MachineResetAnnotation on a KubexmConfig says when the machine of its host was last reset by its management controller, or was about to
-// be. The bootstrap provider writes it, so that a machine is not reset again while it boots.
-const MachineResetAnnotation = "bootstrap.cluster.x-k8s.io/machine-reset"
+// be. The bootstrap provider writes it, so that a machine is not reset again while it boots. MachineResetRefused stands behind the time if
+// the controller refused, or could not be asked: the machine was not reset then, and nothing boots.
+const (
+	MachineResetAnnotation = "bootstrap.cluster.x-k8s.io/machine-reset"
+	MachineResetRefused    = " Refused"
+)
 
 // RebootTimeout is how long a reboot is tried where neither of them says anything, or hosts are not rebooted unless it is asked for.
 const RebootTimeout = 10 * time.Minute

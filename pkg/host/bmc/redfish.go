@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -42,6 +43,9 @@ const (
 	PowerCycle ResetType = "PowerCycle"
 )
 
+// ErrUnanswered means that a reset was asked for and not answered: the machine may have been reset.
+var ErrUnanswered = errors.New("the machine may have been reset, which was not answered")
+
 // Controller is the management controller of a machine.
 type Controller struct {
 	// Address is the URL of its Redfish service, such as https://10.0.0.9.
@@ -59,7 +63,7 @@ type Controller struct {
 }
 
 // Reset resets the machine, or turns it on if it is off, and returns which of the two was done and how. It returns when the controller has
-// accepted that, not when the machine has booted.
+// accepted that, not when the machine has booted. After an error nothing was done, unless it is ErrUnanswered.
 func (c *Controller) Reset(ctx context.Context) (ResetType, error) {
 	s, err := c.open()
 	if err != nil {
@@ -155,7 +159,11 @@ func (s *session) reset(ctx context.Context) (ResetType, error) {
 	if target == "" {
 		return "", fmt.Errorf("the system %s cannot be reset by it", of)
 	}
-	return how, s.do(ctx, http.MethodPost, target, map[string]ResetType{"ResetType": how}, nil)
+	err = s.do(ctx, http.MethodPost, target, map[string]ResetType{"ResetType": how}, nil)
+	if err != nil && !errors.Is(err, ErrUnanswered) {
+		return "", err
+	}
+	return how, err
 }
 
 // how is how the machine is reset in the state that it is in.
@@ -234,19 +242,23 @@ func (s *session) do(ctx context.Context, method, path string, body, into any) e
 		if errors.As(err, &failed) {
 			err = failed.Err // the URL is in the message already
 		}
-		return err
+		var dial *net.OpError
+		if method != http.MethodPost || errors.As(err, &dial) && dial.Op == "dial" {
+			return err
+		}
+		return fmt.Errorf("%s %s: %w: %w", method, path, ErrUnanswered, err)
 	}
 	defer response.Body.Close()
 	said, err := io.ReadAll(io.LimitReader(response.Body, most))
 	switch {
-	case err != nil:
-		return fmt.Errorf("%s %s: %w", method, path, err)
 	case response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden:
 		return fmt.Errorf("%s %s: %s: the user %s may not log in or may not do that", method, path, response.Status, s.User)
 	case response.StatusCode/100 != 2:
 		return fmt.Errorf("%s %s: %s%s", method, path, response.Status, reasonIn(said))
 	case into == nil:
 		return nil
+	case err != nil:
+		return fmt.Errorf("%s %s: %w", method, path, err)
 	}
 	if err := json.Unmarshal(said, into); err != nil {
 		return fmt.Errorf("%s %s: its answer is no JSON of Redfish: %w", method, path, err)

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -30,7 +31,9 @@ type controller struct {
 	target  string
 	// refuses is what a reset is answered with, garbage what everything is.
 	refuses, garbage string
-	resets           []string
+	// silent is whether a reset is made and not answered.
+	silent bool
+	resets []string
 }
 
 func start(t *testing.T, change func(*controller)) *controller {
@@ -88,6 +91,9 @@ func (c *controller) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		c.resets = append(c.resets, system+" "+asked.ResetType)
+		if c.silent {
+			panic(http.ErrAbortHandler) // ends the connection
+		}
 		w.WriteHeader(http.StatusNoContent)
 	}
 }
@@ -123,6 +129,8 @@ func TestReset(t *testing.T) {
 		"it refuses": {change: func(c *controller) {
 			c.refuses = `{"error":{"message":"General","@Message.ExtendedInfo":[{"Message":"firmware\nis updated"}]}}`
 		}, err: `409 Conflict: "firmware is updated"`},
+		"it does not answer": {change: func(c *controller) { c.silent = true }, resets: []string{"1 ForceRestart"},
+			err: "the machine may have been reset, which was not answered"},
 		"it refuses, and says html": {change: func(c *controller) { c.refuses = "<html>" }, err: "409 Conflict"},
 		"it says nonsense":          {change: func(c *controller) { c.garbage = "<html>" }, err: "its answer is no JSON of Redfish"},
 		"it floods":                 {change: func(c *controller) { c.garbage = strings.Repeat("[", 2<<20) }, err: "its answer is no JSON of Redfish"},
@@ -146,7 +154,10 @@ func TestReset(t *testing.T) {
 			if test.with != nil {
 				test.with(b)
 			}
-			_, err := b.Reset(t.Context())
+			how, err := b.Reset(t.Context())
+			if made := len(test.resets) > 0; made != (how != "") || made != (err == nil || errors.Is(err, bmc.ErrUnanswered)) {
+				t.Errorf("it was reset by %q with the error %v, want %q", how, err, test.resets)
+			}
 			if !slices.Equal(c.resets, test.resets) {
 				t.Errorf("it was asked for %q, want %q", c.resets, test.resets)
 			}

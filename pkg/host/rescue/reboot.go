@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,13 +17,7 @@ import (
 const (
 	// every is how often a host is tried to be reached.
 	every = 3 * time.Second
-	// patience is how long a host has to shut down in order before it is asked to hurry: longer than systemd gives a unit to stop.
-	patience = 2 * time.Minute
-	// booting is how long a machine that was reset has until it is reset once more: servers take minutes to their own checks.
-	booting = 10 * time.Minute
-	// anew is when a reset is tried again that was not accepted.
-	anew = 30 * time.Second
-	// exchange is how long the host may take to answer one question.
+	// exchange is how long the host may take to answer one question, and how long a reset's refusal may take to be recorded.
 	exchange = 30 * time.Second
 )
 
@@ -36,35 +29,51 @@ type Reboot struct {
 	Dial func(context.Context) (host.Host, error)
 	// Asked is when the reboot was asked for, by our clock. A host that has booted since then is not rebooted.
 	Asked time.Time
-	// Admit is asked once, before the host is told anything, whether it may be rebooted: an error of a kind that trying again does not
-	// help (host.KindForeign) ends the reboot. May be nil.
+	// Admit is asked once, before anything is asked of the host, whether it may be rebooted: an error of a kind that trying again does
+	// not help (host.KindForeign) ends the reboot. May be nil.
 	Admit func(context.Context, host.Host) error
 	// Before is called once, before the host is rebooted. May be nil.
 	Before func(context.Context, host.Host)
-	// Reset resets the host's machine by other means than the host itself, where it does not answer or does not reboot. May be nil.
-	Reset func(context.Context) error
-	// ResetAt is when that was last recorded, the zero time if it was not, and Record records it. It is called before the reset, so that
-	// whoever goes on with the reboot gives the machine time to boot. May be nil.
-	ResetAt time.Time
-	Record  func(context.Context, time.Time) error
+	// Controller resets the machine where the host does not answer or does not reboot. May be nil.
+	Controller *Controller
 }
 
+// Controller resets a machine by other means than its own system.
+type Controller struct {
+	// Reset has the machine reset, and returns whether it was, or may have been though that was not confirmed. An error is why it was
+	// not, or is not known.
+	Reset func(context.Context) (made bool, err error)
+	// Last is what was recorded last. Record records a reset before it is tried, so that whoever goes on with the reboot gives the
+	// machine time to boot, and once more if it was refused, so that they need not.
+	Last   Reset
+	Record func(context.Context, Reset) error
+}
+
+// Reset is what is recorded of a reset.
+type Reset struct {
+	// Time is when it was tried, by our clock; the zero time if none was.
+	Time time.Time
+	// Refused is whether the machine was certainly not reset.
+	Refused bool
+}
+
+// act is what a transition does: nothing but the error if it does not come about.
+type act func(r *Reboot, ctx context.Context, h host.Host, p *progress) (done bool, err error)
+
 // Do returns when the host has booted and answers: nil, or why it has not by the end of ctx. It may be called again with the same
-// Asked, by another process too: how long the host has been up tells what is done.
+// Asked, by another process too: how long the host has been up, and what was recorded of resets, tell what is done.
 func (r *Reboot) Do(ctx context.Context) error {
-	told := reboots{heard: time.Now()}
-	if r.ResetAt.After(r.Asked) {
-		told.reset = r.ResetAt
+	var known Reset
+	if r.Controller != nil {
+		known = r.Controller.Last
 	}
+	p := resumed(r.Asked, time.Now(), known)
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	var last error
 	for {
-		if r.Reset != nil && told.wantReset(time.Now()) {
-			told.refusal = r.reset(ctx, &told)
-		}
-		done, err := r.try(ctx, &told)
-		if done {
+		booted, err := r.try(ctx, p)
+		if booted {
 			return nil
 		}
 		if host.KindOf(err) == host.KindForeign {
@@ -75,105 +84,114 @@ func (r *Reboot) Do(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return r.late(ctx, &told, last)
+			return r.late(ctx, p, last)
 		case <-ticker.C:
 		}
 	}
 }
 
-// reboots is what the host was told: first and last are when.
-type reboots struct {
-	first, last time.Time
-	refused     bool
-	// forced is when it was first told to reboot without waiting, heard when it answered last, or was asked first.
-	forced, heard time.Time
-	// reset and tried are when its machine was reset by other means, and when that was last tried; refusal is what came of it.
-	reset, tried time.Time
-	refusal      error
-}
-
-// wantReset reports whether the machine is to be reset by other means: its system has not answered for a while, or does not reboot though
-// it was forced to.
-func (t *reboots) wantReset(now time.Time) bool {
-	since := func(times ...time.Time) time.Duration { return now.Sub(slices.MaxFunc(times, time.Time.Compare)) }
-	switch {
-	case since(t.reset) < booting || since(t.tried) < anew:
-		return false
-	case !t.forced.IsZero() && since(t.forced) >= patience:
-		return true
+// try observes the host once, and does what is to be done then.
+func (r *Reboot) try(ctx context.Context, p *progress) (booted bool, err error) {
+	seen := silent
+	h, up, err := r.observe(ctx)
+	if h != nil {
+		defer func() { err = errors.Join(err, ignoreLoss(h.Close())) }()
 	}
-	return since(t.heard, t.last) >= patience
-}
-
-// reset has the machine reset. That is recorded first: a machine that boots must not be reset by whoever goes on with this.
-func (r *Reboot) reset(ctx context.Context, told *reboots) error {
-	told.tried = time.Now()
-	if r.Record != nil {
-		if err := r.Record(ctx, told.tried); err != nil {
-			return fmt.Errorf("record that the machine is to be reset: %w", err)
+	if err == nil {
+		p.heard = time.Now()
+		// The second holds whatever the difference between our clock and that of who asked.
+		if p.heard.Add(-up).After(r.Asked) || !p.first.IsZero() && up < p.heard.Sub(p.first) {
+			return true, nil
+		}
+		seen = answers
+		if p.refused {
+			seen = refuses
 		}
 	}
-	if err := r.Reset(ctx); err != nil {
-		return err
+	now := time.Now()
+	t := p.next(seen, now, r.Controller != nil)
+	if t == nil {
+		return false, err
 	}
-	told.reset = told.tried
-	if told.first.IsZero() {
-		told.first = told.tried
+	done, failed := t.act(r, ctx, h, p)
+	if done {
+		p.enter(t.to, now)
 	}
-	return nil
+	return false, errors.Join(err, failed)
 }
 
-// try observes the host once, and has it reboot if it has not been told to, or does not.
-func (r *Reboot) try(ctx context.Context, told *reboots) (done bool, err error) {
+// observe connects to the host and finds out how long it has been up. The connection, if there is one, is to be closed.
+func (r *Reboot) observe(ctx context.Context) (host.Host, time.Duration, error) {
 	h, err := r.Dial(ctx)
 	if err != nil {
-		return false, err
+		return nil, 0, err
 	}
-	defer func() { err = errors.Join(err, ignoreLoss(h.Close())) }()
-	began := time.Now()
 	up, err := uptime(ctx, h)
-	if err != nil {
-		return false, err
-	}
-	told.heard = time.Now()
-	// The second holds whatever the difference between our clock and that of who asked.
-	if began.Add(-up).After(r.Asked) || !told.first.IsZero() && up < time.Since(told.first) {
-		return true, nil
-	}
-	if !told.last.IsZero() && !told.refused && time.Since(told.last) < patience {
-		return false, nil // it shuts down
-	}
-	if told.first.IsZero() && r.Admit != nil {
-		if err := r.Admit(ctx, h); err != nil {
-			return false, err
-		}
-	}
-	if told.first.IsZero() && r.Before != nil {
-		r.Before(ctx, h)
-	}
-	argv := []string{"systemctl", "reboot"}
-	if !told.last.IsZero() {
-		// Without waiting for units to stop; file systems are unmounted.
-		argv = []string{"systemctl", "reboot", "--force"}
-		if told.forced.IsZero() {
-			told.forced = time.Now()
-		}
-	}
-	told.last = time.Now()
-	if told.first.IsZero() {
-		told.first = told.last
-	}
-	return false, ignoreLoss(told.tell(ctx, h, argv))
+	return h, up, err
 }
 
-func (t *reboots) tell(ctx context.Context, h host.Host, argv []string) error {
-	said, err := h.Exec(ctx, host.Command{Title: "reboot", Argv: argv, Timeout: exchange})
-	t.refused = err == nil && said.ExitCode != 0
-	if t.refused {
-		return &host.Error{Kind: host.KindCommand, Host: h.Name(), Message: strings.Join(argv, " ") + " fails", ExitCode: said.ExitCode,
-			Output: strings.TrimSpace(string(said.Stderr)), Remedy: "reboot the host by other means, such as its management controller"}
+// ask has the host reboot in order.
+func (r *Reboot) ask(ctx context.Context, h host.Host, p *progress) (bool, error) {
+	return r.systemctl(ctx, h, p, "reboot")
+}
+
+// force has the host reboot without waiting for units to stop. File systems are unmounted.
+func (r *Reboot) force(ctx context.Context, h host.Host, p *progress) (bool, error) {
+	return r.systemctl(ctx, h, p, "reboot", "--force")
+}
+
+func (r *Reboot) systemctl(ctx context.Context, h host.Host, p *progress, args ...string) (bool, error) {
+	if !p.admitted {
+		if r.Admit != nil {
+			if err := r.Admit(ctx, h); err != nil {
+				return false, err
+			}
+		}
+		p.admitted = true
+		if r.Before != nil {
+			r.Before(ctx, h)
+		}
 	}
-	return err
+	argv := append([]string{"systemctl"}, args...)
+	said, err := h.Exec(ctx, host.Command{Title: "reboot", Argv: argv, Timeout: exchange})
+	p.refused = err == nil && said.ExitCode != 0
+	if p.refused {
+		return true, &host.Error{
+			Kind: host.KindCommand, Host: h.Name(), Message: strings.Join(argv, " ") + " fails", ExitCode: said.ExitCode,
+			Output: strings.TrimSpace(string(said.Stderr)), Remedy: "reboot the host by other means, such as its management controller",
+		}
+	}
+	return true, ignoreLoss(err)
+}
+
+// reset has the machine reset. What comes of that is told apart from what the host itself says.
+func (r *Reboot) reset(ctx context.Context, _ host.Host, p *progress) (bool, error) {
+	c, now := r.Controller, time.Now()
+	p.tried = now
+	if err := c.record(ctx, Reset{Time: now}); err != nil {
+		p.refusal = fmt.Errorf("record that the machine is to be reset: %w", err)
+		return false, nil
+	}
+	made, err := c.Reset(ctx)
+	p.refusal = err
+	if made {
+		p.last, p.refused = now, false
+		return true, nil
+	}
+	// Also when the time is up, or the manager stops: this is for whoever goes on.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), exchange)
+	defer cancel()
+	if err := c.record(ctx, Reset{Time: now, Refused: true}); err != nil {
+		p.refusal = fmt.Errorf("%w; and that the machine was not reset is not recorded: %w", p.refusal, err)
+	}
+	return false, nil
+}
+
+func (c *Controller) record(ctx context.Context, r Reset) error {
+	if c.Record == nil {
+		return nil
+	}
+	return c.Record(ctx, r)
 }
 
 // ignoreLoss leaves out that the connection is lost, which is to be expected of a host that reboots.
@@ -184,24 +202,27 @@ func ignoreLoss(err error) error {
 	return err
 }
 
-func (r *Reboot) late(ctx context.Context, told *reboots, last error) error {
-	e := &host.Error{Kind: host.KindTimeout, Host: r.Host, Message: "the host was told to reboot, and has not come back", Err: last,
-		Remedy: "look at its console"}
-	if told.first.IsZero() {
-		e.Message, e.Remedy = "the host could not be told to reboot", "reboot it by other means, such as its management controller"
-	}
-	if !told.reset.IsZero() {
-		e.Message = "the machine was reset by its management controller, and the host has not come back"
+func (r *Reboot) late(ctx context.Context, p *progress, last error) error {
+	e := &host.Error{
+		Kind: host.KindTimeout, Host: r.Host, Err: last,
+		Message: "the host was asked to reboot, and has not come back", Remedy: "see what its console shows",
 	}
 	switch {
-	case last == nil && told.refusal == nil:
+	case !p.last.IsZero():
+		e.Message = "the machine was reset by its management controller, and the host has not come back"
+	case p.state == waiting:
+		e.Message = "the host could not be asked to reboot"
+		e.Remedy = "reboot it by other means, such as its management controller"
+	}
+	switch {
+	case last == nil && p.refusal == nil:
 		e.Err = context.Cause(ctx)
-	case told.refusal != nil:
-		e.Err = told.refusal
+	case p.refusal != nil:
+		e.Err = p.refusal
 		if last != nil {
-			e.Err = fmt.Errorf("%w; and of the host itself: %w", told.refusal, last)
+			e.Err = fmt.Errorf("%w; and of the host itself: %w", p.refusal, last)
 		}
-		e.Remedy = "see whether address, user and certificate of the management controller are as declared, and what it says itself"
+		e.Remedy = "see whether address, user and certificate of the management controller are the declared ones, and what it says itself"
 	}
 	return e
 }

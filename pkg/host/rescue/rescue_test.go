@@ -87,9 +87,9 @@ func TestReboot(t *testing.T) {
 		"it does not listen":                 {func(b *box) { b.deaf = true }, []string{plain, forced}, 3 * time.Minute, 200 * time.Second, 1, ""},
 		"it refuses":                         {func(b *box) { b.refuses = true }, []string{plain, forced}, time.Minute, 70 * time.Second, 1, ""},
 		"its first minute is over before":    {func(b *box) { b.away = time.Now().Add(time.Minute) }, []string{plain}, 2 * time.Minute, 130 * time.Second, 1, ""},
-		"it does not come back":              {func(b *box) { b.takes = -1 }, []string{plain}, 10 * time.Minute, 10 * time.Minute, 1, "told to reboot, and has not come back: host m1: cannot connect"},
-		"it cannot be reached":               {func(b *box) { b.unreachable = true }, nil, 10 * time.Minute, 10 * time.Minute, 0, "could not be told to reboot: host m1: cannot connect"},
-		"it does not say how long it is up":  {func(b *box) { b.odd = "sh: not found" }, nil, 10 * time.Minute, 10 * time.Minute, 0, `could not be told to reboot: host m1: how long the host has been up is not to be found out: "sh: not found"`},
+		"it does not come back":              {func(b *box) { b.takes = -1 }, []string{plain}, 10 * time.Minute, 10 * time.Minute, 1, "asked to reboot, and has not come back: host m1: cannot connect"},
+		"it cannot be reached":               {func(b *box) { b.unreachable = true }, nil, 10 * time.Minute, 10 * time.Minute, 0, "could not be asked to reboot: host m1: cannot connect"},
+		"it does not say how long it is up":  {func(b *box) { b.odd = "sh: not found" }, nil, 10 * time.Minute, 10 * time.Minute, 0, `could not be asked to reboot: host m1: how long the host has been up is not to be found out: "sh: not found"`},
 		"its clock is not that of who asked": {func(b *box) { b.takes = 5 * time.Second }, []string{plain}, 5 * time.Second, 10 * time.Second, 1, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -123,26 +123,35 @@ type controller struct {
 	// boots is how long the box takes then; err is why it cannot be reset.
 	boots          time.Duration
 	err, recordErr error
-	resets         int
-	recorded       []time.Time
+	// silent is whether the box is reset, and the controller does not say so.
+	silent   bool
+	resets   int
+	recorded []rescue.Reset
 }
 
-func (c *controller) reset(context.Context) error {
+func (c *controller) reset(context.Context) (made bool, err error) {
 	if c.err != nil {
-		return c.err
+		return false, c.err
 	}
 	c.resets++
 	c.b.booted = time.Now().Add(c.boots)
 	c.b.away, c.b.unreachable = c.b.booted, false
-	return nil
+	if c.silent {
+		return true, errors.New("no answer")
+	}
+	return true, nil
 }
 
-func (c *controller) record(_ context.Context, at time.Time) error {
+func (c *controller) record(_ context.Context, r rescue.Reset) error {
 	if c.recordErr != nil {
 		return c.recordErr
 	}
-	c.recorded = append(c.recorded, at)
+	c.recorded = append(c.recorded, r)
 	return nil
+}
+
+func (c *controller) of() *rescue.Controller {
+	return &rescue.Controller{Reset: c.reset, Record: c.record}
 }
 
 // A machine whose system does not answer, or does not reboot, is reset by its management controller: once, and not again while it boots.
@@ -166,13 +175,15 @@ func TestRebootByController(t *testing.T) {
 			b.refuses = true
 			b.stuck = true
 		}, controller{boots: time.Minute}, 0, []string{plain, forced}, 1, 3 * time.Minute, 4 * time.Minute, ""},
+		"it does not say that it was reset": {hangs, controller{boots: 4 * time.Minute, silent: true},
+			0, nil, 1, 6 * time.Minute, 7 * time.Minute, ""},
 		"it takes long to boot": {hangs, controller{boots: 9 * time.Minute}, 0, nil, 1, 11 * time.Minute, 12 * time.Minute, ""},
 		"it does not come back": {hangs, controller{boots: 24 * time.Hour}, 0, nil, 2, 20 * time.Minute, 20 * time.Minute, "was reset by its management controller, and the host has not come back"},
 		"another manager has reset it": {func(b *box) {
 			b.away = time.Now().Add(5 * time.Minute)
 			b.booted = b.away
 		}, controller{}, 3 * time.Minute, nil, 0, 5 * time.Minute, 6 * time.Minute, ""},
-		"it refuses":            {hangs, controller{err: errors.New("401 Unauthorized")}, 0, nil, 0, 20 * time.Minute, 20 * time.Minute, "could not be told to reboot: 401 Unauthorized"},
+		"it refuses":            {hangs, controller{err: errors.New("401 Unauthorized")}, 0, nil, 0, 20 * time.Minute, 20 * time.Minute, "could not be asked to reboot: 401 Unauthorized"},
 		"it cannot be recorded": {hangs, controller{recordErr: errors.New("conflict")}, 0, nil, 0, 20 * time.Minute, 20 * time.Minute, "record that the machine is to be reset: conflict"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -183,10 +194,10 @@ func TestRebootByController(t *testing.T) {
 				defer cancel()
 				began := time.Now()
 				reboot := rescue.Reboot{
-					Host: "m1", Dial: b.dial, Asked: began.Add(-test.before - time.Second), Reset: c.reset, Record: c.record,
+					Host: "m1", Dial: b.dial, Asked: began.Add(-test.before - time.Second), Controller: c.of(),
 				}
 				if test.before > 0 {
-					reboot.ResetAt = began.Add(-test.before)
+					reboot.Controller.Last.Time = began.Add(-test.before)
 				}
 				err := reboot.Do(ctx)
 				if took := time.Since(began); took < test.least || took > test.most {
@@ -204,6 +215,69 @@ func TestRebootByController(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A reset that was refused is recorded as such, so that whoever goes on with the reboot has no machine to wait for that does not boot: it
+// tries again as soon as the one before would have.
+func TestRefusedResetIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBox(func(b *box) { b.unreachable = true })
+		c := controller{b: b, boots: time.Minute, err: errors.New("409 Conflict")}
+		asked := time.Now().Add(-time.Second)
+		stopped := errors.New("the manager stops")
+		ctx, cancel := context.WithTimeoutCause(t.Context(), 125*time.Second, stopped)
+		defer cancel()
+		err := (&rescue.Reboot{Host: "m1", Dial: b.dial, Asked: asked, Controller: c.of()}).Do(ctx)
+		if err == nil || !strings.Contains(err.Error(), "could not be asked to reboot: 409 Conflict") {
+			t.Errorf("error %v", err)
+		}
+		if len(c.recorded) != 2 || c.recorded[0].Refused || c.recorded[1] != (rescue.Reset{Time: c.recorded[0].Time, Refused: true}) {
+			t.Fatalf("recorded are %v, want a reset, and that it was refused", c.recorded)
+		}
+
+		next := c.of()
+		next.Last = c.recorded[1]
+		c.err, c.recorded = nil, nil
+		began := time.Now()
+		ctx, cancel = context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		if err := (&rescue.Reboot{Host: "m1", Dial: b.dial, Asked: asked, Controller: next}).Do(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took > 4*time.Minute || c.resets != 1 {
+			t.Errorf("the next manager takes %s and %d resets, want one after two minutes of silence", took, c.resets)
+		}
+		if len(c.recorded) != 1 || c.recorded[0].Refused {
+			t.Errorf("recorded are %v, want one reset", c.recorded)
+		}
+	})
+}
+
+// A manager that stops while a controller refuses records that all the same.
+func TestRefusalIsRecordedAtTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBox(func(b *box) { b.unreachable = true })
+		ctx, cancel := context.WithCancel(t.Context())
+		c := controller{b: b}
+		of := &rescue.Controller{
+			Reset: func(context.Context) (bool, error) {
+				cancel()
+				return false, errors.New("409 Conflict")
+			},
+			Record: func(ctx context.Context, r rescue.Reset) error {
+				if ctx.Err() != nil {
+					return ctx.Err()
+				}
+				return c.record(ctx, r)
+			},
+		}
+		if err := (&rescue.Reboot{Host: "m1", Dial: b.dial, Asked: time.Now(), Controller: of}).Do(ctx); err == nil {
+			t.Error("a host that does not answer was rebooted")
+		}
+		if len(c.recorded) != 2 || !c.recorded[1].Refused {
+			t.Errorf("recorded are %v, want a reset, and that it was refused", c.recorded)
+		}
+	})
 }
 
 func TestRebootEndsWithItsContext(t *testing.T) {
