@@ -13,6 +13,10 @@ import (
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/hostrun"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
 // immediately is when a reconcile follows that decides what is next, once the result of what has ended is written.
@@ -20,6 +24,16 @@ const immediately = time.Millisecond
 
 // run is what an operation starts; it outlives the reconcile.
 type run = hostrun.Job[outcome]
+
+// engineRun is a run by a pipeline of the operation's own. What the host is asked besides for its plan is not asked then.
+func (s *scope) engineRun(asked time.Time, urgent bool, do func(context.Context, engine.Options, spec.Target) outcome) *run {
+	options, target := s.planned.options, s.planned.target
+	options.Also = host.Query{} // nothing else is shown of what it sees
+	return &run{Urgent: urgent, Lost: lostOf(asked), Do: func(ctx context.Context, tell event.Reader) outcome {
+		options.Reader = event.Readers(options.Reader, tell)
+		return do(ctx, options, target)
+	}}
+}
 
 // operation is a verb on a host.
 type operation struct {

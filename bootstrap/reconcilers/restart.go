@@ -13,8 +13,6 @@ import (
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
-	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
-	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pipeline"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
@@ -48,15 +46,12 @@ func (r *KubexmConfigReconciler) restartIsDue(_ context.Context, s *scope) (*run
 		return nil, nil
 	}
 	components, err := s.config.AskedRestart()
-	options, target := s.planned.options, s.planned.target
-	options.Also = host.Query{} // nothing else is shown of what it sees
-	return &run{Urgent: s.role() != spec.RoleWorker, Lost: lostOf(asked), Do: func(ctx context.Context, tell event.Reader) outcome {
+	return s.engineRun(asked, s.role() != spec.RoleWorker, func(ctx context.Context, options engine.Options, target spec.Target) outcome {
 		if err != nil {
 			return outcome{err: err, planFailed: true, asked: asked}
 		}
-		options.Reader = event.Readers(options.Reader, tell)
 		return restartComponents(ctx, options, target, pipeline.Restart{Components: components, Asked: asked})
-	}}, nil
+	}), nil
 }
 
 func restartComponents(ctx context.Context, options engine.Options, target spec.Target, restart pipeline.Restart) outcome {

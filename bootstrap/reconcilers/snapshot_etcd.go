@@ -15,8 +15,6 @@ import (
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
-	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
-	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pipeline"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
@@ -74,12 +72,9 @@ func (e *etcdSnapshot) due(s *scope) *run {
 	if asked.IsZero() {
 		return nil
 	}
-	options, target := s.planned.options, s.planned.target
-	options.Also = host.Query{} // nothing else is shown of what it sees
-	return &run{Urgent: e.urgent, Lost: lostOf(asked), Do: func(ctx context.Context, tell event.Reader) outcome {
-		options.Reader = event.Readers(options.Reader, tell)
+	return s.engineRun(asked, e.urgent, func(ctx context.Context, options engine.Options, target spec.Target) outcome {
 		return e.do(ctx, options, target, asked)
-	}}
+	})
 }
 
 func (e *etcdSnapshot) do(ctx context.Context, options engine.Options, target spec.Target, asked time.Time) outcome {
