@@ -98,7 +98,7 @@ func TestGenericHost(t *testing.T) {
 	})
 }
 
-// What is declared of the access, and what the Machine has been told, is kept.
+// What is declared of the access, and what the Machine has learnt, is kept.
 func TestGenericKeepsWhatIsDeclared(t *testing.T) {
 	access := spec.Access{
 		User: "ops", Port: 2222, HostKeys: spec.HostKeys{Pinned: []string{"SHA256:x"}},

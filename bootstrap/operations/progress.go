@@ -125,8 +125,8 @@ func (p *progress) asked(c *bootstrapv1.KubexmConfig) time.Time {
 	return time.Time{}
 }
 
-// earlier is what somebody else has asked the host for that it has not answered yet, "" if it has nothing to wait for. A request is told
-// from the one before it by its second.
+// earlier is what somebody else has asked the host for that it has not answered yet, "" if it has nothing to wait for. A request is known
+// by its second from the one before it.
 func (p *progress) earlier(c *bootstrapv1.KubexmConfig) string {
 	at := c.Asked(p.annotation)
 	switch {

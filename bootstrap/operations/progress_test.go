@@ -259,7 +259,7 @@ func TestRestartTarget(t *testing.T) {
 	}
 }
 
-// TestRestartRequest: a host is told what is to be restarted, and by whom; it begins with no further host after one has failed.
+// TestRestartRequest: a host learns what is to be restarted, and by whom; it begins with no further host after one has failed.
 func TestRestartRequest(t *testing.T) {
 	p := newPlay(t, bootstrapv1.RestartType, 0)
 	p.spec.Components = []spec.ComponentName{spec.ComponentKubelet, spec.ComponentEtcd}

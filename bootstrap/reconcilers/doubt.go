@@ -17,7 +17,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
 )
 
-// inDoubt reports whether a look at a host has failed because it cannot be told of some steps whether they are so, such as on a host
+// inDoubt reports whether a look at a host has failed because it is not known of some steps whether they are so, such as on a host
 // that is very slow. Nothing is run for that. A look that has found something changed all the same has found drift; what a run would
 // disrupt, however, is known only when all is.
 func inDoubt(job *hostrun.State[outcome]) bool {
@@ -30,7 +30,7 @@ func inDoubt(job *hostrun.State[outcome]) bool {
 	return false
 }
 
-// settleDoubt says what cannot be told, and has the host observed again after a while that grows.
+// settleDoubt says what is not known, and has the host observed again after a while that grows.
 func (r *KubexmConfigReconciler) settleDoubt(ctx context.Context, s *scope) (ctrl.Result, error) {
 	m, out := r.cached(s.config.UID), &s.job.Result
 	isNew := m.doubt(s.job.What, out, s.job.Ended)
@@ -71,7 +71,7 @@ func (m *hostCache) doubt(what string, out *outcome, ended time.Time) (isNew boo
 	return true
 }
 
-// unweighed reports whether a run waits because it could not be told what it would disrupt.
+// unweighed reports whether a run waits because it is not known what it would disrupt.
 func (m *hostCache) unweighed() bool { return m.unsure > 0 && !m.converged }
 
 // driftCheckAfter is how long after a look, or a run, a host is observed.

@@ -155,7 +155,7 @@ func TestSlowHostHasNotDrifted(t *testing.T) {
 	}
 }
 
-// TestSlowHostIsNotWeighed: as long as it cannot be told what a run would disrupt, it does not begin. The host is what it was.
+// TestSlowHostIsNotWeighed: as long as it is not known what a run would disrupt, it does not begin. The host is what it was.
 func TestSlowHostIsNotWeighed(t *testing.T) {
 	h := newSlowHost(t)
 	if out := h.job().converge(t.Context(), nobody); out.err != nil {

@@ -88,7 +88,7 @@ var sometimes = map[string]string{
 	"KubexmClusterConfig.spec.members": "bootstrap/target/shared.go: concerns",
 }
 
-// letGo are fields whose change lets go of something on hosts: who takes it back, or why it may stay until the host is reset, as a
+// letGo are fields whose change releases something on hosts: who takes it back, or why it may stay until the host is reset, as a
 // file and what is written there.
 var letGo = func() map[string]string {
 	all := map[string]string{}

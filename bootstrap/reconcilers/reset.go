@@ -104,7 +104,7 @@ func (r *KubexmConfigReconciler) waitForDrain(_ context.Context, s *scope) (bool
 // drained reports whether the Machine's deletion waits for us, and for hooks alone.
 func (s *scope) drained() bool { return s.machine != nil && s.held() && awaitsHook(s.machine) }
 
-// waitForOtherHooks is for anyone who needs the host as it is. We are told when they let it go.
+// waitForOtherHooks is for anyone who needs the host as it is. Their release of it is watched.
 func (r *KubexmConfigReconciler) waitForOtherHooks(_ context.Context, s *scope) (bool, ctrl.Result, error) {
 	return !othersHold(s.owner().GetAnnotations()), ctrl.Result{RequeueAfter: s.needed.after}, nil
 }

@@ -79,7 +79,7 @@ func (f *fleet) pool(name string, hosts ...string) {
 	}
 }
 
-// clusterConfig is what the hosts of the cluster are told.
+// clusterConfig is what the hosts of the cluster are to know.
 func (f *fleet) clusterConfig(g Gomega) *bootstrapv1.KubexmClusterConfig {
 	c := &bootstrapv1.KubexmClusterConfig{}
 	g.Expect(f.api.Get(f.t.Context(), client.ObjectKey{Namespace: namespace, Name: "prod"}, c)).To(Succeed())

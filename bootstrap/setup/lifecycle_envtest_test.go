@@ -156,7 +156,7 @@ func (f *fleet) providers(ctx context.Context, mgr ctrl.Manager) error {
 	)
 }
 
-// plans makes a host have one file with what it was told.
+// plans makes a host have one file with what it was given.
 func plans(n pipeline.Node, _ *artifact.Bundle) (*plan.Plan, error) {
 	b := plan.New("Test", n.Target.ClusterName)
 	b.Host(n.Target.Host.Name, plan.Module{Name: "test", Tasks: []plan.Task{{Name: "file", Steps: []step.Step{

@@ -27,7 +27,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/internal/testapi"
 )
 
-// The manager serves Cluster API's hooks where it was told to, with the webhooks' certificate.
+// The manager serves Cluster API's hooks where it was set to, with the webhooks' certificate.
 func TestServesHooks(t *testing.T) {
 	g := NewWithT(t)
 	ctrl.SetLogger(logr.Discard())

@@ -23,7 +23,7 @@ import (
 //go:embed */manifests.yaml
 var generated embed.FS
 
-// Configurations are what an API server must be told to ask our webhooks. Each object is a new one.
+// Configurations are what has an API server ask our webhooks. Each object is a new one.
 type Configurations struct {
 	Mutating   []*admissionregistrationv1.MutatingWebhookConfiguration
 	Validating []*admissionregistrationv1.ValidatingWebhookConfiguration

@@ -110,7 +110,7 @@ func (r *KubexmControlPlaneReconciler) askHost(ctx context.Context, s *scope, m 
 	return nil
 }
 
-// askEtcd has the etcd on the Machines' hosts asked how it is. Their KubexmConfigs say then, and we are told.
+// askEtcd has the etcd on the Machines' hosts asked how it is. Their KubexmConfigs say then, and are watched.
 func (r *KubexmControlPlaneReconciler) askEtcd(ctx context.Context, s *scope, machines []clusterv1.Machine) error {
 	for i := range machines {
 		if err := r.askHost(ctx, s, &machines[i], bootstrapv1.AskEtcdAnnotation); err != nil {

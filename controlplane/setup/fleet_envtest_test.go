@@ -276,7 +276,7 @@ func (f *fleet) controlPlane() *controlplanev1.KubexmControlPlane {
 	return cp
 }
 
-// clusterConfig is what the hosts are told, empty while there is none.
+// clusterConfig is what the hosts are to know, empty while there is none.
 func (f *fleet) clusterConfig() *bootstrapv1.KubexmClusterConfig {
 	c := &bootstrapv1.KubexmClusterConfig{}
 	err := api.Get(f.t.Context(), client.ObjectKey{Namespace: f.namespace, Name: "prod"}, c)

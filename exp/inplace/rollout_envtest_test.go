@@ -292,7 +292,7 @@ func (f *fleet) identities() map[types.UID]string {
 	return all
 }
 
-// asked is how many Machines were told to have the version.
+// asked is how many Machines were asked to have the version.
 func (f *fleet) asked() int {
 	n := 0
 	for _, m := range f.machines() {

@@ -391,7 +391,7 @@ func (f *fleet) identities() map[types.UID]string {
 	return all
 }
 
-// asked is the names of the Machines that were told to have the newer version.
+// asked is the names of the Machines that were asked to have the newer version.
 func (f *fleet) asked() []string {
 	var names []string
 	for _, m := range f.machines() {

@@ -155,7 +155,7 @@ func TestIn(t *testing.T) {
 	}
 }
 
-// TestPlaces: the kubelet's own files are told from those beside them, wherever it keeps them.
+// TestPlaces: the kubelet's own files are distinguished from those beside them, wherever it keeps them.
 func TestPlaces(t *testing.T) {
 	for path, want := range map[string]bool{
 		"/var/lib/kubelet/pki/kubelet-client-current.pem":  true,

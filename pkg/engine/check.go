@@ -186,7 +186,7 @@ func (c *check) probe(ctx context.Context, i int) finding {
 	return f
 }
 
-// undecided are the failures of steps of which it cannot be told whether they are so. It tells of them.
+// undecided are the failures of steps of which it is not known whether they are so. It tells of them.
 func (c *check) undecided() []Failure {
 	var failures []Failure
 	for _, name := range c.plan.Hosts {

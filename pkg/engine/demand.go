@@ -16,7 +16,7 @@ import (
 // (then it is a goal of its own), when a node that differs takes its outputs, and when a wanted gate comes after it. This
 // cannot lock up: of all that is wanted or next on its host, the first in topological order has nothing to wait for.
 
-// wantFor wants what the nodes of h that differ take. A node of which that cannot be told has no wish: a Node is not drained for it.
+// wantFor wants what the nodes of h that differ take. A node of which that is not known has no wish: a Node is not drained for it.
 func (s *scheduler) wantFor(h *hostRun) {
 	s.moved = true
 	for at := h.at; at < len(h.nodes); at++ {

@@ -54,7 +54,7 @@ type finding struct {
 
 func (f finding) done() bool { return f.err == nil && len(f.diff) == 0 }
 
-// undecided reports whether the host was observed and it cannot be told all the same. Nothing is run for that.
+// undecided reports whether the host was observed and it is not known all the same. Nothing is run for that.
 func (f finding) undecided() bool { return host.KindOf(f.err) == host.KindUndecided }
 
 // contact dials the host, observes it for the first time, and judges its nodes, if it has any, all from that one exchange.
@@ -202,7 +202,7 @@ func (w *worker) again(ctx context.Context, where event.Event, out outcome, dela
 	return w.sleep(ctx, delay)
 }
 
-// learn takes over what was seen. Answers that are told by having no entry are made so.
+// learn takes over what was seen. Answers that are given by having no entry are made so.
 func (m *machine) learn(asked host.Query, seen *host.Facts) {
 	if m.facts == nil {
 		m.facts = &host.Facts{}
@@ -313,7 +313,7 @@ func (m *machine) act(ctx context.Context, at int) outcome {
 	}
 }
 
-// decide observes the node at a position again, of which it could not be told whether it is so: as often as the step may be attempted,
+// decide observes the node at a position again, of which it was not known whether it is so: as often as the step may be attempted,
 // the look that brings us here included. Nothing is run.
 func (m *machine) decide(ctx context.Context, at int) outcome {
 	n := m.nodes[at]

@@ -354,7 +354,7 @@ func (s *scheduler) look(h *hostRun) {
 	})
 }
 
-// decide finds out whether the node whose turn it is is so, which could not be told.
+// decide finds out whether the node whose turn it is is so, which was not known.
 func (s *scheduler) decide(h *hostRun) { s.looks(h, func() outcome { return h.m.decide(s.ctx, h.at) }) }
 
 // looks has the node whose turn it is observed by f.

@@ -214,7 +214,7 @@ func (a *api) get(ctx context.Context) (step.Cluster, error) {
 	return a.dial(ctx)
 }
 
-// renew is the cluster by what is known of the way to it now: the host whose API server it led to may be gone, and another's be told
+// renew is the cluster by what is known of the way to it now: the host whose API server it led to may be gone, and another's be known
 // of in its place. If that is nothing, it is the cluster as before.
 func (a *api) renew(ctx context.Context) (step.Cluster, error) {
 	a.mu.Lock()

@@ -129,7 +129,7 @@ func withoutURL(err error) error {
 	return err
 }
 
-// bounded runs f, which cannot be told of ctx, and returns early if ctx ends first: f must come to an end by itself.
+// bounded runs f, which takes no ctx, and returns early if ctx ends first: f must come to an end by itself.
 func bounded[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	type result struct {
 		value T

@@ -91,7 +91,7 @@ func olderBundle(t *testing.T) *artifact.Bundle {
 	return b
 }
 
-// made is a host in the state to which plans bring it, as far as it can be told from them.
+// made is a host in the state to which plans bring it, as far as it follows from them.
 type made struct {
 	facts *host.Facts
 	// images by their names, with their digests.

@@ -13,7 +13,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
-// network: the host has the address that others are told, and is in none of the cluster's own networks.
+// network: the host has the address that others know, and is in none of the cluster's own networks.
 func network(r *report) {
 	node, err := netip.ParseAddr(r.t.Host.NodeAddress())
 	if own := addresses(r.f.System.Addresses); err == nil && len(own) > 0 && !slices.Contains(own, node.Unmap()) {

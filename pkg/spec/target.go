@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// Target is all that a planner is told about what one host must be.
+// Target is all that a planner knows of what one host must be.
 type Target struct {
 	// clusterName is the cluster's name, a DNS label.
 	// +required

@@ -45,7 +45,7 @@ func blobs(ctx context.Context, from Artifacts, e Effect) []host.Blob {
 	return blobs
 }
 
-// Blobs is the content that s would have staged if it ran now, none where that cannot be told yet. ctx bounds the reading of it.
+// Blobs is the content that s would have staged if it ran now, none where that is not known yet. ctx bounds the reading of it.
 func Blobs(ctx context.Context, from Artifacts, v View, s Step) []host.Blob {
 	a, ok := s.(Actor)
 	if !ok {

@@ -26,7 +26,7 @@ type WaitFor struct {
 // NotAnyMore is the exit code by which a WaitFor's Check says that what is waited for will not come (EX_UNAVAILABLE of sysexits.h).
 const NotAnyMore = 69
 
-// Waits reports whether s does nothing but wait for its host: that it cannot be told whether it is so is one more reason to wait.
+// Waits reports whether s does nothing but wait for its host: that it is not known whether it is so is one more reason to wait.
 func Waits(s Step) bool {
 	switch s := s.(type) {
 	case WaitFor:

@@ -85,7 +85,7 @@ func crowds() experiment {
 	}
 }
 
-// crowdScene is what the children are told: how to reach the hosts to record, or those that are played.
+// crowdScene is what the children are given: how to reach the hosts to record, or those that are played.
 type crowdScene struct {
 	// Originals are the hosts to record. So many others as Size says do as the last of them did.
 	Originals []crowdHost

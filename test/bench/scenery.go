@@ -114,7 +114,7 @@ func startPlane(ctx context.Context, p fleet.Plane) (end func() error, err error
 // quietFor is for how long nothing must have been reconciled for a manager to be at rest.
 const quietFor = 10 * time.Second
 
-// managerScene is what a manager's process is told.
+// managerScene is what a manager's process is given.
 type managerScene struct {
 	fleet.Manager
 	// Hosts are how the played hosts are reached, by the addresses that KubexmHosts have.

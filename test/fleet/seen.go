@@ -77,7 +77,7 @@ func (f *Fleet) Workload() kubernetes.Interface {
 	return api
 }
 
-// Events are those that were told since others were known, in order. One that was told again counts.
+// Events are those that were reported since others were known, in order. One that was reported again counts.
 func (f *Fleet) Events(known []eventsv1.Event) []eventsv1.Event {
 	all := &eventsv1.EventList{}
 	f.List(all)
@@ -89,7 +89,7 @@ func (f *Fleet) Events(known []eventsv1.Event) []eventsv1.Event {
 	return found
 }
 
-// at is when an event was told last.
+// at is when an event was reported last.
 func at(e eventsv1.Event) time.Time {
 	switch {
 	case e.Series != nil:

@@ -23,7 +23,7 @@ import (
 // defaultPort is the API server's port where nobody says another.
 const defaultPort = 6443
 
-// endpoint is where the API server is reached: as declared, by the KubexmCluster before the Cluster and the control plane, and for the
+// endpoint is where the API server is reached: the declared one, by the KubexmCluster before the Cluster and the control plane, and for the
 // rest at the first control plane Machine's host. It has no host while there is none.
 func endpoint(
 	declared, cluster, controlPlane clusterv1.APIEndpoint, owners []clusterv1.Machine, machines []infrav1.KubexmMachine,

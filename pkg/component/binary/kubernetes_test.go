@@ -55,7 +55,7 @@ func target(role spec.Role, change ...func(*spec.Target)) *spec.Target {
 	return t
 }
 
-// of is what components are told of a host.
+// of is what components know of a host.
 func of(t *spec.Target) (binary.Cluster, binary.Node) {
 	n := binary.NodeOf(t, kubelet.NodeOf(t, containerd.Runtime{}.Endpoint(), ""))
 	n.CgroupDriver, n.CgroupVersion = "systemd", 2

@@ -119,7 +119,7 @@ func beginChange(c Cluster, n kubelet.Node, p step.Savepoint) step.Step {
 	}, p)
 }
 
-// endChange lets go of what was there before.
+// endChange drops what was there before.
 func endChange() step.Step {
 	return step.New(step.Meta{Name: "kubeadm/end-change", Description: "commit the change when the control plane's components are Ready"},
 		step.Commit{Dir: changeDir})

@@ -105,7 +105,7 @@ func serialRefused(r *rig) {
 	r.release(prod)
 }
 
-// serialUnreadable: what cannot be read is told, and written over.
+// serialUnreadable: what cannot be read is reported, and written over.
 func serialUnreadable(r *rig) {
 	h := settle(r)
 	for _, record := range []string{"", "{", "null", `{"number":1}`, "\x1b[2J", strings.Repeat("x", host.MaxSerial+1)} {

@@ -57,7 +57,7 @@ func EndChange(k spec.Kubelet) step.Step {
 	return step.New(step.Meta{Name: "kubelet/end-change", Description: "commit the change when the kubelet is healthy"}, parts...)
 }
 
-// Healthy waits until the kubelet says that it is healthy. It is a step of its own: what a step looked at before its act does not
+// Healthy waits until the kubelet says that it is healthy. It is a step of its own: what a step observed before its act does not
 // tell what a restart in that act leads to.
 func Healthy(k spec.Kubelet) step.Step {
 	return step.New(step.Meta{

@@ -86,7 +86,7 @@ func newMeter() (*meter, error) {
 	return m, m.reconciles.Register(known.ExistingCollector)
 }
 
-// count is what can be told at no cost: Reconciles and Exchanges.
+// count is what can be counted at no cost: Reconciles and Exchanges.
 func (m *meter) count() (Cost, error) {
 	c := Cost{Exchanges: m.exchanges.Load()}
 	families, err := m.reconciles.Gather()
@@ -101,7 +101,7 @@ func (m *meter) count() (Cost, error) {
 	return c, nil
 }
 
-// read is all. If garbage is collected before, what is given back to the kernel does not count any more.
+// read is all. If garbage is collected before, what is returned to the kernel does not count any more.
 func (m *meter) read(collect bool) (Cost, error) {
 	if collect {
 		debug.FreeOSMemory()

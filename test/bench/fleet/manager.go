@@ -35,7 +35,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
-// Manager is what a process with a manager is told, as JSON.
+// Manager is what a process with a manager is given, as JSON.
 type Manager struct {
 	// Kubeconfig and Log are files.
 	Kubeconfig, Log string

@@ -23,7 +23,7 @@ import (
 
 const namespace = "fleet"
 
-// Plane is what a process with a management plane is told, as JSON.
+// Plane is what a process with a management plane is given, as JSON.
 type Plane struct {
 	// Dir is where it keeps its state and logs. Etcd, APIServer and ControllerManager are programs.
 	Dir, Etcd, APIServer, ControllerManager string

@@ -90,7 +90,7 @@ func areHosts(n int) string {
 	return fmt.Sprintf("%d hosts are", n)
 }
 
-// exitStatus is that of a command that was run for the user, who has been told what came of it.
+// exitStatus is that of a command that was run for the user, who knows what came of it.
 type exitStatus int
 
 func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }

@@ -83,7 +83,7 @@ func (a *app) showPlan(ctx context.Context, s *source, all bool) (*declared, *pl
 	return d, p, a.showFound(p, report, err)
 }
 
-// showFound shows what a look has found. Where of some steps it cannot be told whether they are so, all else is shown, and the look has
+// showFound shows what a look has found. Where of some steps it is not known whether they are so, all else is shown, and the look has
 // failed nevertheless: a plan is to say what will be changed.
 func (a *app) showFound(p *plan.Plan, report engine.Report, err error) error {
 	if err != nil && !engine.Undecided(err) {

@@ -15,7 +15,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 )
 
-// TestPlanOfSlowHost: a step of which it cannot be told whether it is so is no change of the plan, and fails it; all else is shown. Of
+// TestPlanOfSlowHost: a step of which it is not known whether it is so is no change of the plan, and fails it; all else is shown. Of
 // hosts that do not answer nothing is known, so nothing is shown.
 func TestPlanOfSlowHost(t *testing.T) {
 	b := plan.New("CreateCluster", "prod")

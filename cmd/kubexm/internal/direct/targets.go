@@ -24,7 +24,7 @@ func Targets(c *config.Cluster) ([]spec.Target, error) {
 	return objects.Targets(objects.Of(c, objects.Inputs{Namespace: Namespace, Endpoint: Endpoint(c)}))
 }
 
-// EndpointAddress is the IP address at which the API server is reached: as declared (a virtual address, or a load balancer's),
+// EndpointAddress is the IP address at which the API server is reached: the declared one (a virtual address, or a load balancer's),
 // or that of the first control plane host. It is "" where DNS servers say it.
 func EndpointAddress(c *config.Cluster) string {
 	e := &c.Spec.ControlPlaneEndpoint

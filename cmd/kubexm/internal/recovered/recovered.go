@@ -203,7 +203,7 @@ func (s Seen) encryption() []preflight.Problem {
 	return nil
 }
 
-// Encryption is what is wrong if one of the hosts with these names, which have a key that API servers use, does not encrypt as declared.
+// Encryption is what is wrong if one of the hosts with these names, which have a key that API servers use, does not encrypt as it should.
 // differing are steps that are not so, as HOST/STEP.
 func Encryption(cluster string, from, differing []string) []preflight.Problem {
 	for _, id := range differing {

@@ -38,7 +38,7 @@ type KubexmHostSpec struct {
 	Access spec.Access `json:"access,omitempty,omitzero"`
 
 	// bmc is the machine's management controller. Where there is one, a host that does not answer can be rebooted too: its machine is reset
-	// once it has been silent for two minutes, or was told to reboot and does not for as long.
+	// once it has been silent for two minutes, or was asked to reboot and does not for as long.
 	// +optional
 	BMC spec.BMC `json:"bmc,omitempty,omitzero"`
 

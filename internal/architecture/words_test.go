@@ -1,0 +1,101 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package architecture
+
+import (
+	"fmt"
+	"go/ast"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// ownWords are words of this house for what the field has words for, which readers search for: observed, repaired, rolled back, reset,
+// released, reported, notified. To tell two things apart is no such word.
+var ownWords = regexp.MustCompile(`(?i)\b(give[ns]? back|looked at|mend(s|ed|ing)?|(is|are|was|were|be|been) told|puts? back|as declared|lets? go)\b`)
+
+// words are the first of ownWords in a text, "" if there is none.
+func words(text string) string {
+	for _, at := range ownWords.FindAllStringIndex(text, -1) {
+		if !strings.HasPrefix(text[at[1]:], " apart") {
+			return text[at[0]:at[1]]
+		}
+	}
+	return ""
+}
+
+func TestDocsHaveTheFieldsWords(t *testing.T) {
+	root := filepath.Join("..", "..")
+	var pages []string
+	err := filepath.WalkDir(filepath.Join(root, "docs"), func(name string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() && strings.HasSuffix(name, ".md") {
+			pages = append(pages, name)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(pages) < 20 {
+		t.Fatalf("only %d pages were found: this test does not see the docs", len(pages))
+	}
+	for _, page := range append(pages, filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md")) {
+		content, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range ownWordsIn(string(content)) {
+			t.Errorf("%s:%s: say it in the field's words", page, found)
+		}
+	}
+}
+
+// ownWordsIn are the lines of a page that have such a word, as line: word. What stands in fences or is indented was printed by a program.
+func ownWordsIn(page string) []string {
+	var found []string
+	fenced := false
+	for i, line := range strings.Split(page, "\n") {
+		if strings.HasPrefix(strings.TrimSpace(line), "```") {
+			fenced = !fenced
+		}
+		if word := words(line); word != "" && !fenced && !strings.HasPrefix(line, "    ") {
+			found = append(found, fmt.Sprintf("%d: %s", i+1, word))
+		}
+	}
+	return found
+}
+
+// What godoc lists of a declaration is the first line of its comment.
+func TestDeclarationsHaveTheFieldsWords(t *testing.T) {
+	for _, f := range files(t) {
+		docs := []*ast.CommentGroup{f.syntax.Doc}
+		for _, decl := range f.syntax.Decls {
+			switch decl := decl.(type) {
+			case *ast.FuncDecl:
+				docs = append(docs, decl.Doc)
+			case *ast.GenDecl:
+				docs = append(docs, decl.Doc)
+			}
+		}
+		for _, doc := range docs {
+			if doc == nil {
+				continue
+			}
+			if word := words(doc.List[0].Text); word != "" {
+				t.Errorf("%s: %q: say it in the field's words", f.at(doc), word)
+			}
+		}
+	}
+}
+
+func TestOwnWordsAreSeen(t *testing.T) {
+	page := "A host is observed.\nIt was looked at.\nThey are told apart.\n```\nit is told\n```\nMending is a repair.\n"
+	if got, want := ownWordsIn(page), []string{"2: looked at", "7: Mending"}; !slices.Equal(got, want) {
+		t.Errorf("found %q, want %q", got, want)
+	}
+}
