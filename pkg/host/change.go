@@ -11,7 +11,7 @@ import (
 )
 
 // Change is one reversible change of a host: File, Directory, Absent, Block, Unit, Sysctl, Module, Swap, Package,
-// Claim or Command. The set is closed: every implementation of Session knows how to make and how to undo each of them.
+// Claim, Inherit or Command. The set is closed: every implementation of Session knows how to make and how to undo each of them.
 type Change interface {
 	// Key names what is changed, as Undone.Key and error messages do.
 	Key() string
@@ -77,6 +77,12 @@ type Package struct {
 // back what was.
 type Claim struct{ Paths []string }
 
+// Inherit takes over what somebody else has made on the host and what is in use: it changes nothing. Undo stops and disables Units and
+// removes Paths, whatever they hold by then: what was there when it was made is kept nowhere and comes back from nowhere. A unit is not
+// started by the undo of a later change of it either. Paths that are needed to stop a unit stay until it is stopped: units are undone
+// first, the last named first.
+type Inherit struct{ Paths, Units []string }
+
 // Command runs an argument vector as root, without a terminal. It is the last resort: it cannot be observed, so the step
 // that uses it must say by other means whether it is needed.
 type Command struct {
@@ -103,6 +109,7 @@ func (c Module) Key() string    { return "module " + c.Name }
 func (c SwapOff) Key() string   { return "swap" }
 func (c Package) Key() string   { return "packages" }
 func (c Claim) Key() string     { return "claim" }
+func (c Inherit) Key() string   { return "inherited" }
 func (c Command) Key() string   { return "command " + c.Title }
 
 func (File) change()      {}
@@ -115,4 +122,5 @@ func (Module) change()    {}
 func (SwapOff) change()   {}
 func (Package) change()   {}
 func (Claim) change()     {}
+func (Inherit) change()   {}
 func (Command) change()   {}

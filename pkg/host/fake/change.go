@@ -323,3 +323,28 @@ func (s *session) claim(a host.Act, c host.Claim) error {
 	}
 	return nil
 }
+
+func (s *session) inherit(a host.Act, c host.Inherit) error {
+	m := s.machine
+	for _, p := range c.Paths {
+		if err := s.save(a, "claim "+p, "claim "+p, func(bool) (bool, error) {
+			m.remove(p)
+			return true, nil
+		}); err != nil {
+			return err
+		}
+	}
+	for _, name := range c.Units {
+		key := host.Unit{Name: name}.Key()
+		if err := s.save(a, key, key, func(bool) (bool, error) {
+			if state, found := m.units[name]; found {
+				state.Active, state.File = "inactive", "disabled"
+				m.units[name] = state
+			}
+			return true, nil
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

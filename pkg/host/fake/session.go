@@ -176,6 +176,8 @@ func (s *session) change(ctx context.Context, a host.Act, c host.Change) error {
 		return s.packages(a, c)
 	case host.Claim:
 		return s.claim(a, c)
+	case host.Inherit:
+		return s.inherit(a, c)
 	}
 	return fmt.Errorf("%T is not a change that this host knows", c)
 }

@@ -99,6 +99,46 @@ func testUndo(t *testing.T, fixture func(t *testing.T) Fixture) {
 		r.undoAll()
 	})
 
+	t.Run("Inherited", func(t *testing.T) {
+		r := newRig(t, fixture(t))
+		h := r.dial()
+		r.Put(t, r.Dir+"/had/config", "theirs", 0o640)
+		r.Put(t, r.Dir+"/file", "theirs", 0o644)
+		inherit := host.Act{Node: "inherited", Task: "t", Digest: "d", Changes: []host.Change{
+			host.Inherit{Paths: []string{r.Dir + "/had", r.Dir + "/file", r.Dir + "/later"}},
+		}}
+		s := r.begin(h, newRun())
+		r.do(s, inherit)
+		r.end(s)
+		s = r.begin(h, newRun()) // as one that was cut before it was journaled
+		r.do(s, inherit)
+		r.end(s)
+		if f := r.observe(h, host.Query{}); f.UndoEntries != 3 {
+			t.Errorf("it saved %d entries, want 3", f.UndoEntries)
+		}
+		if got := content(r, h, "had/config") + content(r, h, "file") + content(r, h, "later"); got != "theirstheirs(absent)" {
+			t.Errorf("it changed something: %q", got)
+		}
+		later := newRun()
+		s = r.begin(h, later)
+		r.do(s, file(r, "n", "t", "file", "ours"))
+		r.undo(s, host.Scope{Run: later.ID})
+		if got := content(r, h, "file"); got != "theirs" {
+			t.Errorf("after the undo of a later run, the file is %q", got)
+		}
+		r.do(s, file(r, "n", "t", "had/config", "ours"))
+		r.undo(s, host.Scope{})
+		r.end(s)
+		if got := content(r, h, "had/config") + content(r, h, "file"); got != "(absent)(absent)" {
+			t.Errorf("the undo of everything left %q", got)
+		}
+		if r.observe(h, host.Query{Paths: []host.PathQuery{{Path: r.Dir + "/had"}}}).Paths[r.Dir+"/had"].Exists {
+			t.Error("the directory is still there")
+		}
+	})
+	if !fixture(t).FilesOnly {
+		t.Run("InheritedUnit", func(t *testing.T) { undoInheritedUnit(newRig(t, fixture(t))) })
+	}
 	if !fixture(t).FilesOnly {
 		t.Run("UnitOfTwoRuns", func(t *testing.T) { undoUnitOfTwoRuns(newRig(t, fixture(t))) })
 	}
@@ -194,5 +234,34 @@ func undoUnitOfTwoRuns(r *rig) {
 	r.end(s)
 	if d := diff(stateOf(before), stateOf(r.observe(h, unitQuery(r)))); d != "" {
 		r.t.Errorf("not as before (-before +after):\n%s", d)
+	}
+}
+
+// undoInheritedUnit has a unit that others run, and a later change of it: it goes on until the undo of everything, by which it is stopped
+// and not started again.
+func undoInheritedUnit(r *rig) {
+	h := r.dial()
+	r.Put(r.t, unitFile, unitText, 0o644)
+	r.Start(r.t, unitName)
+	before := r.observe(h, unitQuery(r)).Units[unitName]
+	s := r.begin(h, newRun())
+	r.do(s, host.Act{Node: "inherited", Changes: []host.Change{host.Inherit{Paths: []string{unitFile}, Units: []string{unitName, "kubexm-not-there.service"}}}})
+	r.end(s)
+	if now := r.observe(h, unitQuery(r)).Units[unitName]; now != before {
+		r.t.Errorf("the unit was %+v and is %+v", before, now)
+	}
+	later := newRun()
+	s = r.begin(h, later)
+	r.do(s, host.Act{Node: "n", Changes: []host.Change{
+		host.File{Path: unitFile, Mode: 0o644, Content: secret.New(unitText + "# ours\n")},
+		host.Unit{Name: unitName, Enabled: "enabled", Active: "restarted"},
+	}})
+	r.end(s)
+	s = r.begin(h, newRun())
+	r.undo(s, host.Scope{})
+	r.end(s)
+	f := r.observe(h, unitQuery(r))
+	if u := f.Units[unitName]; u.Active == "active" || u.File == "enabled" || f.Paths[unitFile].Exists {
+		r.t.Errorf("after the undo of everything, the unit is %+v, and its file is there: %v", u, f.Paths[unitFile].Exists)
 	}
 }

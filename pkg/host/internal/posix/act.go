@@ -75,6 +75,15 @@ func (s *actScript) changes(a host.Act) {
 				s.begin(i, "claim", p)
 				s.call("c_claim", p, field(p))
 			}
+		case host.Inherit:
+			for _, p := range c.Paths {
+				s.begin(i, "claim", p)
+				s.call("c_inherit_path", field(p))
+			}
+			for _, u := range c.Units {
+				s.begin(i, "unit", u)
+				s.call("c_inherit_unit", field(u))
+			}
 		case host.Command:
 			s.command(i, c)
 		}

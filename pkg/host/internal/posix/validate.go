@@ -187,6 +187,13 @@ func checkChange(c host.Change) error {
 			}
 		}
 		return nil
+	case host.Inherit:
+		for _, p := range c.Paths {
+			if err := checkRemovable(p); err != nil {
+				return err
+			}
+		}
+		return match("unit", unitName, c.Units...)
 	case host.Command:
 		return checkCommand(c)
 	}

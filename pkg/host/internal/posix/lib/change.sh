@@ -356,6 +356,20 @@ c_claim() {
 	s_boundary
 }
 
+# A path that others have filled, and a unit that they run: as fields. As if neither had been there, so that an undo leaves neither.
+c_inherit_path() {
+	[ "$W" -eq 0 ] || return 0
+	c_record claimed_gone claim "$1"
+	c_try sync "$S/undo.log"
+	s_boundary
+}
+c_inherit_unit() {
+	[ "$W" -eq 0 ] || return 0
+	c_record unit unit "$1" disabled inactive -
+	c_try sync "$S/undo.log"
+	s_boundary
+}
+
 # A command: its own timeout in hundredths of a second, then its words. c_put prints its standard input; with STREAM set
 # that comes through the pipe of t_feed instead.
 c_command() {
