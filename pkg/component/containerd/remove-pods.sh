@@ -1,6 +1,8 @@
 # Stops and removes every task and container of the kubelet's. Runs on a reset, after the kubelet has stopped and before
 # containerd is.
+# A host that was adopted may have the client elsewhere.
 ctr=/usr/local/bin/ctr
+[ -x "$ctr" ] || ctr=$(command -v ctr)
 [ -x "$ctr" ] && [ -S /run/containerd/containerd.sock ] || exit 0
 for id in $($ctr -n k8s.io tasks list -q); do $ctr -n k8s.io tasks kill -s KILL "$id" 2>/dev/null & done
 wait

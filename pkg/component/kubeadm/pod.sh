@@ -22,7 +22,13 @@ was_started() { [ -n "$newest" ] && [ "$newest" -nt "$manifest" ]; }
 api_is_ready() { api /readyz >/dev/null && was_started; }
 etcd_is_healthy() {
 	unset ETCDCTL_CACERT ETCDCTL_CERT ETCDCTL_KEY # etcdctl refuses to be told both ways
-	timeout 6 etcdctl --endpoints="https://127.0.0.1:2379" --cacert="$dir/pki/etcd/ca.crt" --cert="$dir/pki/etcd/healthcheck-client.crt" \
+	set -- etcdctl
+	# A host that was adopted gets its etcdctl only after this: the one in the pod is asked until then.
+	command -v etcdctl >/dev/null || for id in $(ctr --namespace k8s.io tasks list -q 2>/dev/null); do
+		! ctr --namespace k8s.io containers info "$id" 2>/dev/null | grep -q '"io.kubernetes.container.name": "etcd"' ||
+			set -- ctr --namespace k8s.io tasks exec --exec-id "kubexm-$$" "$id" etcdctl
+	done
+	timeout 6 "$@" --endpoints="https://127.0.0.1:2379" --cacert="$dir/pki/etcd/ca.crt" --cert="$dir/pki/etcd/healthcheck-client.crt" \
 		--key="$dir/pki/etcd/healthcheck-client.key" --dial-timeout=2s --command-timeout=4s endpoint health >/dev/null 2>&1 && was_started
 }
 

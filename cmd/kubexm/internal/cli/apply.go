@@ -7,6 +7,8 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -137,6 +139,21 @@ func (i inventory) about(name string) string {
 		}
 	}
 	return ""
+}
+
+// wasAdopted says of those of the hosts that were adopted, all if none is named, what a reset means; "" if none was.
+func (i inventory) wasAdopted(names ...string) string {
+	var adopted []string
+	for _, h := range i.Hosts {
+		if h.Adopted && (len(names) == 0 || slices.Contains(names, h.Name)) {
+			adopted = append(adopted, h.Name)
+		}
+	}
+	if len(adopted) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" Adopted: %s: what Kubernetes has put there is removed, whoever did so, and nothing of it comes back; packages stay.",
+		strings.Join(adopted, ", "))
 }
 
 // reach is how the hosts of a cluster are reached: as a config file says if one is given, else as it is remembered.

@@ -183,7 +183,8 @@ func (a *app) differences(ctx context.Context, d *declared) ([]follow.Wait, erro
 	return differs, nil
 }
 
-// forgetsNone refuses to take hosts out of a cluster that was recovered before a management plane knows them: nobody would reset them.
+// forgetsNone refuses to take hosts out of a cluster that was recovered or adopted before a management plane knows them: nobody would
+// reset them.
 func (d *declared) forgetsNone() error {
 	known, err := d.dir.Inventory()
 	if err != nil || !known.IsRecovered() {
@@ -199,7 +200,7 @@ func (d *declared) forgetsNone() error {
 	if len(forgotten) == 0 {
 		return nil
 	}
-	return usage("spec.hosts, spec.roleGroups: %s was recovered, and no management plane knows its hosts yet: declare %s as before, run this, and "+
+	return usage("spec.hosts, spec.roleGroups: %s was recovered or adopted, and no management plane knows its hosts yet: declare %s as before, run this, and "+
 		"take them out then", d.Name, strings.Join(forgotten, ", "))
 }
 

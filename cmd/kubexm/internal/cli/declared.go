@@ -362,11 +362,17 @@ func (d *declared) inventory() *state.Inventory {
 	if d.EtcdFiles != (config.EtcdFiles{}) {
 		i.EtcdSecret, i.EtcdFiles = d.EtcdSecret(), d.EtcdFiles
 	}
+	adopted := map[string]bool{}
+	if known, err := d.dir.Inventory(); err == nil && known != nil {
+		for _, h := range known.Hosts {
+			adopted[h.Name] = h.Adopted
+		}
+	}
 	for n := range d.Hosts {
 		h := &d.Hosts[n]
 		remembered := state.Host{
 			Name: h.Name, Role: h.Spec().Role, Address: h.Address, Port: h.Port, User: h.User, PrivateKeyPath: h.PrivateKeyPath,
-			NeedsPassword: !h.Password.IsZero(), HostKey: d.hosts.HostKey(h.Name),
+			NeedsPassword: !h.Password.IsZero(), HostKey: d.hosts.HostKey(h.Name), Adopted: adopted[h.Name],
 		}
 		if seen, found := d.systems[h.Name]; found {
 			remembered.System = &seen

@@ -95,10 +95,13 @@ func (a *app) delete(ctx context.Context, o *deleteOptions, name string) error {
 		return err
 	}
 	a.warnOfCopy(ctx, &o.source, dir)
+	adopted := inventory{known}.wasAdopted()
 	if !o.yes {
-		if err := a.confirm(fmt.Sprintf("Cluster %s will be deleted, and %s reset.", name, count(len(known.Hosts), "host"))); err != nil {
+		if err := a.confirm(fmt.Sprintf("Cluster %s will be deleted, and %s reset.%s", name, count(len(known.Hosts), "host"), adopted)); err != nil {
 			return err
 		}
+	} else if adopted != "" {
+		a.note(strings.TrimSpace(adopted))
 	}
 	unlock, err := dir.Lock()
 	if err != nil {

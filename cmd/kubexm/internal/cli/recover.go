@@ -57,12 +57,13 @@ The objects of the management plane are not recovered. "kubexm create cluster" d
 
 // unrecovered is why a state is not written.
 type unrecovered struct {
-	cluster  string
-	problems []preflight.Problem
+	// done is what was not done to the cluster.
+	cluster, done string
+	problems      []preflight.Problem
 }
 
 func (u *unrecovered) Error() string {
-	lines := []string{fmt.Sprintf("%s is not recovered, and nothing was written:", u.cluster)}
+	lines := []string{fmt.Sprintf("%s is not %s, and nothing was written:", u.cluster, u.done)}
 	for _, p := range alike(u.problems) {
 		lines = append(lines, fmt.Sprintf("  %s: %s: %s\n    Remedy: %s", p.Host, p.Check, p.Cause, p.Remedy))
 	}
@@ -74,7 +75,7 @@ func (r *recovering) refuse(problems []preflight.Problem) error {
 	if len(problems) == 0 {
 		return nil
 	}
-	return &unrecovered{cluster: r.Name, problems: problems}
+	return &unrecovered{cluster: r.Name, done: r.done(), problems: problems}
 }
 
 // recovering is a cluster whose state is read back.
@@ -87,11 +88,21 @@ type recovering struct {
 	serial *state.Serial
 	// read are the control plane hosts that have the key pairs.
 	read []string
+	// adopts says that somebody else has made the cluster: it is adopted, not recovered.
+	adopts bool
 	// managed is whether the hosts are as a management plane makes them.
 	managed bool
 	// plan is what would be changed on hosts, and checks what differs.
 	plan   *plan.Plan
 	checks []plan.Check
+}
+
+// done is what is done to the cluster, in a word.
+func (r *recovering) done() string {
+	if r.adopts {
+		return "adopted"
+	}
+	return "recovered"
 }
 
 func (a *app) recoverCluster(ctx context.Context, s *source, dryRun bool) error {
@@ -144,6 +155,16 @@ func (r *recovering) tools(authority string) direct.Tools {
 
 // owners asks all hosts whose they are.
 func (r *recovering) owners(ctx context.Context) error {
+	if err := r.look(ctx); err != nil {
+		return err
+	}
+	authority, problems := recovered.Owners(r.Name, direct.Namespace, r.seen.Hosts)
+	r.seen.Authority = authority
+	return r.refuse(problems)
+}
+
+// look asks all hosts for the records of their owners, and judges nothing.
+func (r *recovering) look(ctx context.Context) error {
 	facts, err := r.tools("").Engine().Look(ctx, r.names(), func(string) host.Query { return host.Query{} })
 	var failed *engine.Error
 	if err != nil && !errors.As(err, &failed) || ctx.Err() != nil {
@@ -158,7 +179,7 @@ func (r *recovering) owners(ctx context.Context) error {
 		}
 	}
 	if len(unanswered) > 0 {
-		return fmt.Errorf("%s is not recovered, and nothing was written: %w", r.Name, &unfit{unreached: &engine.Error{
+		return fmt.Errorf("%s is not %s, and nothing was written: %w", r.Name, r.done(), &unfit{unreached: &engine.Error{
 			Intent: failed.Intent, Cluster: r.Name, Failures: unanswered, Cause: failed.Cause,
 		}})
 	}
@@ -168,9 +189,7 @@ func (r *recovering) owners(ctx context.Context) error {
 	for _, t := range r.targets {
 		r.seen.Hosts = append(r.seen.Hosts, recovered.Host{Host: t.Host, Facts: facts[t.Host.Name]})
 	}
-	authority, problems := recovered.Owners(r.Name, direct.Namespace, r.seen.Hosts)
-	r.seen.Authority = authority
-	return r.refuse(problems)
+	return nil
 }
 
 // authorities reads the key pairs from control plane hosts.
@@ -185,8 +204,13 @@ func (r *recovering) authorities(ctx context.Context) error {
 		}
 	}
 	var err error
-	if r.seen.Found, r.read, err = from.read(ctx); err != nil {
-		return fmt.Errorf("%s is not recovered, and nothing was written: %w", r.Name, err)
+	if r.seen.Found, r.read, err = from.read(ctx); err != nil && r.adopts && ctx.Err() == nil {
+		return r.refuse([]preflight.Problem{{
+			Host: r.Name, Check: "key pairs", Severity: preflight.Error, Cause: err.Error(),
+			Remedy: "a cluster is adopted with the keys of its authorities: put them below /etc/kubernetes/pki on a control plane host",
+		}})
+	} else if err != nil {
+		return fmt.Errorf("%s is not %s, and nothing was written: %w", r.Name, r.done(), err)
 	}
 	if from.externalEtcd {
 		// It signs nothing here; what reads the state wants it whole.
@@ -218,7 +242,7 @@ func (r *recovering) cluster(ctx context.Context) error {
 		return q
 	})
 	if err != nil {
-		return fmt.Errorf("%s is not recovered, and nothing was written: %w", r.Name, &unfit{unreached: err})
+		return fmt.Errorf("%s is not %s, and nothing was written: %w", r.Name, r.done(), &unfit{unreached: err})
 	}
 	r.systems = direct.Systems(facts)
 	r.serial = serial.Highest(serial.Hosts(rolesOf(r.targets)), facts, r.seen.Authority)
@@ -226,7 +250,7 @@ func (r *recovering) cluster(ctx context.Context) error {
 		return err
 	}
 	if r.seen.Nodes, err = inspect.NodesOf(ctx, r.trust); err != nil {
-		return fmt.Errorf("%s is not recovered, and nothing was written: its API at %s does not say which Nodes there are: %w\n"+
+		return fmt.Errorf("%s is not "+r.done()+", and nothing was written: its API at %s does not say which Nodes there are: %w\n"+
 			"Remedy: bring the API back. Where etcd must be restored for that, read the key pairs back first: kubexm certs recover -f config.yaml, then "+
 			"kubexm etcd restore", r.Name, r.trust.Server, err)
 	}
@@ -253,7 +277,7 @@ func (r *recovering) members(facts map[string]*host.Facts) error {
 		}
 	}
 	if asked && r.seen.Members == nil {
-		return fmt.Errorf("%s is not recovered, and nothing was written: etcd does not say who its members are: %w\n"+
+		return fmt.Errorf("%s is not "+r.done()+", and nothing was written: etcd does not say who its members are: %w\n"+
 			"Remedy: bring etcd back. Where it must be restored for that, read the key pairs back first: kubexm certs recover -f config.yaml, then "+
 			"kubexm etcd restore", r.Name, errors.Join(failed...))
 	}
@@ -272,7 +296,7 @@ func (r *recovering) compare(ctx context.Context) error {
 		tools.Trust = r.trust
 		report, err := tools.Compare(ctx, targets, r.systems)
 		if err != nil && !engine.Undecided(err) {
-			return fmt.Errorf("%s is not recovered, and nothing was written: %w", r.Name, err)
+			return fmt.Errorf("%s is not %s, and nothing was written: %w", r.Name, r.done(), err)
 		}
 		if managed || len(report.Checks) < len(r.checks) {
 			r.managed, r.targets, r.checks = managed, targets, report.Checks
@@ -300,6 +324,9 @@ func (r *recovering) inventory() *state.Inventory {
 	i.Recovered, i.Managed = time.Now().UTC(), r.managed
 	if len(r.checks) == 0 {
 		i.ReadyTime = i.Recovered
+	}
+	for n := range i.Hosts {
+		i.Hosts[n].Adopted = r.adopts
 	}
 	return i
 }

@@ -61,10 +61,13 @@ func (a *app) reset(ctx context.Context, s *source, cluster string, names []stri
 		return err
 	}
 	a.warnOfCopy(ctx, s, dir)
+	adopted := inventory{known}.wasAdopted(names...)
 	if !yes {
-		if err := a.confirm(fmt.Sprintf("%s will be reset to before kubexm, whatever runs there.", strings.Join(names, ", "))); err != nil {
+		if err := a.confirm(fmt.Sprintf("%s will be reset to before kubexm, whatever runs there.%s", strings.Join(names, ", "), adopted)); err != nil {
 			return err
 		}
+	} else if adopted != "" {
+		a.note(strings.TrimSpace(adopted))
 	}
 	unlock, err := dir.Lock()
 	if err != nil {

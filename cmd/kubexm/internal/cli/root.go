@@ -102,7 +102,7 @@ It keeps what it must know of a cluster in ./.kubexm/<cluster>.
 		group("delete", "Delete a cluster", a.audited(a.deleteCluster())),
 		group("get", "List clusters, nodes or hosts", a.getClusters(), a.getNodes(), a.getHosts()),
 		group("describe", "Show one thing with all that is known of it", a.describeCluster()),
-		a.kubeconfig(), a.plan(), a.audited(a.apply()), a.audited(a.recoverState()),
+		a.kubeconfig(), a.plan(), a.audited(a.apply()), a.audited(a.adoptCluster()), a.audited(a.recoverState()),
 		group("bundle", "Make and check bundles of artifacts", a.bundleCreate(), a.bundleVerify(), a.bundleList()),
 		group("certs", "Check, renew and recover certificates",
 			a.certsCheck(), a.audited(a.certsRenew()), a.audited(a.certsRecover()), a.certsSecrets()),

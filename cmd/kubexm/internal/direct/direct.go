@@ -34,6 +34,9 @@ type Tools struct {
 	// Snapshot is the path of the snapshot that a plan has for a restore of etcd; there is no Bundle then.
 	Snapshot string
 	Reader   event.Reader
+	// Assume, if it is not nil, alters what was seen of a host before anything is decided from it: for a look at what would be, not for
+	// changes.
+	Assume func(name string, seen *host.Facts)
 	// OnFailure is what becomes of what a run has changed when a step fails; Stop if it is "".
 	OnFailure spec.FailurePolicy
 }
@@ -43,6 +46,15 @@ func (t Tools) Engine() *engine.Engine {
 	o := engine.Options{
 		Dial: t.Hosts.Dial, Ownership: t.Owners.Of, Address: t.Hosts.Address,
 		Reader: t.Reader, Holder: Holder(), Policy: engine.Policy(t.OnFailure),
+	}
+	if t.Assume != nil {
+		o.Dial = func(ctx context.Context, name string) (host.Host, error) {
+			h, err := t.Hosts.Dial(ctx, name)
+			if err != nil {
+				return nil, err
+			}
+			return assuming{h, t.Assume}, nil
+		}
 	}
 	if t.Bundle != nil {
 		o.Artifacts = step.FromBundle(t.Bundle)
@@ -54,6 +66,21 @@ func (t Tools) Engine() *engine.Engine {
 		o.Secrets, o.Cluster = t.Trust.Secret, t.Trust.API
 	}
 	return engine.New(o)
+}
+
+// assuming is a host of which something else is taken for seen.
+type assuming struct {
+	host.Host
+	assume func(name string, seen *host.Facts)
+}
+
+// Observe observes the host.
+func (h assuming) Observe(ctx context.Context, q host.Query) (*host.Facts, error) {
+	seen, err := h.Host.Observe(ctx, q)
+	if err == nil {
+		h.assume(h.Name(), seen)
+	}
+	return seen, err
 }
 
 // file is the one content that a plan wants, by its path.

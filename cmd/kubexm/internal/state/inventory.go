@@ -34,8 +34,9 @@ type Inventory struct {
 	// Ready is the digest of what was declared when the cluster last was up to date, and ReadyTime when that was.
 	Ready     string    `json:"ready,omitempty"`
 	ReadyTime time.Time `json:"readyTime,omitzero"`
-	// Recovered is when all of this was read back from the hosts, zero if it was not, or if a management plane has the cluster since. The
-	// one that had it is lost: none knows the hosts. Managed says that they are as a management plane makes them.
+	// Recovered is when all of this was read back from the hosts, or read at first by an adoption, zero if it was not, or if a management
+	// plane has the cluster since. The one that had it is lost: none knows the hosts. Managed says that they are as a management
+	// plane makes them.
 	Recovered time.Time `json:"recovered,omitzero"`
 	Managed   bool      `json:"managed,omitempty"`
 }
@@ -55,6 +56,9 @@ type Host struct {
 	NeedsPassword bool `json:"needsPassword,omitempty"`
 	// HostKey is the key that the host must show: a fingerprint, or a whole key.
 	HostKey string `json:"hostKey,omitempty"`
+	// Adopted says that somebody else has made the host a part of the cluster: its reset removes what Kubernetes has put there, and brings
+	// nothing of it back.
+	Adopted bool `json:"adopted,omitempty"`
 	// System is what was last seen of the host, nil if nothing was. Plans are made from it, so that a look at a host that is
 	// up to date costs one exchange.
 	System *host.System `json:"system,omitempty"`

@@ -1,0 +1,332 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package adopted judges whether a cluster that somebody else has made with kubeadm can be taken over, and says what differs from what is
+// declared. It is pure: what was read goes in.
+//
+//	Declared, Owners, Host.Problems, Cluster   what is refused, each with its remedy
+//	Differences, LostNames                     flags, settings and names that the first converge would add or take away
+//	Members                                    what etcd says in its static pod
+package adopted
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/preflight"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+)
+
+// What is read of hosts.
+const (
+	NodeConfig    = "/etc/kubernetes/kubelet.conf"
+	KubeletConfig = "/var/lib/kubelet/config.yaml"
+	KubeletFlags  = "/var/lib/kubelet/kubeadm-flags.env"
+	Authority     = "/etc/kubernetes/pki/ca.crt"
+	Serving       = "/etc/kubernetes/pki/apiserver.crt"
+	// DropIns is the ID of the command that says which files overrule units.
+	DropIns = "drop-ins of units"
+)
+
+// Checks are the names of what is compared.
+const (
+	checkOwner   = "owner"
+	checkHost    = "host"
+	checkUnit    = "unit"
+	checkDeclare = "config"
+	checkNode    = "node"
+	checkKubeadm = "kubeadm-config"
+	checkNetwork = "network"
+)
+
+func problem(on, check, cause, remedy string) preflight.Problem {
+	return preflight.Problem{Host: on, Check: check, Severity: preflight.Error, Cause: cause, Remedy: remedy}
+}
+
+// HostQuery is what must be seen of a host to judge it.
+func HostQuery(role spec.Role) host.Query {
+	q := host.Query{
+		Units: []string{"kubelet.service", "containerd.service"},
+		Paths: []host.PathQuery{
+			{Path: NodeConfig}, {Path: Authority, Content: true}, {Path: KubeletConfig, Content: true}, {Path: KubeletFlags, Content: true},
+		},
+		Commands: []host.CommandQuery{{
+			ID: DropIns, Argv: []string{"systemctl", "show", "-p", "DropInPaths", "--value", "kubelet.service", "containerd.service"},
+		}},
+	}
+	if role == spec.RoleControlPlane {
+		q.Paths = append(q.Paths, host.PathQuery{Path: Serving, Content: true})
+		for _, pod := range Pods {
+			q.Paths = append(q.Paths, host.PathQuery{Path: Manifest(pod), Content: true})
+		}
+	}
+	return q
+}
+
+// Pods are the static pods of a control plane host.
+var Pods = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}
+
+// Manifest is where a static pod's is.
+func Manifest(pod string) string { return "/etc/kubernetes/manifests/" + pod + ".yaml" }
+
+// Declared refuses what the config file has that this cannot take over.
+func Declared(cluster string, c *spec.Cluster, roles map[string]spec.Role) []preflight.Problem {
+	var problems []preflight.Problem
+	for _, err := range spec.ValidateAdoption(c, field.NewPath("spec")) {
+		problems = append(problems, problem(cluster, checkDeclare, fmt.Sprintf("%s is %v", err.Field, err.BadValue), err.Detail))
+	}
+	for name, role := range roles {
+		if !role.IsNode() {
+			problems = append(problems, problem(name, checkDeclare,
+				fmt.Sprintf("it is declared to be a %s host: a cluster is adopted with its Nodes alone", role),
+				"take it out of the config file, and add it when the cluster is adopted"))
+		}
+	}
+	return problems
+}
+
+// Owners judges the records that hosts have: they have none, or that of this adoption, which was cut.
+func Owners(cluster, namespace, authority string, hosts []Host) []preflight.Problem {
+	var problems []preflight.Problem
+	for _, h := range hosts {
+		o := h.Facts.Owner
+		switch {
+		case h.Facts.OwnerUnreadable != "":
+			problems = append(problems, problem(h.Name, checkOwner, "the record of its owner cannot be read: "+h.Facts.OwnerUnreadable,
+				"find out whose the host is"))
+		case o == nil && h.Facts.Changed():
+			problems = append(problems, problem(h.Name, checkOwner, "it was changed by kubexm, and there is no record of its owner",
+				"find out whose the host is; what kubexm has made is recovered (kubexm recover), not adopted"))
+		case o == nil:
+		case o.Cluster != cluster && o.Cluster != namespace+"/"+cluster || authority != "" && o.Authority != authority,
+			o.Host != h.Name, o.Role != string(h.Role), o.MachineID != "" && o.MachineID != h.Facts.System.MachineID:
+			problems = append(problems, problem(h.Name, checkOwner, "it is "+o.String(),
+				"look whether the address in the config file leads to the host that is meant; a host of another cluster is reset by its owner first"))
+		}
+	}
+	return problems
+}
+
+// Host is a declared host, with what was seen of it.
+type Host struct {
+	spec.Host
+	Facts *host.Facts
+	// CgroupDriver is what a converge would give the kubelet.
+	CgroupDriver string
+	// Kubeadm says why the host's own kubeadm does not make anything of what is declared, "" if it does.
+	Kubeadm string
+}
+
+// Problems are what is wrong with a host by itself. authority is the certificate that the control plane hosts have.
+func (h Host) Problems(authority []byte) []preflight.Problem {
+	var problems []preflight.Problem
+	refuse := func(check, cause, remedy string) { problems = append(problems, problem(h.Name, check, cause, remedy)) }
+	f := h.Facts
+	if !f.Paths[NodeConfig].Exists {
+		refuse(checkHost, "there is no "+NodeConfig+": the host is no Node that kubeadm has made",
+			"take it out of the config file, and add it when the cluster is adopted")
+		return problems
+	}
+	if have := f.Paths[Authority].Content; len(authority) > 0 && strings.TrimSpace(string(have)) != strings.TrimSpace(string(authority)) {
+		refuse(checkHost, Authority+" is another one than on the control plane hosts: the host is of another cluster",
+			"look whether its address leads to the host that is meant")
+	}
+	for _, u := range []string{"kubelet.service", "containerd.service"} {
+		if s := f.Units[u]; s.Active != "active" {
+			refuse(checkUnit, fmt.Sprintf("%s is %s", u, orNone(s.Active)),
+				"a cluster is adopted while it runs: start it, with containerd as systemd's unit containerd.service")
+		}
+	}
+	if said := strings.Fields(string(f.Commands[DropIns].Stdout)); len(said) > 0 {
+		refuse(checkUnit, "drop-in files overrule the units that the first converge writes: "+strings.Join(said, ", "),
+			"write the whole unit, as systemctl cat shows it, to /etc/systemd/system, take away the drop-in (one of a package: by a link of its name to "+
+				"/dev/null in /etc/systemd/system/UNIT.d), and run systemctl daemon-reload, which restarts nothing")
+	}
+	if h.Kubeadm != "" {
+		refuse(checkKubeadm, "its kubeadm does not make anything of what is declared: "+h.Kubeadm,
+			"install kubeadm of the cluster's version in /usr/local/bin or /usr/bin")
+	}
+	return append(problems, h.kubelet()...)
+}
+
+// kubelet refuses a configuration by which pods would not go on when the kubelet is restarted with ours.
+func (h Host) kubelet() []preflight.Problem {
+	config := struct {
+		CgroupDriver             string `json:"cgroupDriver"`
+		ContainerRuntimeEndpoint string `json:"containerRuntimeEndpoint"`
+		StaticPodPath            string `json:"staticPodPath"`
+	}{}
+	if err := yaml.Unmarshal(h.Facts.Paths[KubeletConfig].Content, &config); err != nil || config.CgroupDriver == "" {
+		return []preflight.Problem{problem(h.Name, checkHost, KubeletConfig+" is not as kubeadm writes it: it has no cgroupDriver",
+			"look what configures the kubelet")}
+	}
+	var problems []preflight.Problem
+	refuse := func(what, is, wanted string) {
+		problems = append(problems, problem(h.Name, checkHost,
+			fmt.Sprintf("the kubelet's %s is %s, and kubexm has %s on this host: its pods would not go on", what, is, wanted),
+			"change it as Kubernetes' documentation says, before the cluster is adopted"))
+	}
+	if h.CgroupDriver != "" && config.CgroupDriver != h.CgroupDriver {
+		refuse("cgroupDriver", config.CgroupDriver, h.CgroupDriver)
+	}
+	const socket = "unix:///run/containerd/containerd.sock"
+	endpoint := config.ContainerRuntimeEndpoint
+	if endpoint != "" && strings.Replace(endpoint, "/var/run/", "/run/", 1) != socket {
+		refuse("containerRuntimeEndpoint", endpoint, socket)
+	}
+	if p := config.StaticPodPath; p != "" && p != "/etc/kubernetes/manifests" {
+		refuse("staticPodPath", p, "/etc/kubernetes/manifests")
+	}
+	return problems
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "not there"
+	}
+	return s
+}
+
+// Node is one as the API has it.
+type Node struct {
+	Name, Address, Runtime, ProviderID string
+	ControlPlane                       bool
+}
+
+// Seen is what the API says of the cluster.
+type Seen struct {
+	Cluster string
+	Spec    *spec.Cluster
+	Hosts   []Host
+	Nodes   []Node
+	// Configuration is kubeadm's ClusterConfiguration, as the cluster keeps it.
+	Configuration string
+	// DaemonSets are all, as namespace/name. FlannelRelease says whether Helm has a release kube-flannel/flannel.
+	DaemonSets     []string
+	FlannelRelease bool
+}
+
+// Cluster judges whether the cluster is the one that is declared. That it has no other Nodes and members, and one version, is judged
+// elsewhere (recovered.Cluster).
+func Cluster(s Seen) []preflight.Problem {
+	return slices.Concat(s.nodes(), s.configuration(), s.network())
+}
+
+func (s Seen) nodes() []preflight.Problem {
+	var problems []preflight.Problem
+	for _, h := range s.Hosts {
+		at := slices.IndexFunc(s.Nodes, func(n Node) bool { return n.Name == h.Name })
+		if at < 0 {
+			problems = append(problems, problem(h.Name, checkNode, "the API has no Node of this name",
+				"name the host in the config file as its Node; a host that is to join is added later"))
+			continue
+		}
+		n := s.Nodes[at]
+		refuse := func(cause, remedy string) { problems = append(problems, problem(h.Name, checkNode, cause, remedy)) }
+		if n.Address != h.NodeAddress() {
+			refuse(fmt.Sprintf("its Node has the address %s, and %s is declared", n.Address, h.NodeAddress()),
+				"declare the Node's: spec.hosts[].internalAddresses")
+		}
+		if n.ControlPlane != (h.Role == spec.RoleControlPlane) {
+			refuse(fmt.Sprintf("it is declared to be a %s host, and its Node is not", h.Role), "correct spec.roleGroups")
+		}
+		if !strings.HasPrefix(n.Runtime, "containerd://") {
+			refuse("its runtime is "+n.Runtime, "only Nodes with containerd can be adopted")
+		}
+		if n.ProviderID != "" && n.ProviderID != h.ProviderID {
+			refuse(fmt.Sprintf("its Node has the provider ID %s, and would need %s: that cannot be changed", n.ProviderID, h.ProviderID),
+				"a cluster of a cloud's hosts cannot be adopted")
+		}
+	}
+	return problems
+}
+
+// configuration refuses what cannot be changed in a cluster that runs.
+func (s Seen) configuration() []preflight.Problem {
+	var c struct {
+		CertificatesDir string `json:"certificatesDir"`
+		Networking      struct {
+			PodSubnet     string `json:"podSubnet"`
+			ServiceSubnet string `json:"serviceSubnet"`
+			DNSDomain     string `json:"dnsDomain"`
+		} `json:"networking"`
+		Etcd struct {
+			Local *struct {
+				DataDir string `json:"dataDir"`
+			} `json:"local"`
+			External any `json:"external"`
+		} `json:"etcd"`
+	}
+	if err := yaml.Unmarshal([]byte(s.Configuration), &c); err != nil || s.Configuration == "" {
+		return []preflight.Problem{problem(s.Cluster, checkKubeadm,
+			"the ConfigMap kube-system/kubeadm-config has no ClusterConfiguration: kubeadm has not made this cluster",
+			"only clusters of kubeadm can be adopted")}
+	}
+	var problems []preflight.Problem
+	differ := func(what, is, declared, field string) {
+		if is != declared {
+			problems = append(problems, problem(s.Cluster, checkKubeadm, fmt.Sprintf("its %s is %q, and %q is declared; it cannot be changed",
+				what, is, declared), "set "+field))
+		}
+	}
+	if c.Etcd.External != nil {
+		problems = append(problems, problem(s.Cluster, checkKubeadm, "its etcd is external",
+			"only a cluster whose etcd runs in kubeadm's static pods can be adopted"))
+	}
+	if c.Etcd.Local != nil {
+		differ("directory of etcd's data", or(c.Etcd.Local.DataDir, "/var/lib/etcd"), or(s.Spec.Etcd.DataDir, "/var/lib/etcd"),
+			"spec.etcd.dataDir")
+	}
+	differ("directory of certificates", or(c.CertificatesDir, "/etc/kubernetes/pki"), "/etc/kubernetes/pki", "nothing: move them there first")
+	differ("range of Pods' addresses", c.Networking.PodSubnet, strings.Join(s.Spec.Network.PodCIDRs, ","),
+		"spec.network.podCIDRs: ["+c.Networking.PodSubnet+"]")
+	differ("range of Services' addresses", subnets(or(c.Networking.ServiceSubnet, "10.96.0.0/12")),
+		subnets(strings.Join(s.Spec.Network.ServiceCIDRs, ",")),
+		"spec.network.serviceCIDRs: ["+c.Networking.ServiceSubnet+"]")
+	differ("DNS domain", or(c.Networking.DNSDomain, "cluster.local"), s.Spec.DNS.ClusterDomain,
+		"spec.dns.clusterDomain: "+c.Networking.DNSDomain)
+	return problems
+}
+
+// subnets are in their canonical form.
+func subnets(list string) string {
+	var all []string
+	for _, text := range strings.Split(list, ",") {
+		if p, err := netip.ParsePrefix(text); err == nil {
+			text = p.Masked().String()
+		}
+		all = append(all, text)
+	}
+	return strings.Join(all, ",")
+}
+
+func or(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}
+
+// network refuses one that is not what is declared.
+func (s Seen) network() []preflight.Problem {
+	if s.Spec.Network.IsUsers() {
+		return nil // it stays whatever it is
+	}
+	const flannel = "kube-flannel/kube-flannel-ds"
+	if !slices.Contains(s.DaemonSets, flannel) {
+		return []preflight.Problem{problem(s.Cluster, checkNetwork, "it has no DaemonSet "+flannel+", and flannel is declared",
+			"declare spec.network.plugin: none: the network stays as it is and yours")}
+	}
+	if !s.FlannelRelease {
+		return []preflight.Problem{problem(s.Cluster, checkNetwork,
+			"its flannel is no release kube-flannel/flannel of Helm: kubexm could not go on with it",
+			"declare spec.network.plugin: none, and flannel stays as it is and yours; or hand its objects to a release of flannel's own chart")}
+	}
+	return nil
+}

@@ -1,0 +1,459 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package adopted_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/adopted"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/direct"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/fake"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan/adoption"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/preflight"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec/config"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
+)
+
+const declared = `
+apiVersion: kubexm.mensylisir.io/v1alpha1
+kind: Cluster
+metadata: {name: prod}
+spec:
+  hosts:
+  - {name: cp1, address: 172.16.0.1}
+  - {name: w1, address: 172.16.0.2}
+  roleGroups: {master: [cp1], worker: [w1]}
+  kubernetes: {version: v1.36.3, encryptionAtRest: {provider: None}}
+  etcd: {type: kubeadm}
+  network: {podCIDRs: [10.244.0.0/16], serviceCIDRs: [10.96.0.0/12]}
+`
+
+func parse(t *testing.T) *config.Cluster {
+	t.Helper()
+	c, _, err := config.Parse([]byte(declared))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// planned is the plan of the declared cluster.
+func planned(t *testing.T) *plan.Plan {
+	t.Helper()
+	bundle, err := artifact.Open(t.Context(), "../../../../pkg/pipeline/testdata/bundle", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	targets, err := direct.Targets(parse(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	systems := map[string]host.System{}
+	for _, target := range targets {
+		systems[target.Host.Name] = fake.New(target.Host.Name).System
+	}
+	p, err := direct.Plan(targets, systems, bundle)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// TestActs takes over hosts, cut at each point and done again: nothing of the host changes,
+// what is made but once counts as made, and an undo of everything removes what Kubernetes has put there and nothing else.
+func TestActs(t *testing.T) {
+	p := planned(t)
+	for _, on := range []string{"cp1", "w1"} {
+		nodes := adoption.Nodes(p, on)
+		for cut := 0; ; cut++ {
+			m, err := takenOver(t, on, nodes, cut)
+			if err == nil && cut > 0 {
+				break // it has fewer boundaries
+			}
+			if err != nil { // done again
+				if err = take(t, m, on, nodes); err != nil {
+					t.Fatalf("%s, cut at %d: %v", on, cut, err)
+				}
+			}
+			isTakenOver(t, m, nodes)
+			if t.Failed() {
+				t.Fatalf("%s, cut at %d", on, cut)
+			}
+			if err := take(t, m, on, nodes); err != nil { // nothing is left to be done
+				t.Fatal(err)
+			}
+			isTakenOver(t, m, nodes)
+			isFree(t, m, on)
+		}
+	}
+}
+
+// owns is the claim of the cluster.
+func owns(on string) host.Ownership {
+	return host.Ownership{Owner: host.Owner{Cluster: "prod", Authority: "sha256:aa", Role: "ControlPlane", Host: on}}
+}
+
+func takenOver(t *testing.T, on string, nodes []plan.Node, cut int) (*fake.Machine, error) {
+	t.Helper()
+	m := fake.New(on)
+	for _, file := range []string{
+		"/etc/kubernetes/kubelet.conf", "/etc/kubernetes/manifests/etcd.yaml", "/var/lib/etcd/member/wal", "/var/lib/kubelet/config.yaml",
+		"/usr/local/bin/kubelet", "/usr/local/bin/kubeadm", "/usr/local/bin/containerd", "/etc/systemd/system/kubelet.service",
+		"/etc/cni/net.d/10-flannel.conflist",
+		"/opt/cni/bin/bridge", "/etc/containerd/config.toml", "/srv/theirs",
+	} {
+		m.Put(file, "theirs", 0o644)
+	}
+	for _, unit := range []string{"kubelet.service", "containerd.service"} {
+		m.SetUnit(unit, host.UnitState{Load: "loaded", Active: "active", Sub: "running", File: "enabled"})
+	}
+	m.CutAt(cut)
+	return m, take(t, m, on, nodes)
+}
+
+func take(t *testing.T, m *fake.Machine, on string, nodes []plan.Node) error {
+	t.Helper()
+	h := m.Connect()
+	defer h.Close()
+	seen, err := h.Observe(t.Context(), adoption.Query(nodes))
+	if err != nil {
+		return err
+	}
+	s, err := h.Begin(t.Context(), host.Run{ID: t.Name() + seen.Taken.String(), Holder: "test", Ownership: owns(on)})
+	if err != nil {
+		return err
+	}
+	acts := adoption.Acts(nodes, seen, map[string]string{"/opt/cni": "kubernetes-cni"})
+	if len(acts) > 0 {
+		if _, err := s.Do(t.Context(), acts...); err != nil {
+			return err
+		}
+	}
+	return s.End(t.Context(), false)
+}
+
+// isTakenOver wants units to run, and all steps that are made but once to be made.
+func isTakenOver(t *testing.T, m *fake.Machine, nodes []plan.Node) {
+	t.Helper()
+	q := host.Query{Units: []string{"kubelet.service", "containerd.service"}, Paths: []host.PathQuery{
+		{Path: "/usr/local/bin/kubelet", Content: true},
+	}}
+	for _, n := range nodes {
+		q.Merge(n.Step.Observe())
+	}
+	seen, err := m.Connect().Observe(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, unit := range q.Units[:2] {
+		if u := seen.Units[unit]; u.Active != "active" || u.File != "enabled" {
+			t.Errorf("%s is %+v", unit, u)
+		}
+	}
+	if got := string(seen.Paths["/usr/local/bin/kubelet"].Content); got != "theirs" {
+		t.Errorf("the kubelet is %q", got)
+	}
+	once := 0
+	for _, n := range nodes {
+		if !adoption.Once(n.Step) {
+			continue
+		}
+		once++
+		if _, done := seen.Journal[n.ID]; !done {
+			t.Errorf("%s is not made", n.ID)
+		}
+		if s, is := n.Step.(step.Sequence); is && s.Done != nil && strings.Contains(n.Name, "kubeadm/control-plane") {
+			if d, err := n.Step.Precheck(step.View{Facts: seen, Node: n.ID, Digest: n.Digest}); err != nil || len(d) > 0 {
+				t.Errorf("%s would be run: %v %v", n.ID, d, err)
+			}
+		}
+	}
+	if once < 4 {
+		t.Errorf("only %d steps are made but once", once)
+	}
+}
+
+// isFree resets the host.
+func isFree(t *testing.T, m *fake.Machine, on string) {
+	t.Helper()
+	h := m.Connect()
+	s, err := h.Begin(t.Context(), host.Run{ID: "reset", Holder: "test", Ownership: owns(on)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Undo(t.Context(), host.Scope{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	var q host.Query
+	gone := []string{"/etc/kubernetes", "/var/lib/kubelet", "/usr/local/bin/kubelet", "/usr/local/bin/containerd",
+		"/etc/systemd/system/kubelet.service",
+		"/etc/cni", "/etc/containerd/config.toml", host.StateDir}
+	if on == "cp1" {
+		gone = append(gone, "/var/lib/etcd")
+	}
+	stays := []string{"/srv/theirs", "/opt/cni/bin/bridge"} // the second is a package's
+	for _, p := range slices.Concat(gone, stays) {
+		q.Paths = append(q.Paths, host.PathQuery{Path: p})
+	}
+	q.Units = []string{"kubelet.service", "containerd.service"}
+	seen, err := m.Connect().Observe(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range gone {
+		if seen.Paths[p].Exists {
+			t.Errorf("%s is left", p)
+		}
+	}
+	for _, p := range stays {
+		if !seen.Paths[p].Exists {
+			t.Errorf("%s is gone", p)
+		}
+	}
+	for _, u := range q.Units {
+		if seen.Units[u].Active == "active" {
+			t.Errorf("%s runs", u)
+		}
+	}
+}
+
+// TestRenderings: what a converge has kubeadm make of a host is known beforehand, of each component.
+func TestRenderings(t *testing.T) {
+	p := planned(t)
+	for on, want := range map[string][]string{
+		"cp1": {"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet"}, "w1": {"kubelet"},
+	} {
+		var got []string
+		for _, n := range adoption.Nodes(p, on) {
+			for _, r := range adoption.Renderings(n.Step) {
+				got = append(got, r.Component)
+				if argv := strings.Join(r.Query().Argv, "\n"); !strings.Contains(argv, "InitConfiguration") {
+					t.Errorf("%s of %s is made of nothing:\n%s", r.Component, on, argv)
+				}
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("of %s (-want +got):\n%s", on, diff)
+		}
+	}
+}
+
+func TestDifferences(t *testing.T) {
+	pod := func(image string, args ...string) []byte {
+		return []byte("apiVersion: v1\nkind: Pod\nspec:\n  containers:\n  - name: x\n    image: " + image + "\n    command:\n    - " +
+			strings.Join(args, "\n    - ") +
+			"\n    env: [{name: TOKEN, value: hunter2}]\n  volumes: [{name: certs, hostPath: {path: /etc/ssl}}]\n")
+	}
+	for name, tc := range map[string]struct {
+		component  string
+		have, want []byte
+		lines      []string
+		err        string
+	}{
+		"the same": {component: "kube-scheduler", have: pod("a:1", "kube-scheduler", "--v=2"), want: pod("a:1", "kube-scheduler", "--v=2")},
+		"a flag goes, one comes, another image": {component: "kube-scheduler", have: pod("a:1", "kube-scheduler", "--v=2"), want: pod("b:1",
+			"kube-scheduler", "--profiling=false"),
+			lines: []string{"- --v=2", "- image a:1", "+ --profiling=false", "+ image b:1"}},
+		"no Pod":    {component: "etcd", have: []byte("spec: 3"), want: pod("a:1", "etcd"), err: "is not understood"},
+		"not there": {component: "etcd", want: pod("a:1", "etcd"), err: "has 0 containers"},
+		"a kubelet": {component: adoption.Kubelet,
+			have:  []byte("maxPods: 250\nauthentication: {anonymous: {enabled: false}}\nkubeadmArgs: \"--node-ip=1.2.3.4 --v=2\"\n"),
+			want:  []byte("maxPods: 110\nauthentication: {anonymous: {enabled: false}}\nkubeadmArgs: \"--node-ip=1.2.3.4\"\n"),
+			lines: []string{"- maxPods: 250", "- --v=2", "+ maxPods: 110"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lines, err := adopted.Differences(tc.component, tc.have, tc.want)
+			if tc.err != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.err) {
+					t.Errorf("got %v", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.lines, lines); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestLostNames(t *testing.T) {
+	ca, err := pki.NewCA(pki.CARequest{CommonName: "kubernetes"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf, err := ca.Sign(pki.LeafRequest{CommonName: "kube-apiserver", DNSNames: []string{"kubernetes", "cp1", "theirs.example.org"},
+		Usages: []pki.Usage{pki.Server}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost, err := adopted.LostNames(leaf.Cert, "cp1\n", []string{"kubernetes"})
+	if err != nil || !slices.Equal(lost, []string{"theirs.example.org"}) {
+		t.Errorf("got %q, %v", lost, err)
+	}
+	if _, err := adopted.LostNames([]byte("x"), "", nil); err == nil {
+		t.Error("what is no certificate must be refused")
+	}
+}
+
+// has wants exactly one problem, with a cause and a remedy.
+func has(t *testing.T, got []preflight.Problem, cause string) {
+	t.Helper()
+	if cause == "" && len(got) == 0 {
+		return
+	}
+	if len(got) != 1 || cause == "" || !strings.Contains(got[0].Cause, cause) || got[0].Remedy == "" || got[0].Severity != preflight.Error {
+		t.Errorf("got %+v, want one with %q", got, cause)
+	}
+}
+
+func TestDeclared(t *testing.T) {
+	for cause, change := range map[string]func(*spec.Cluster, map[string]spec.Role){
+		"":                          func(*spec.Cluster, map[string]spec.Role) {},
+		"spec.kubernetes.type":      func(c *spec.Cluster, _ map[string]spec.Role) { c.Kubernetes.Type = spec.KubernetesKubexm },
+		"spec.etcd.type":            func(c *spec.Cluster, _ map[string]spec.Role) { c.Etcd.Type = spec.EtcdExternal },
+		"spec.containerRuntime":     func(c *spec.Cluster, _ map[string]spec.Role) { c.ContainerRuntime.Type = spec.ContainerRuntimeCRIO },
+		"spec.network.plugin":       func(c *spec.Cluster, _ map[string]spec.Role) { c.Network.Plugin = spec.NetworkCalico },
+		"to be a LoadBalancer host": func(_ *spec.Cluster, roles map[string]spec.Role) { roles["lb1"] = spec.RoleLoadBalancer },
+	} {
+		c, roles := parse(t).Spec, map[string]spec.Role{"cp1": spec.RoleControlPlane}
+		change(&c, roles)
+		has(t, adopted.Declared("prod", &c, roles), cause)
+	}
+}
+
+func TestOwners(t *testing.T) {
+	own := func() *host.Owner {
+		return &host.Owner{Cluster: "prod", Authority: "sha256:aa", Role: "Worker", Host: "w1", MachineID: "id"}
+	}
+	for name, tc := range map[string]struct {
+		change func(*host.Facts)
+		cause  string
+	}{
+		"nobody's":           {func(f *host.Facts) { f.Owner = nil }, ""},
+		"of this adoption":   {func(*host.Facts) {}, ""},
+		"another cluster's":  {func(f *host.Facts) { f.Owner.Cluster = "other" }, "of cluster other"},
+		"another authority":  {func(f *host.Facts) { f.Owner.Authority = "sha256:bb" }, "authority sha256:bb"},
+		"another host":       {func(f *host.Facts) { f.Owner.Host = "w2" }, "host w2"},
+		"a clone":            {func(f *host.Facts) { f.System.MachineID = "other" }, "host w1"},
+		"changed, no record": {func(f *host.Facts) { f.Owner, f.UndoEntries = nil, 2 }, "changed by kubexm"},
+		"unreadable":         {func(f *host.Facts) { f.Owner, f.OwnerUnreadable = nil, "it is empty" }, "cannot be read"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &host.Facts{Owner: own(), System: host.System{MachineID: "id"}}
+			tc.change(f)
+			has(t, adopted.Owners("prod", "default", "sha256:aa", []adopted.Host{{Host: spec.Host{Name: "w1", Role: spec.RoleWorker}, Facts: f}}),
+				tc.cause)
+		})
+	}
+}
+
+func TestHostProblems(t *testing.T) {
+	for cause, change := range map[string]func(*adopted.Host){
+		"":                             func(*adopted.Host) {},
+		"there is no /etc/kubernetes":  func(h *adopted.Host) { h.Facts.Paths[adopted.NodeConfig] = host.Path{} },
+		"of another cluster":           func(h *adopted.Host) { h.Facts.Paths[adopted.Authority] = host.Path{Content: []byte("other")} },
+		"containerd.service is failed": func(h *adopted.Host) { h.Facts.Units["containerd.service"] = host.UnitState{Active: "failed"} },
+		"10-kubeadm.conf": func(h *adopted.Host) {
+			h.Facts.Commands[adopted.DropIns] = host.Result{Stdout: []byte("/usr/lib/systemd/system/kubelet.service.d/10-kubeadm.conf\n\n")}
+		},
+		"cgroupDriver is systemd, and kubexm has cgroupfs": func(h *adopted.Host) { h.CgroupDriver = "cgroupfs" },
+		"it has no cgroupDriver":                           func(h *adopted.Host) { h.Facts.Paths[adopted.KubeletConfig] = host.Path{} },
+		"containerRuntimeEndpoint is unix:///run/crio": func(h *adopted.Host) {
+			h.Facts.Paths[adopted.KubeletConfig] = host.Path{Content: []byte("cgroupDriver: systemd\ncontainerRuntimeEndpoint: unix:///run/crio/crio.sock\n")}
+		},
+		"kubeadm does not make": func(h *adopted.Host) { h.Kubeadm = "etcd: no such command" },
+	} {
+		active := host.UnitState{Load: "loaded", Active: "active"}
+		h := adopted.Host{Host: spec.Host{Name: "w1"}, CgroupDriver: "systemd", Facts: &host.Facts{
+			Paths: map[string]host.Path{
+				adopted.NodeConfig: {Exists: true}, adopted.Authority: {Content: []byte("ours\n")},
+				adopted.KubeletConfig: {Content: []byte("cgroupDriver: systemd\ncontainerRuntimeEndpoint: unix:///var/run/containerd/containerd.sock\n")},
+			},
+			Units: map[string]host.UnitState{"kubelet.service": active, "containerd.service": active}, Commands: map[string]host.Result{},
+		}}
+		change(&h)
+		has(t, h.Problems([]byte("ours")), cause)
+	}
+}
+
+func TestCluster(t *testing.T) {
+	for cause, change := range map[string]func(*adopted.Seen){
+		"":                                   func(*adopted.Seen) {},
+		"has no Node of this name":           func(s *adopted.Seen) { s.Nodes = nil },
+		"has the address 10.0.0.9":           func(s *adopted.Seen) { s.Nodes[0].Address = "10.0.0.9" },
+		"to be a Worker host, and":           func(s *adopted.Seen) { s.Nodes[0].ControlPlane = true },
+		"runtime is cri-o":                   func(s *adopted.Seen) { s.Nodes[0].Runtime = "cri-o://1" },
+		"provider ID aws://1":                func(s *adopted.Seen) { s.Nodes[0].ProviderID = "aws://1" },
+		"has no ClusterConfiguration":        func(s *adopted.Seen) { s.Configuration = "" },
+		"its etcd is external":               func(s *adopted.Seen) { s.Configuration += "etcd: {external: {endpoints: [x]}}\n" },
+		"directory of etcd's data":           func(s *adopted.Seen) { s.Configuration += "etcd: {local: {dataDir: /data}}\n" },
+		"directory of certificates":          func(s *adopted.Seen) { s.Configuration += "certificatesDir: /pki\n" },
+		"range of Pods' addresses":           func(s *adopted.Seen) { s.Spec.Network.PodCIDRs = []string{"10.1.0.0/16"} },
+		"range of Services' addresses":       func(s *adopted.Seen) { s.Spec.Network.ServiceCIDRs = []string{"10.2.0.0/16"} },
+		"DNS domain":                         func(s *adopted.Seen) { s.Spec.DNS.ClusterDomain = "corp" },
+		"no DaemonSet kube-flannel":          func(s *adopted.Seen) { s.DaemonSets = nil },
+		"is no release kube-flannel/flannel": func(s *adopted.Seen) { s.FlannelRelease = false },
+	} {
+		c := parse(t).Spec
+		s := adopted.Seen{
+			Cluster: "prod", Spec: &c, DaemonSets: []string{"kube-flannel/kube-flannel-ds"}, FlannelRelease: true,
+			Hosts: []adopted.Host{{Host: spec.Host{Name: "w1", Role: spec.RoleWorker, Address: "172.16.0.2",
+				ProviderID: "kubexm://default/w1"}}},
+			Nodes:         []adopted.Node{{Name: "w1", Address: "172.16.0.2", Runtime: "containerd://2.4.2"}},
+			Configuration: "networking: {podSubnet: 10.244.0.0/16}\n",
+		}
+		change(&s)
+		has(t, adopted.Cluster(s), cause)
+	}
+}
+
+func TestMembers(t *testing.T) {
+	q := adopted.MembersQuery().Commands[0]
+	seen := func(r host.Result) *host.Facts { return &host.Facts{Commands: map[string]host.Result{q.ID: r}} }
+	got, err := adopted.Members(seen(host.Result{Stdout: []byte(`{"header":{"cluster_id":1},"members":[{"ID":12470290436432193153,"name":"cp1","peerURLs":["https://172.16.0.1:2380"],"clientURLs":["x"]}]}`)}))
+	if err != nil || len(got) != 1 || got[0].ID != "ad0f5c4c3a8e8281" && got[0].ID == "" || got[0].Name != "cp1" {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	if _, err := adopted.Members(seen(host.Result{ExitCode: 1,
+		Stderr: []byte("context deadline exceeded\n")})); err == nil || !strings.Contains(err.Error(), "deadline exceeded") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestAssume: a host that nobody owns is looked at as if it was adopted, by which no step that is made but once is left, and the claim is
+// its owner's.
+func TestAssume(t *testing.T) {
+	nodes := adoption.Nodes(planned(t), "w1")
+	theirs := map[string]host.JournalEntry{}
+	seen := &host.Facts{Journal: theirs}
+	adoption.Assume(seen, owns("w1").Owner, nodes)
+	if err := owns("w1").Check("w1", seen); err != nil {
+		t.Error(err)
+	}
+	for _, n := range nodes {
+		if _, made := seen.Journal[n.ID]; made != adoption.Once(n.Step) {
+			t.Errorf("%s: made %v", n.ID, made)
+		}
+	}
+	if len(theirs) > 0 {
+		t.Error("what was seen was changed for others")
+	}
+	other := &host.Facts{Owner: &host.Owner{Authority: "sha256:bb"}}
+	adoption.Assume(other, owns("w1").Owner, nodes)
+	if other.Owner.Authority != "sha256:bb" {
+		t.Error("another's host was taken for ours")
+	}
+}

@@ -1,0 +1,180 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package adoption says of a plan what it means on a host that somebody else has made a part of the cluster: which steps are made already
+// because they are made but once, what of the host is Kubernetes' own, and what kubeadm would make of it. It knows steps as plans do, by
+// what they consist of.
+package adoption
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
+)
+
+// inherited ends the journal's name of an act that takes over what a step would have made, where the step itself is still to be decided.
+const inherited = "/inherited"
+
+// kubernetes are the modules whose files and units are Kubernetes' own: an undo removes them, whoever made them. What is changed of the
+// rest of the host is undone as ever, to what it was when it was adopted.
+var kubernetes = []string{"runtime", "cni", "etcd", "kubernetes"}
+
+// Nodes are the steps of a plan on one host, in their order.
+func Nodes(p *plan.Plan, on string) []plan.Node {
+	var nodes []plan.Node
+	g := p.Graph()
+	for _, i := range g.Order() {
+		if n := g.Node(i).Value; n.Host == on {
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes
+}
+
+// Once reports whether the step is made but once, when the host becomes a part of the cluster: claims, and kubeadm's init and join. Of a
+// host that was adopted all of that is done, by others.
+func Once(s step.Step) bool {
+	sequence, is := s.(step.Sequence)
+	return len(claims(s)) > 0 || is && sequence.Done != nil && sequence.Done.Journaled
+}
+
+func parts(s step.Step) []step.Step {
+	if sequence, is := s.(step.Sequence); is {
+		return sequence.Parts
+	}
+	return []step.Step{s}
+}
+
+func claims(s step.Step) []step.Claim {
+	var all []step.Claim
+	for _, p := range parts(s) {
+		if c, is := p.(step.Claim); is {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// files are the paths of files that the step makes, below no claim.
+func files(n plan.Node, claimed []string) []string {
+	var all []string
+	for _, p := range parts(n.Step) {
+		if f, is := p.(step.File); is && !slices.ContainsFunc(claimed, func(c string) bool { return strings.HasPrefix(f.Path, c+"/") }) {
+			all = append(all, f.Path)
+		}
+	}
+	return all
+}
+
+// units are those that the step has run.
+func units(n plan.Node) []string {
+	var all []string
+	for _, p := range parts(n.Step) {
+		if s, is := p.(step.Service); is && s.State != step.Stopped {
+			all = append(all, s.Name)
+		}
+	}
+	return all
+}
+
+// Claimed are the paths that are Kubernetes' as a whole on the host.
+func Claimed(nodes []plan.Node) []string {
+	var all []string
+	for _, n := range nodes {
+		for _, c := range claims(n.Step) {
+			all = append(all, c.Paths...)
+		}
+	}
+	return all
+}
+
+// Query is what must be seen of the host to say what Acts are.
+func Query(nodes []plan.Node) host.Query {
+	var q host.Query
+	for _, n := range nodes {
+		if slices.Contains(kubernetes, n.Module) {
+			q.Units = append(q.Units, units(n)...)
+			for _, p := range files(n, Claimed(nodes)) {
+				q.Paths = append(q.Paths, host.PathQuery{Path: p})
+			}
+		}
+	}
+	return q
+}
+
+// Acts are what makes the host the cluster's own: with them done, the journal knows of the steps that are made but once, and an undo of
+// everything removes what Kubernetes has put there. They are in the order in which the pipeline would have made the same things, for the
+// undo goes backwards. Paths that packages own stay. Those that the journal has are not among them.
+func Acts(nodes []plan.Node, seen *host.Facts, packaged map[string]string) []host.Act {
+	claimed := Claimed(nodes)
+	var acts []host.Act
+	for _, n := range nodes {
+		a := host.Act{Node: n.ID, Task: n.Task, Digest: n.Digest}
+		var take host.Inherit
+		for _, c := range claims(n.Step) {
+			for _, p := range c.Paths {
+				if packaged[p] == "" {
+					take.Paths = append(take.Paths, p)
+				}
+			}
+		}
+		if slices.Contains(kubernetes, n.Module) {
+			for _, p := range files(n, claimed) {
+				if seen.Paths[p].Exists && packaged[p] == "" {
+					take.Paths = append(take.Paths, p)
+				}
+			}
+			for _, u := range units(n) {
+				if seen.Units[u].Load == "loaded" {
+					take.Units = append(take.Units, u)
+				}
+			}
+		}
+		once := Once(n.Step)
+		if !once && len(take.Paths)+len(take.Units) == 0 {
+			continue
+		}
+		if !once {
+			a.Node += inherited
+		}
+		if len(take.Paths)+len(take.Units) > 0 {
+			a.Changes = append(a.Changes, take)
+		}
+		a.Changes = append(a.Changes, cleanups(n.Step)...)
+		if _, done := seen.Journal[a.Node]; !done {
+			acts = append(acts, a)
+		}
+	}
+	return acts
+}
+
+// cleanups are recorded to be run on undo, before paths are removed; the last is run first.
+func cleanups(s step.Step) []host.Change {
+	var changes []host.Change
+	for _, c := range claims(s) {
+		for _, cleanup := range slices.Backward(c.Cleanup) {
+			changes = append(changes, host.Command{Title: cleanup.Title, Undo: cleanup.Argv})
+		}
+	}
+	return changes
+}
+
+// Assume has a host that was seen say what it will when it is adopted: whose it is, and what is made but once.
+func Assume(seen *host.Facts, owner host.Owner, nodes []plan.Node) {
+	if seen.Owner == nil && seen.OwnerUnreadable == "" {
+		seen.Owner = &owner
+	}
+	journal := map[string]host.JournalEntry{}
+	for name, e := range seen.Journal {
+		journal[name] = e
+	}
+	for _, n := range nodes {
+		if _, done := journal[n.ID]; !done && Once(n.Step) {
+			journal[n.ID] = host.JournalEntry{Run: "adoption", Digest: n.Digest}
+		}
+	}
+	seen.Journal = journal
+}

@@ -1,0 +1,307 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build ha
+
+package command
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"helm.sh/helm/v3/pkg/action"
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/cli"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
+	"github.com/mensylisir/cluster-api-provider-kubexm/test/hosts"
+)
+
+//go:embed adopt.sh
+var adoptScript string
+
+const adoptedSpec = "  roleGroups: {master: [$1], worker: [$2]}\n  kubernetes: {version: $VERSION, encryptionAtRest: {provider: None}}\n" +
+	"  etcd: {type: kubeadm}\n  network: {podCIDRs: [10.244.0.0/16], serviceCIDRs: [10.96.0.0/12]}\n"
+
+// TestAdopt takes over a cluster that kubeadm has made by a shell script, with a workload in it: nothing is restarted by that, the first
+// converge changes what was shown, and the hosts are free of Kubernetes when the cluster is deleted.
+func TestAdopt(t *testing.T) {
+	e := start(t, "adopt", 2)
+	e.write(strings.ReplaceAll(adoptedSpec, "$VERSION", e.bundle.Manifest().KubernetesVersion))
+	master, worker := e.Hosts[0], e.Hosts[1]
+	adopt := append([]string{"adopt", "--yes"}, e.declared()...)
+	e.ends(3, adopt, "is not adopted, and nothing was written", "no control plane host has the key pairs")
+	e.unchanged(e.Hosts...)
+
+	t.Log("a cluster by kubeadm")
+	e.byKubeadm(master, worker)
+	was, pods := e.running(), e.podsNow()
+
+	t.Log("refused, and shown: nothing is changed")
+	e.write(strings.ReplaceAll(strings.ReplaceAll(adoptedSpec, ", worker: [$2]", ""), "$VERSION", e.bundle.Manifest().KubernetesVersion))
+	e.ends(3, adopt, "lists the Node "+worker.Name)
+	e.write(strings.ReplaceAll(strings.ReplaceAll(adoptedSpec, "10.244", "10.233"), "$VERSION", e.bundle.Manifest().KubernetesVersion))
+	e.ends(3, adopt, "range of Pods' addresses")
+	e.write(strings.ReplaceAll(adoptedSpec, "$VERSION", e.bundle.Manifest().KubernetesVersion))
+	shown := e.ends(0, append([]string{"adopt", "--dry-run"}, e.declared()...), "The first converge",
+		"--default-not-ready-toleration-seconds=77", "theirs.example.org")
+	t.Log(shown)
+	e.stays(was, pods)
+	if out := e.sh(master, "ls -d /var/lib/kubexm 2>/dev/null || true"); out != "" {
+		t.Errorf("there is %s", out)
+	}
+
+	t.Log("adopted, after having been cut")
+	e.adoptsWhenCut(adopt)
+	e.stays(was, pods)
+	e.ends(0, adopt, "nothing to adopt")
+	e.stays(was, pods)
+	e.ends(0, []string{"get", "nodes"}, master.Name, worker.Name, "Ready")
+	planned := e.ends(0, append([]string{"plan"}, e.declared()...))
+	if changes := changesOf(shown); changes == "" || changes != changesOf(planned) {
+		t.Errorf("what adopt shows is not what plan shows:\n%s\n\n%s", changes, changesOf(planned))
+	}
+
+	t.Log("converged")
+	e.ends(0, e.CreateArgs())
+	e.ends(0, e.CreateArgs(), "0 changes")
+	e.ends(0, append([]string{"plan"}, e.declared()...), "No changes.")
+	if now := e.podsNow()["default/theirs"]; now != pods["default/theirs"] {
+		t.Errorf("the workload was %q and is %q", pods["default/theirs"], now)
+	}
+
+	t.Log("deleted")
+	e.ends(0, []string{"delete", "cluster", e.Name, "--yes", "--known-hosts", e.KnownHosts})
+	for _, h := range e.Hosts {
+		left := e.sh(h, `ls -d /etc/kubernetes /var/lib/etcd /var/lib/kubelet /etc/cni /opt/cni /var/lib/containerd /run/containerd /run/flannel \
+/usr/local/bin/kubelet /usr/local/bin/kubeadm /usr/local/bin/containerd /etc/systemd/system/kubelet.service /etc/systemd/system/containerd.service \
+/var/lib/kubexm 2>/dev/null || true
+ps -C kubelet,containerd,containerd-shim,etcd,kube-apiserver,kube-controller,kube-scheduler,kube-proxy,coredns,flanneld -o comm= || true
+ip -o link show | grep -o -e cni0 -e flannel.1 -e ' veth[0-9a-f]*' || true
+mount | grep -e kubelet -e containerd || true
+{ iptables-save; nft list ruleset; } 2>/dev/null | grep -m1 -e KUBE- -e FLANNEL || true`)
+		if left != "" {
+			t.Errorf("host %s has, after the reset:\n%s", h.Name, left)
+		}
+	}
+}
+
+// byKubeadm makes a cluster of a control plane host and workers, and a Pod in it.
+func (e *environment) byKubeadm(master *hosts.Host, workers ...*hosts.Host) {
+	e.t.Helper()
+	images := e.bundle.Images("amd64")
+	cut := func(ref string) (string, string) { at := strings.LastIndex(ref, ":"); return ref[:at], ref[at+1:] }
+	_, etcdTag := cut(images["etcd"])
+	dns, dnsTag := cut(images["coredns"])
+	run := func(h *hosts.Host, function string, more ...string) string {
+		e.t.Helper()
+		began := time.Now()
+		argv := append([]string{"env", "HOST=" + h.Name, "ADDRESS=" + h.Address, "VERSION=" + e.bundle.Manifest().KubernetesVersion, "PAUSE=" +
+			images["pause"],
+			"ETCD_TAG=" + etcdTag, "DNS_REPOSITORY=" + path.Dir(dns), "DNS_TAG=" + dnsTag}, more...)
+		out, err := h.Exec(e.t.Context(), append(argv, "sh", "-c", adoptScript, "adopt.sh", function)...)
+		if err != nil {
+			e.t.Fatalf("%s on %s: %v\n%s", function, h.Name, err, out)
+		}
+		e.t.Logf("%s on %s after %.1f s", function, h.Name, time.Since(began).Seconds())
+		return out
+	}
+	for _, h := range append([]*hosts.Host{master}, workers...) {
+		e.programs(h)
+		run(h, "prepare")
+		e.images(h)
+	}
+	run(master, "begin")
+	e.releaseFlannel(master)
+	for _, h := range workers {
+		run(h, "join", "SERVER="+master.Address+":6443", "TOKEN="+strings.TrimSpace(run(master, "token")))
+	}
+	const theirs = `apiVersion: v1
+kind: Pod
+metadata: {name: theirs, namespace: default}
+spec:
+  tolerations: [{operator: Exists}]
+  containers: [{name: theirs, image: %q, imagePullPolicy: Never}]
+`
+	cmd := master.Command(e.t.Context(), "kubectl", "--kubeconfig", "/etc/kubernetes/admin.conf", "apply", "-f", "-")
+	cmd.Stdin = strings.NewReader(fmt.Sprintf(theirs, images["pause"]))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		e.t.Fatalf("%v\n%s", err, out)
+	}
+	e.sh(master, `export KUBECONFIG=/etc/kubernetes/admin.conf
+kubectl wait --for=condition=Ready node --all --timeout=300s &&
+kubectl --namespace kube-flannel rollout status daemonset/kube-flannel-ds --timeout=300s &&
+kubectl --namespace kube-system rollout status daemonset/kube-proxy --timeout=300s &&
+kubectl --namespace kube-system rollout status deployment/coredns --timeout=300s &&
+kubectl wait --for=condition=Ready pod --all --all-namespaces --timeout=300s`)
+}
+
+// programs puts what a distribution's packages would into /usr/local/bin and /opt/cni/bin.
+func (e *environment) programs(h *hosts.Host) {
+	e.t.Helper()
+	e.sh(h, "mkdir -p /usr/local/bin /opt/cni/bin")
+	for _, of := range []struct{ component, into string }{
+		{artifact.Kubernetes, "/usr/local/bin"}, {"containerd", "/usr/local/bin"}, {"runc", "/usr/local/bin"}, {"cni-plugins", "/opt/cni/bin"},
+	} {
+		files, err := e.bundle.Binaries(of.component, "", "amd64")
+		if err != nil {
+			e.t.Fatal(err)
+		}
+		for _, f := range files {
+			content, err := os.Open(f.Path)
+			if err != nil {
+				e.t.Fatal(err)
+			}
+			to := of.into + "/" + f.Name
+			cmd := h.Command(e.t.Context(), "sh", "-c", `cat >"$1" && chmod 0755 "$1"`, "sh", to)
+			cmd.Stdin = content
+			out, err := cmd.CombinedOutput()
+			_ = content.Close()
+			if err != nil {
+				e.t.Fatalf("%s: %v\n%s", to, err, out)
+			}
+		}
+	}
+}
+
+// images gives containerd what the hosts, which reach no registry, would pull.
+func (e *environment) images(h *hosts.Host) {
+	e.t.Helper()
+	refs, err := e.bundle.Images("amd64").Refs("pause", "coredns", "flannel", "flannel-cni-plugin", "kube-proxy", "kube-apiserver",
+		"kube-controller-manager",
+		"kube-scheduler", "etcd")
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	archive, err := e.bundle.ImageArchive("amd64", refs...)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	from, to := io.Pipe()
+	go func() {
+		_, err := archive.WriteTo(to)
+		_ = to.CloseWithError(err)
+	}()
+	cmd := h.Command(e.t.Context(), "ctr", "--namespace", "k8s.io", "images", "import", "--local", "-")
+	cmd.Stdin = from
+	if out, err := cmd.CombinedOutput(); err != nil {
+		e.t.Fatalf("images: %v\n%s", err, out)
+	}
+}
+
+// releaseFlannel installs flannel by its own chart, as flannel's documentation says.
+func (e *environment) releaseFlannel(master *hosts.Host) {
+	e.t.Helper()
+	file := filepath.Join(e.Dir, "admin.conf")
+	if err := os.WriteFile(file, []byte(e.sh(master, "cat /etc/kubernetes/admin.conf")), 0o600); err != nil {
+		e.t.Fatal(err)
+	}
+	settings := cli.New()
+	settings.KubeConfig = file
+	settings.SetNamespace("kube-flannel")
+	config := new(action.Configuration)
+	if err := config.Init(settings.RESTClientGetter(), "kube-flannel", "secret", func(string, ...any) {}); err != nil {
+		e.t.Fatal(err)
+	}
+	found, err := e.bundle.Chart("flannel")
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	chart, err := loader.Load(found.Path)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	install := action.NewInstall(config)
+	install.ReleaseName, install.Namespace = "flannel", "kube-flannel"
+	e.sh(master, "kubectl --kubeconfig /etc/kubernetes/admin.conf create namespace kube-flannel && "+
+		"kubectl --kubeconfig /etc/kubernetes/admin.conf label namespace kube-flannel pod-security.kubernetes.io/enforce=privileged")
+	images := e.bundle.Images("amd64")
+	split := func(ref string) map[string]any {
+		at := strings.LastIndex(ref, ":")
+		return map[string]any{"repository": ref[:at], "tag": ref[at+1:]}
+	}
+	if _, err := install.RunWithContext(e.t.Context(), chart, map[string]any{"podCidr": "10.244.0.0/16", "flannel": map[string]any{
+		"image": split(images["flannel"]), "flannel_cni": map[string]any{"image": split(images["flannel-cni-plugin"])},
+	}}); err != nil {
+		e.t.Fatal(err)
+	}
+}
+
+// podsNow are all Pods, with what would be another if one was restarted.
+func (e *environment) podsNow() map[string]string {
+	e.t.Helper()
+	out := e.sh(e.Hosts[0], `kubectl --kubeconfig /etc/kubernetes/admin.conf get pods -A -o 'jsonpath={range .items[*]}{.metadata.namespace}/{.metadata.name} {.metadata.uid} {.status.startTime} {.status.containerStatuses[*].restartCount} {.status.containerStatuses[*].containerID}{"\n"}{end}'`)
+	all := map[string]string{}
+	for line := range strings.Lines(out) {
+		name, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		all[name] = rest
+	}
+	return all
+}
+
+// stays wants nothing to have been restarted, and no file to be another, but for what an adoption writes.
+func (e *environment) stays(was, pods map[string]string) {
+	e.t.Helper()
+	now := e.running()
+	for _, all := range []map[string]string{was, now} {
+		for name, text := range all {
+			var kept []string
+			for line := range strings.Lines(text) {
+				if !strings.HasPrefix(line, "/var/lib/kubexm/") {
+					kept = append(kept, line)
+				}
+			}
+			all[name] = strings.TrimSpace(strings.Join(kept, ""))
+		}
+	}
+	if diff := cmp.Diff(was, now); diff != "" {
+		e.t.Errorf("hosts were changed (-before +after):\n%s", diff)
+	}
+	if diff := cmp.Diff(pods, e.podsNow()); diff != "" {
+		e.t.Errorf("Pods are others (-before +after):\n%s", diff)
+	}
+}
+
+// adoptsWhenCut kills the program again and again, a little later each time, until it ends by itself.
+func (e *environment) adoptsWhenCut(args []string) {
+	e.t.Helper()
+	cuts := 0
+	for after := time.Second; ; after += after / 3 {
+		ctx, cancel := context.WithTimeout(e.t.Context(), after)
+		out, err := e.Run(ctx, args...)
+		cut := ctx.Err() != nil
+		cancel()
+		if err == nil {
+			break
+		}
+		if !cut {
+			e.t.Fatalf("after %d cuts: %s", cuts, out)
+		}
+		cuts++
+		if _, err := os.Stat(filepath.Join(e.state(), "inventory.json")); err == nil {
+			break
+		}
+		e.hasNoState()
+	}
+	e.t.Logf("cut %d times", cuts)
+}
+
+// changesOf is the part of what a command shows that says what is changed on hosts.
+func changesOf(shown string) string {
+	var lines []string
+	for line := range strings.Lines(shown) {
+		if strings.HasPrefix(line, "  ~") || strings.HasPrefix(line, "  +") || strings.HasPrefix(line, "  -") {
+			lines = append(lines, strings.Join(strings.Fields(line), " "))
+		}
+	}
+	return strings.Join(lines, "\n")
+}
