@@ -433,7 +433,7 @@ func TestMembers(t *testing.T) {
 	}
 }
 
-// TestAssume: a host that nobody owns is looked at as if it was adopted, by which no step that is made but once is left, and the claim is
+// TestAssume: a host that nobody owns is taken for one that was adopted, by which no step that is made but once is left, and the claim is
 // its owner's.
 func TestAssume(t *testing.T) {
 	nodes := adoption.Nodes(planned(t), "w1")
