@@ -101,6 +101,9 @@ func (l *lab) upgrade(ctx context.Context, hosts []string, of side, take note) e
 		if err := c.api.NodeVersion(ctx, hosts[i], c.target.KubernetesVersion); err != nil {
 			return err
 		}
+		if err := c.serves(); err != nil {
+			return err
+		}
 		take(u.name, of, took)
 		take(u.name+"/waiting", of, 100*waited.Seconds()/took)
 	}
@@ -121,13 +124,30 @@ func (c *cluster) addWorker(ctx context.Context, name string) error {
 	return err
 }
 
-// use has a Pod with a budget on each of two Nodes, which both take any Pod, so that each drain has one to move.
-func (c *cluster) use(ctx context.Context) error {
-	config, err := clientcmd.BuildConfigFromFlags("", c.kubeconfig)
+// serves sees that the API server is of the version that the control plane was brought to.
+func (c *cluster) serves() error {
+	client, err := c.client()
 	if err != nil {
 		return err
 	}
-	client, err := kubernetes.NewForConfig(config)
+	is, err := client.Discovery().ServerVersion()
+	if err == nil && is.GitVersion != c.target.KubernetesVersion {
+		err = fmt.Errorf("the API server is %s, and is to be %s", is.GitVersion, c.target.KubernetesVersion)
+	}
+	return err
+}
+
+func (c *cluster) client() (kubernetes.Interface, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", c.kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	return kubernetes.NewForConfig(config)
+}
+
+// use has a Pod with a budget on each of two Nodes, which both take any Pod, so that each drain has one to move.
+func (c *cluster) use(ctx context.Context) error {
+	client, err := c.client()
 	if err != nil {
 		return err
 	}

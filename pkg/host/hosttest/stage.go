@@ -9,8 +9,10 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
 )
 
 // testStage is about content that is sent before it is used.
@@ -78,6 +80,26 @@ func testStage(t *testing.T, fixture func(t *testing.T) Fixture) {
 		// Installed content does not have to be sent again.
 		if err := s.Stage(r.ctx, blobs[2:3]); err != nil {
 			t.Fatalf("Stage: %s", explain(err))
+		}
+		r.undo(s, host.Scope{})
+		r.end(s)
+	})
+
+	// By its age a unit is known to have read a file, or not.
+	t.Run("AgeOfPlaced", func(t *testing.T) {
+		r := newRig(t, fixture(t))
+		s := r.begin(r.dial(), newRun())
+		if err := s.Stage(r.ctx, blobsOf([]string{"program"})); err != nil {
+			t.Fatalf("Stage: %s", explain(err))
+		}
+		place := func(f host.File) time.Time {
+			act := host.Act{Node: f.Path, Changes: []host.Change{f}, Verify: host.Query{Paths: []host.PathQuery{{Path: f.Path}}}}
+			return r.do(s, act).Paths[f.Path].Modified
+		}
+		between := place(host.File{Path: r.Dir + "/between", Mode: 0o644, Content: secret.New("x")})
+		placed := place(host.File{Path: r.Dir + "/program", Mode: 0o755, Blob: digestOf("program")})
+		if placed.Before(between) {
+			t.Errorf("staged, and placed after %s, it is of %s", between, placed)
 		}
 		r.undo(s, host.Scope{})
 		r.end(s)

@@ -144,6 +144,7 @@ c_blob() {
 	mode=$3
 	if [ "$6" != keep ] && mv -- "$staged" "$new" 2>/dev/null; then
 		[ "$3" != 0755 ] || mode=- # as t_accept gives it to all that is staged
+		c_try touch -- "$new"      # a unit that was started after it was staged has not read it
 	else
 		c_try cp --reflink=auto -- "$staged" "$new"
 	fi
