@@ -5,6 +5,7 @@ package fleet
 
 import (
 	"os"
+	"slices"
 
 	cryptossh "golang.org/x/crypto/ssh"
 	corev1 "k8s.io/api/core/v1"
@@ -39,11 +40,19 @@ func (f *Fleet) declare() {
 			ControlPlaneRef:   clusterv1.ContractVersionedObjectReference{APIGroup: controlplanev1.GroupVersion.Group, Kind: "KubexmControlPlane", Name: Name},
 			InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: "KubexmCluster", Name: Name},
 		}},
-		&infrav1.KubexmCluster{ObjectMeta: Of(Name)}, hostsOf(ControlPlane), object,
+		f.infrastructure(), hostsOf(ControlPlane), object,
 	)
 	if f.Options.Workers > 0 {
 		f.declareWorkers()
 	}
+}
+
+func (f *Fleet) infrastructure() *infrav1.KubexmCluster {
+	object := &infrav1.KubexmCluster{ObjectMeta: Of(Name)}
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(f.Options.Domains))) {
+		object.Spec.FailureDomains = append(object.Spec.FailureDomains, clusterv1.FailureDomain{Name: name, ControlPlane: ptr.To(true)})
+	}
+	return object
 }
 
 func (f *Fleet) declareWorkers() {
@@ -76,6 +85,9 @@ func (f *Fleet) inventory() []client.Object {
 				HostKeys: spec.HostKeys{Pinned: []string{cryptossh.FingerprintSHA256(h.HostKey)}},
 			},
 		}}
+		if len(f.Options.Domains) > 0 {
+			object.Spec.FailureDomain = f.Options.Domains[i]
+		}
 		object.Labels = map[string]string{"role": ControlPlane}
 		if i >= f.Options.ControlPlanes && f.Options.Workers > 0 {
 			object.Labels["role"] = Worker

@@ -42,7 +42,7 @@ const (
 	poll = 500 * time.Millisecond
 )
 
-// Options are what a fleet is. All but Workers, Spare and DriftCheckInterval are required.
+// Options are what a fleet is. All but Workers, Spare, Domains and DriftCheckInterval are required.
 type Options struct {
 	// Pool is what the hosts are named after; those of another pool of that name are removed.
 	Pool string
@@ -52,6 +52,8 @@ type Options struct {
 	Bundles []string
 	// ControlPlanes and Workers are the hosts of the cluster, and Spare are more, for workers if it has any.
 	ControlPlanes, Workers, Spare int
+	// Domains are the failure domains of the hosts, in their order: control planes may be in all of them.
+	Domains []string
 	// DriftCheckInterval is how often converged hosts are observed; what the manager's default is, if 0.
 	DriftCheckInterval time.Duration
 	// ControlPlane is the KubexmControlPlane but for replicas, version and infrastructure.
