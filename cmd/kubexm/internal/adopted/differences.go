@@ -85,11 +85,7 @@ func settingLines(config []byte) ([]string, error) {
 	}
 	flags, _ := all["kubeadmArgs"].(string)
 	delete(all, "kubeadmArgs")
-	lines := flatten("", all)
-	for _, f := range strings.Fields(flags) {
-		lines = append(lines, f)
-	}
-	return lines, nil
+	return append(flatten("", all), strings.Fields(flags)...), nil
 }
 
 func flatten(at string, value any) []string {

@@ -65,8 +65,8 @@ type admin struct {
 	notes []string
 }
 
-// first is who makes the cluster.
-func (c *cluster) first(name string) *admin {
+// first is alice, who makes the cluster.
+func (c *cluster) first() *admin {
 	c.t.Helper()
 	dir, err := state.Of(c.t.TempDir(), "prod")
 	if err != nil {
@@ -79,7 +79,7 @@ func (c *cluster) first(name string) *admin {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	return &admin{cluster: c, name: name, dir: dir}
+	return &admin{cluster: c, name: "alice", dir: dir}
 }
 
 // copy is somebody else with a copy of the state as it is now.
@@ -210,7 +210,7 @@ func (a *admin) has(local int64, pending bool, onHosts int64) {
 
 // TestTwoCopies: of two copies of a state, the one that is behind is refused, until a person takes it for the truth.
 func TestTwoCopies(t *testing.T) {
-	alice := newCluster(t).first("alice")
+	alice := newCluster(t).first()
 	alice.runs(false)
 	alice.has(1, false, 1)
 	bob := alice.copy("bob")
@@ -238,7 +238,7 @@ func TestTwoCopies(t *testing.T) {
 
 // TestOlder: hosts and states of a program that wrote no serials go on; a state without one is behind once a host has one.
 func TestOlder(t *testing.T) {
-	alice := newCluster(t).first("alice")
+	alice := newCluster(t).first()
 	alice.take("cp1", "cp2", "etcd1", "w1", "lb1")
 	bob := alice.copy("bob")
 	alice.runs(false)
@@ -248,7 +248,7 @@ func TestOlder(t *testing.T) {
 
 // TestFresh: what is no host of the cluster's yet is not touched before the run has taken it.
 func TestFresh(t *testing.T) {
-	alice := newCluster(t).first("alice")
+	alice := newCluster(t).first()
 	g := alice.guard(false)
 	if err := g.Begin(t.Context(), nil); err != nil {
 		t.Fatal(err)
@@ -272,7 +272,7 @@ func TestFresh(t *testing.T) {
 // TestCut: a run that ended between its write to the state and that to hosts leaves the state ahead. It goes on with the same number, as
 // often as it is cut, so that a copy that went on meanwhile is noticed.
 func TestCut(t *testing.T) {
-	alice := newCluster(t).first("alice")
+	alice := newCluster(t).first()
 	alice.runs(false)
 	bob := alice.copy("bob")
 	cut := func() {
@@ -302,7 +302,7 @@ func TestCut(t *testing.T) {
 
 // TestCutAndOvertaken: whoever was cut is refused once another copy has gone on from the same number.
 func TestCutAndOvertaken(t *testing.T) {
-	alice := newCluster(t).first("alice")
+	alice := newCluster(t).first()
 	alice.runs(false)
 	bob := alice.copy("bob")
 	facts := alice.facts()
@@ -327,7 +327,7 @@ func TestCutAndOvertaken(t *testing.T) {
 
 // TestAtOnce: of two copies that have seen the same hosts, the one that comes second to the first host is refused, and stays where it was.
 func TestAtOnce(t *testing.T) {
-	alice := newCluster(t).first("alice")
+	alice := newCluster(t).first()
 	alice.runs(false)
 	bob := alice.copy("bob")
 	facts, before := alice.facts(), bob.file()
@@ -348,7 +348,7 @@ func TestAtOnce(t *testing.T) {
 
 // TestUnanswered: a host that does not answer says nothing, and is warned of; those that do decide.
 func TestUnanswered(t *testing.T) {
-	alice := newCluster(t).first("alice")
+	alice := newCluster(t).first()
 	alice.runs(false)
 	bob := alice.copy("bob")
 	alice.down["cp1"] = true
@@ -373,7 +373,7 @@ func TestUnanswered(t *testing.T) {
 
 // TestUnreadable: a record that cannot be read may be of a newer copy.
 func TestUnreadable(t *testing.T) {
-	alice := newCluster(t).first("alice")
+	alice := newCluster(t).first()
 	alice.runs(false)
 	alice.hosts["cp2"].Put(host.StateDir+"/"+host.SerialFile, "{", 0o600)
 	alice.refused("host cp2", "cannot be read")
@@ -383,7 +383,7 @@ func TestUnreadable(t *testing.T) {
 
 // TestDamaged: a state whose own serial cannot be read changes nothing.
 func TestDamaged(t *testing.T) {
-	alice := newCluster(t).first("alice")
+	alice := newCluster(t).first()
 	alice.runs(false)
 	if err := alice.dir.Write([]byte("{}"), "serial.json"); err != nil {
 		t.Fatal(err)
@@ -399,7 +399,7 @@ func TestDamaged(t *testing.T) {
 
 // TestReadBack: a state that is read back from hosts is the newest, whatever they were changed with.
 func TestReadBack(t *testing.T) {
-	alice := newCluster(t).first("alice")
+	alice := newCluster(t).first()
 	alice.runs(false)
 	bob := alice.copy("bob")
 	alice.runs(false)
@@ -449,7 +449,7 @@ func TestHighest(t *testing.T) {
 // TestLocked: the lock of a command that was killed is waited for, that of one that goes on is not for ever.
 func TestLocked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		alice := newCluster(t).first("alice")
+		alice := newCluster(t).first()
 		alice.runs(false)
 		claim, err := alice.owners().Of(t.Context(), "cp1")
 		if err != nil {
