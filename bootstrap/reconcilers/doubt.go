@@ -17,7 +17,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
 )
 
-// inDoubt reports whether a look at a host has failed because it is not known of some steps whether they are so, such as on a host
+// inDoubt reports whether the observation of a host has failed because it is not known of some steps whether they are so, such as on a host
 // that is very slow. Nothing is run for that. A look that has found something changed all the same has found drift; what a run would
 // disrupt, however, is known only when all is.
 func inDoubt(job *hostrun.State[outcome]) bool {

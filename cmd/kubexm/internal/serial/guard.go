@@ -23,7 +23,7 @@ type Guard struct {
 	Dir state.Dir
 	// Hosts are those that keep the serial, see Hosts.
 	Hosts []string
-	// Engine looks at them, for who Owners says.
+	// Engine observes them, for whom Owners says.
 	Engine *engine.Engine
 	Dial   func(ctx context.Context, name string) (host.Host, error)
 	Owners func(ctx context.Context, name string) (host.Ownership, error)
