@@ -61,7 +61,7 @@ func (s *scope) setVersionTold() {
 	switch {
 	case s.serving != nil && s.serving.NotTold != nil:
 		s.set(controlplanev1.WorkersCanJoinCondition, metav1.ConditionUnknown,
-			controlplanev1.VersionNotToldReason, s.serving.NotTold.Error())
+			controlplanev1.VersionUnknownReason, s.serving.NotTold.Error())
 	case s.serving != nil || len(s.OtherWorkers()) == 0:
 		conditions.Delete(s.Object, controlplanev1.WorkersCanJoinCondition)
 	}

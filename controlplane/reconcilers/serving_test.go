@@ -44,7 +44,7 @@ func TestOtherWorkersAreTold(t *testing.T) {
 		},
 		"the version is not told": {
 			config: "KubeadmConfig", serving: &state.Serving{NotTold: errors.New("not readable")},
-			want: []string{canJoin + "=Unknown VersionNotTold"}, says: "not readable",
+			want: []string{canJoin + "=Unknown VersionUnknown"}, says: "not readable",
 		},
 		"units": {
 			config: "KubeadmConfig", kind: spec.KubernetesKubexm, serving: &state.Serving{},

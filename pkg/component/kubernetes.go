@@ -22,7 +22,8 @@ type Kubernetes interface {
 	Needs(in Inputs) Needs
 	// Check refuses what no Node can be made from.
 	Check(in Inputs) error
-	// Install puts its programs on a Node. Whatever the host has of a load balancer comes next, and then ControlPlane or Worker.
+	// Install puts its programs on a Node, before etcd. Whatever the host has of a load balancer comes after that, and then ControlPlane or
+	// Worker.
 	Install(in Inputs) plan.Task
 	// ControlPlane makes the host a part of the control plane, and a Node. On the first host it makes Initialized, on others Joined.
 	ControlPlane(in Inputs) []plan.Task

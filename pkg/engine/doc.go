@@ -28,5 +28,6 @@
 //
 // On failure, what is done stays or is rolled back, as Options.Policy says. A host that has an open savepoint (step.Savepoint) must not
 // stay half way: it is rolled back to there, whatever the policy and over how many runs it took, and so are the gates whose
-// outputs the savepoint takes (its Node is uncordoned). A run that is stopped from outside, or killed, is gone on with by the next.
+// outputs the savepoint takes (its Node is uncordoned). What has no way back (step.Meta.Stays) stays, with all that its task did.
+// A run that is stopped from outside, or killed, is gone on with by the next.
 package engine

@@ -127,6 +127,9 @@ func (s *scheduler) close(h *hostRun, undo *host.Scope) {
 		s.closed(h, nil, 0, nil)
 		return
 	}
+	if undo != nil && undo.Task == "" {
+		undo.Except, h.stayed = s.stays(h)
+	}
 	h.busy = true
 	keep := undo == nil && (h.failure != nil || s.ctx.Err() != nil)
 	open := h.open()
@@ -154,6 +157,26 @@ func (s *scheduler) close(h *hostRun, undo *host.Scope) {
 			s.closed(h, undo, restored, err)
 		}
 	})
+}
+
+// stays are the tasks of h that are not rolled back: those with a step that has no way back (step.Meta.Stays), is done now, and was before
+// this run. Of what begins with this run there is nothing to be lost. what are those that were changed in what is rolled back.
+func (s *scheduler) stays(h *hostRun) (tasks, what []string) {
+	journal := h.m.facts.Journal
+	for at, i := range h.nodes {
+		n, status := &h.m.nodes[at], s.nodes[i].status
+		switch {
+		case !slices.Contains(h.m.stood, n.ID), status == failed:
+			continue
+		case status != changed && status != skipped && !h.m.found[at].done():
+			continue
+		}
+		tasks = append(tasks, n.Module+"/"+n.Task)
+		if status == changed || h.rolledBack != "" && !journal[n.ID].Time.Before(journal[h.rolledBack].Time) {
+			what = append(what, n.Meta().Stays)
+		}
+	}
+	return tasks, what
 }
 
 // closed completes the report on h, and says of a failure in what state it left the host.
@@ -187,6 +210,9 @@ func (s *scheduler) closed(h *hostRun, undone *host.Scope, restored int, err err
 		f.Left = fmt.Sprintf("All that this run changed on it was rolled back (%s).", plural(restored, "change"))
 	case h.m.began:
 		f.Left = "What is done stays; the next run starts from there."
+	}
+	if f != nil && undone != nil && len(h.stayed) > 0 {
+		f.Left += " What has no way back stays: " + strings.Join(h.stayed, ", ") + "."
 	}
 }
 

@@ -44,6 +44,8 @@ type machine struct {
 	failed    error
 	failedAt  int
 	exchanges atomic.Int64
+	// stood are the nodes with something that has no way back which an earlier run has done; see scheduler.stays.
+	stood []string
 }
 
 // finding is what Precheck said.
@@ -66,6 +68,7 @@ func (m *machine) contact(ctx context.Context, q host.Query, redial step.Retry) 
 	})
 	if out.err == nil {
 		m.found = make([]finding, len(m.nodes))
+		m.remember()
 		m.judge(0, len(m.nodes))
 		m.fresh = len(m.nodes)
 		if out.err = m.refusal(); out.err != nil {
@@ -74,6 +77,15 @@ func (m *machine) contact(ctx context.Context, q host.Query, redial step.Retry) 
 	}
 	out.duration = m.o.Clock.Since(start)
 	return out
+}
+
+// remember notes which steps with something that has no way back an earlier run has done.
+func (m *machine) remember() {
+	for _, n := range m.nodes {
+		if _, done := m.facts.Journal[n.ID]; done && n.Meta().Stays != "" {
+			m.stood = append(m.stood, n.ID)
+		}
+	}
 }
 
 // see observes q, over a new connection if there is none.
@@ -513,7 +525,7 @@ func (m *machine) undo(ctx context.Context, scope host.Scope, redial step.Retry)
 	ctx, cancel := context.WithTimeout(ctx, m.o.UndoTimeout)
 	defer cancel()
 	total := 0
-	if m.facts != nil && scope == (host.Scope{}) {
+	if m.facts != nil && scope.All() {
 		total = m.facts.UndoEntries
 	}
 	out := m.persist(ctx, event.Event{Host: m.name}, redial, func() error {

@@ -300,8 +300,7 @@ func (s *session) Undo(_ context.Context, scope host.Scope, report func(host.Und
 		}
 	}
 	for i, e := range slices.Backward(s.undo) {
-		if i < since || scope.Run != "" && scope.Run != e.run ||
-			scope.Task != "" && scope.Task != e.task || scope.Node != "" && scope.Node != e.node {
+		if i < since || !scope.Selects(e.run, e.task, e.node) {
 			continue
 		}
 		err := s.call("undo " + e.path)
@@ -319,7 +318,7 @@ func (s *session) Undo(_ context.Context, scope host.Scope, report func(host.Und
 		s.undo[i].path = ""
 	}
 	s.undo = slices.DeleteFunc(s.undo, func(e entry) bool { return e.path == "" })
-	if scope == (host.Scope{}) && len(errs) == 0 {
+	if scope.All() && len(errs) == 0 {
 		clear(s.journal)
 	}
 	return errors.Join(errs...)

@@ -71,3 +71,49 @@ func TestSavepointSpansRuns(t *testing.T) {
 		t.Errorf("on the host is\n%swant\n%s", got, want)
 	}
 }
+
+// What has no way back stays when it was done by the run before, which was stopped right after it.
+func TestStaysSpansRuns(t *testing.T) {
+	m := newMemory("n1")
+	m.files = map[string]string{"/node": "", "/p": "0"}
+	o, runs := options(map[string]*memory{"n1": m}, &cluster{}, &told{}), 0
+	o.NewID = func() string { runs++; return fmt.Sprint("run-", runs) }
+	run := func(ctx context.Context, version string) error {
+		t.Helper()
+		p, err := parsePlan(strings.ReplaceAll(`
+			n1 up/grade: begin:/p=N
+			n1 data/data: /bin=N /data=N!data
+			n1 up/date: /p=N
+			n1 up/done: end>upgraded`, "N", version))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = engine.New(o).Run(ctx, p)
+		return err
+	}
+	if err := run(t.Context(), "1"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancelCause(t.Context())
+	errStop := errors.New("stopped")
+	m.faults = append(m.faults, fault{op: "file /p", times: 9, err: &host.Error{Kind: host.KindUnreachable, Host: "n1", Message: "asked to fail"}})
+	m.acting = func() {
+		if m.files["/data"] == "2" {
+			stop(errStop)
+		}
+	}
+	if err := run(ctx, "2"); !errors.Is(err, errStop) {
+		t.Fatalf("got %v, want it stopped", err)
+	}
+	if m.files["/data"] != "2" || m.files["/under"] == "" {
+		t.Fatalf("the savepoint is not open, or nothing was done behind it: %s", m)
+	}
+	m.acting, m.faults = nil, []fault{{op: "file /p", times: 1, err: &host.Error{Kind: host.KindCommand, Host: "n1", Message: "asked to fail"}}}
+	err := run(t.Context(), "2")
+	if err == nil || !strings.Contains(err.Error(), "What has no way back stays: data.") {
+		t.Errorf("got %v, want it said that data stays", err)
+	}
+	if m.files["/data"] != "2" || m.files["/bin"] != "2" || m.files["/p"] != "1" || m.files["/under"] != "" {
+		t.Errorf("on the host is\n%s", m)
+	}
+}

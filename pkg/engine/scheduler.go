@@ -85,11 +85,12 @@ type hostRun struct {
 	alone int
 
 	dialled, busy, holds bool
-	prepared             bool   // what it will place is sent to it while it waits
-	left                 bool   // none of its nodes is to be run any more
-	parted               bool   // its session and connection are closed
-	rolledBack           string // the ID of the node to whose savepoint it was rolled back
-	unsettled            bool   // it does not serve as before
+	prepared             bool     // what it will place is sent to it while it waits
+	left                 bool     // none of its nodes is to be run any more
+	parted               bool     // its session and connection are closed
+	rolledBack           string   // the ID of the node to whose savepoint it was rolled back
+	unsettled            bool     // it does not serve as before
+	stayed               []string // what was not rolled back with it, because it has no way back
 	spans                []span
 	turn                 *turn // nil while it has none
 	tookTurn             bool  // it had one in this run

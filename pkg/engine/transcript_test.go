@@ -42,6 +42,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 //	  /a? /a?t             the command "touch /a", fed with output t, until a check says that /a exists
 //	  /a*3                 up to three attempts
 //	  /a@2                 on at most two hosts at once
+//	  /a!s                 has no way back, and is s
 //	  /a$                  with the secret s/k in its content; /a$x with sx/k, which is not there
 //	  swap                 what the host in memory panics at
 //	  begin:/p=x<t         the savepoint before /p=x, on a host that has /node; end<t>u  its commit
@@ -357,6 +358,7 @@ func parseStep(text string) step.Step {
 		}
 		text, about.Retry = s, step.Retry{Attempts: attempts, Delay: step.Duration(time.Second)}
 	}
+	text, about.Stays, _ = strings.Cut(text, "!")
 	name, makes, _ := strings.Cut(text, ">")
 	name, fed, isCommand := strings.Cut(name, "~")
 	name, input, isChecked := strings.Cut(name, "?")

@@ -49,9 +49,10 @@ type Unit struct {
 	Name string
 	// Enabled: "enabled", "disabled", "masked" or "" to leave it.
 	Enabled string
-	// Active: "started", "restarted", "reloaded", "stopped" or "" to leave it. A unit that is asked to start or restart must
+	// Active: "started", "restarted", "reloaded", "stopped", "left" or "" to leave it. A unit that is asked to start or restart must
 	// be active and stay so for Settle, or the change fails with the end of its journal; so must one that runs already and is to be
-	// started.
+	// started. "left" is for a unit that something else may restart after what comes next is changed: nothing is done to it now, and
+	// the undo restarts one that ran, if it was started again since.
 	Active string
 	Settle time.Duration
 }
@@ -81,7 +82,10 @@ type Claim struct{ Paths []string }
 // removes Paths, whatever they hold by then: what was there when it was made is kept nowhere and comes back from nowhere. A unit is not
 // started by the undo of a later change of it either. Paths that are needed to stop a unit stay until it is stopped: units are undone
 // first, the last named first.
-type Inherit struct{ Paths, Units []string }
+//
+// Files are paths that a File of a later run will make. They are removed when this is undone, not when that is: what that run has made
+// runs until then.
+type Inherit struct{ Paths, Files, Units []string }
 
 // Command runs an argument vector as root, without a terminal. It is the last resort: it cannot be observed, so the step
 // that uses it must say by other means whether it is needed.

@@ -6,6 +6,7 @@ package host
 import (
 	"context"
 	"io"
+	"slices"
 	"time"
 )
 
@@ -124,6 +125,25 @@ type Scope struct {
 	// From narrows it to what was done since this node was begun the last time, that included, in whichever runs. A node that has no
 	// entry was never begun.
 	From string
+	// Except are tasks whose entries stay, whatever else the scope selects.
+	Except []string
+}
+
+// All reports whether the scope is everything.
+func (s Scope) All() bool {
+	return s.Run == "" && s.Task == "" && s.Node == "" && s.From == "" && len(s.Except) == 0
+}
+
+// OfRun reports whether the scope is all that a run did, but for its exceptions.
+func (s Scope) OfRun(run string) bool {
+	return s.Run == run && s.Task == "" && s.Node == "" && s.From == ""
+}
+
+// Selects reports whether an entry that a node of a task made in a run is within the scope. Whether it is one since From, its position
+// tells.
+func (s Scope) Selects(run, task, node string) bool {
+	return (s.Run == "" || s.Run == run) && (s.Task == "" || s.Task == task) && (s.Node == "" || s.Node == node) &&
+		!slices.Contains(s.Except, task)
 }
 
 // Undone is one entry restored by Undo.

@@ -4,6 +4,7 @@
 package host
 
 import (
+	"net/netip"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -62,4 +63,12 @@ func shown(r rune, keep string) bool {
 		return strings.ContainsRune(keep, r)
 	}
 	return !unicode.Is(unicode.Bidi_Control, r) && r != '\u2028' && r != '\u2029'
+}
+
+// InURL is an address as it stands in a URL: one of IPv6 in brackets.
+func InURL(address string) string {
+	if a, err := netip.ParseAddr(address); err == nil && a.Is6() {
+		return "[" + address + "]"
+	}
+	return address
 }

@@ -57,30 +57,33 @@ func EtcdGates(in component.Inputs) plan.Module {
 	return plan.Module{Name: "etcd", Tasks: in.Etcd.Gates(in)}
 }
 
-// ControlPlane makes the host a part of the control plane.
+// Programs puts those of a control plane host there, before its etcd: where that is restarted, what uses it is restarted with it
+// (component.Kubernetes.EtcdClients), and is what it is to be then.
+func Programs(in component.Inputs) plan.Module {
+	return plan.Module{Name: "kubernetes", Tasks: []plan.Task{in.Kubernetes.Install(in)}}
+}
+
+// ControlPlane makes the host a part of the control plane. It comes after Programs.
 func ControlPlane(in component.Inputs) plan.Module {
 	var between []plan.Task
 	if address := in.Internal.VirtualAddress; address != nil {
 		between = []plan.Task{address.Hold(in)}
 	}
-	return node(in, between, in.Kubernetes.ControlPlane(in))
+	return node(in, slices.Concat(between, in.Kubernetes.ControlPlane(in)))
 }
 
 // Worker joins the host as a worker.
 func Worker(in component.Inputs) plan.Module {
-	var between []plan.Task
+	tasks := []plan.Task{in.Kubernetes.Install(in)}
 	if proxy := in.Internal.Proxy; proxy != nil {
-		between = []plan.Task{proxy.Local(in)}
+		tasks = append(tasks, proxy.Local(in))
 	}
-	return node(in, between, in.Kubernetes.Worker(in))
+	return node(in, append(tasks, in.Kubernetes.Worker(in)...))
 }
 
-// node makes the host a Node, with what comes between what its programs are and what they become.
-func node(in component.Inputs, between, becomes []plan.Task) plan.Module {
-	return plan.Module{Name: "kubernetes", Tasks: slices.Concat(
-		[]plan.Task{in.Kubernetes.Install(in)}, between, becomes,
-		[]plan.Task{task.Installed(in), task.Upgraded(in), task.UserAfter(in)},
-	)}
+// node makes the host a Node by these tasks.
+func node(in component.Inputs, tasks []plan.Task) plan.Module {
+	return plan.Module{Name: "kubernetes", Tasks: append(tasks, task.Installed(in), task.Upgraded(in), task.UserAfter(in))}
 }
 
 // LoadBalancer makes the host carry requests to the API servers.

@@ -289,6 +289,7 @@ func controlPlaneHost(p layout, in component.Inputs) {
 		module.BeforeEtcd(in),
 		module.OS(in),
 		module.Runtime(in),
+		module.Programs(in),
 		module.Etcd(in),
 		module.ControlPlane(in),
 		module.EtcdCare(in),

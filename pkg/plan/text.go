@@ -146,7 +146,14 @@ func line(s step.Step) string {
 		if s.From != nil {
 			from = artifact(*s.From)
 		}
-		return fmt.Sprintf("file %s %s %s", s.Path, access(s.Mode, s.Owner, s.Group), from)
+		text := fmt.Sprintf("file %s %s %s", s.Path, access(s.Mode, s.Owner, s.Group), from)
+		if len(s.ReadBy) > 0 {
+			text += words(" read by", s.ReadBy...)
+		}
+		if s.Where != "" {
+			text += " where there is " + s.Where
+		}
+		return text
 	case step.Certificate:
 		return certificate(s)
 	case step.Etcd:

@@ -71,11 +71,8 @@ const answer = "etcd-members"
 // Query asks the host with that name and address, at which its member is reached. It needs the administrator's certificate that every
 // host with a member has.
 func Query(name, address string) host.Query {
-	if at, err := netip.ParseAddr(address); err == nil && at.Is6() {
-		address = "[" + address + "]"
-	}
 	return host.Query{Commands: []host.CommandQuery{{ID: answer, Argv: []string{
-		"/usr/bin/env", "name=" + name, "host=" + address, "dir=/etc/kubexm/etcd", "/bin/sh", "-uc", look, "etcd",
+		"/usr/bin/env", "name=" + name, "host=" + host.InURL(address), "dir=/etc/kubexm/etcd", "/bin/sh", "-uc", look, "etcd",
 	}}}}
 }
 

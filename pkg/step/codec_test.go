@@ -22,8 +22,8 @@ func all() []step.Step {
 	artifact := step.Artifact{Path: "bin/a", Digest: sha("a"), Size: 1, Refs: []string{"r/a:1"}, Digests: []string{sha("a")}, Arch: "arm64"}
 	text := step.Join(step.Literal("a"), step.Secret("app", "password"), step.FromOutput(token))
 	return []step.Step{
-		step.File{Path: "/a", Mode: 0o640, Owner: "o", Group: "g", Content: text},
-		step.File{Path: "/a", Mode: 0o1755, From: &artifact},
+		step.File{Path: "/a", Mode: 0o640, Owner: "o", Group: "g", Content: text, Where: "/b"},
+		step.File{Path: "/a", Mode: 0o1755, From: &artifact, ReadBy: []string{"a.service"}},
 		step.Directory{Path: "/a", Mode: 0o700, Owner: "o", Group: "g"},
 		step.Absent{Path: "/a"},
 		step.Block{Path: "/a", Name: "n", Content: "c\n"},

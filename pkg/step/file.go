@@ -27,6 +27,11 @@ type File struct {
 	// Key, where the content is made of a key that a host must not have another of, is the path of the file with that key alone; see
 	// func Key.
 	Key string `json:"key,omitempty"`
+	// ReadBy are units that read the file when they start, and that something else than a step may restart once it is written: what
+	// restores it restarts those that were started again since, too.
+	ReadBy []string `json:"readBy,omitempty"`
+	// Where, if not "", is the path of what the file takes the place of: on a host that has nothing there, it is not written.
+	Where string `json:"where,omitempty"`
 }
 
 // Meta is what the content takes.
@@ -41,11 +46,20 @@ func (f File) Observe() host.Query {
 	if f.Key != "" && f.Key != f.Path {
 		q.Merge(host.Query{Paths: []host.PathQuery{{Path: f.Key, Digest: true}}})
 	}
+	if f.Where != "" {
+		q.Merge(host.Query{Paths: []host.PathQuery{{Path: f.Where}}})
+	}
 	return q
 }
 
+// Due reports whether the host is one on which the file is written.
+func (f File) Due(seen *host.Facts) bool { return f.Where == "" || seen.Paths[f.Where].Exists }
+
 // Precheck compares digest, mode and owner.
 func (f File) Precheck(v View) (Diff, error) {
+	if !f.Due(v.Facts) {
+		return nil, nil
+	}
 	if f.Authority != "" {
 		if err := f.checkAuthority(v); err != nil {
 			return nil, err
@@ -93,10 +107,14 @@ func (f File) digest(v Values) (string, error) {
 
 // Effect writes the file.
 func (f File) Effect(v View) (Effect, error) {
+	var before []host.Change
+	for _, name := range f.ReadBy {
+		before = append(before, host.Unit{Name: name, Active: "left"})
+	}
 	c := host.File{Path: f.Path, Mode: fs.FileMode(f.Mode), Owner: f.Owner, Group: f.Group}
 	if f.From != nil {
 		c.Blob = f.From.Digest
-		e := Effect{Changes: []host.Change{c}}
+		e := Effect{Changes: append(before, c)}
 		if have := v.Facts.Paths[f.Path]; have.Digest != f.From.Digest {
 			e.Blobs = []Artifact{*f.From}
 		}
@@ -107,7 +125,7 @@ func (f File) Effect(v View) (Effect, error) {
 		return Effect{}, err
 	}
 	c.Content = content
-	return Effect{Changes: []host.Change{c}}, nil
+	return Effect{Changes: append(before, c)}, nil
 }
 
 // Run writes the file.
@@ -222,10 +240,14 @@ func (b Block) Run(ctx context.Context, rt *Runtime) error { return act(ctx, rt,
 // Rollback restores the block that was there, or none.
 func (b Block) Rollback(ctx context.Context, rt *Runtime) error { return rollback(ctx, rt) }
 
-// Writes lists the files that s, with all its parts, makes.
+// Writes lists the files that s, with all its parts, makes on each host. One that is only made where it takes the place of another is not
+// among them: elsewhere, users may have one of that name.
 func Writes(s Step) []string {
 	switch s := s.(type) {
 	case File:
+		if s.Where != "" {
+			return nil
+		}
 		return []string{s.Path}
 	case Certificate:
 		return []string{s.Path, s.KeyPath}

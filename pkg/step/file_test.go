@@ -16,11 +16,17 @@ func TestFile(t *testing.T) {
 	hello := step.File{Path: "/a", Mode: 0o644, Content: step.Literal("hello")}
 	secret := step.File{Path: "/a", Mode: 0o600, Content: step.Join(step.Literal("pw="), step.Secret("app", "password"))}
 	program := step.File{Path: "/a", Mode: 0o755, From: &step.Artifact{Path: "bin/a", Digest: sha("elf"), Size: 3}}
+	read := program
+	read.ReadBy = []string{"a.service"}
 	owned := hello
 	owned.Owner, owned.Group = "app", "app"
 	numbered := hello
 	numbered.Owner, numbered.Group = "0", "0"
 	others := regular("hello", 0o644)
+	instead := hello
+	instead.Where = "/b"
+	beside := paths("/a", host.Path{})
+	beside.Paths["/b"] = regular("theirs", 0o644)
 	others.Owner = "app"
 
 	decide(t, []decision{
@@ -46,6 +52,18 @@ func TestFile(t *testing.T) {
 			do file /a 0644 : "hello"`},
 		{"link in its place", hello, paths("/a", symlink("/b")), `
 			file /a: → /b → sha256:2cf24dba
+			do file /a 0644 : "hello"`},
+
+		{"read by a unit: absent", read, paths("/a", host.Path{}), `
+			file /a: absent → sha256:780d84b2
+			stage bin/a
+			do unit a.service  left settle 0s
+			do file /a 0755 : blob ` + sha("elf")},
+		{"read by a unit: same", read, paths("/a", regular("elf", 0o755)), "so already"},
+		{"nothing to take the place of", instead, paths("/a", host.Path{}), "so already"},
+		{"nothing to take the place of, and others' there", instead, paths("/a", regular("x", 0o644)), "so already"},
+		{"something to take the place of", instead, beside, `
+			file /a: absent → sha256:2cf24dba
 			do file /a 0644 : "hello"`},
 
 		{"secret: same", secret, paths("/a", regular("pw=hunter2", 0o600)), "so already"},

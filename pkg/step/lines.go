@@ -58,7 +58,7 @@ func shown(s Step, v View) []File {
 	var all []File
 	for _, f := range partsOf[File](s) {
 		have := v.Facts.Paths[f.Path]
-		if f.From != nil || f.Authority != "" || !f.Content.Known() || f.Mode&readable == 0 ||
+		if !f.Due(v.Facts) || f.From != nil || f.Authority != "" || !f.Content.Known() || f.Mode&readable == 0 ||
 			!have.Exists || !have.Mode.IsRegular() || have.Mode&readable == 0 || have.Size > mostContent {
 			continue
 		}

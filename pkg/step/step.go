@@ -60,6 +60,9 @@ type Meta struct {
 	// Follows says whether the host follows the other members of its cluster by the step, which then does not wait for what other
 	// changes of a host in use wait for: it would harm more than the step does.
 	Follows Follows `json:"follows,omitempty"`
+	// Stays, if not "", says what has no way back once the step is done ("etcd"): no rollback of a task, a run or a savepoint takes back
+	// what its task did, this step and those before it. Only a reset does.
+	Stays string `json:"stays,omitempty"`
 }
 
 // Follows is when a step is one by which a host follows the other members of its cluster. Empty is never.

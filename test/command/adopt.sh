@@ -1,6 +1,105 @@
 # Makes a cluster by kubeadm as an administrator does: $1 is the function, and the environment has HOST, ADDRESS, VERSION, PAUSE, ETCD_TAG,
-# DNS_REPOSITORY, DNS_TAG and, to join, SERVER and TOKEN. Programs are in /usr/local/bin and /opt/cni/bin. It runs on the host as root.
+# DNS_REPOSITORY, DNS_TAG, ENDPOINT where there is one and, to join, SERVER and TOKEN, and KEY for the control plane. Programs are in
+# /usr/local/bin and /opt/cni/bin; where PACKAGES is not empty, packages were made of them. It runs on the host as root.
 set -eu
+
+# deb installs what is below /root/debs/$1 as the package $1 of version $2.
+deb() {
+	tree=/root/debs/$1
+	mkdir -p "$tree/DEBIAN"
+	printf 'Package: %s\nVersion: %s\nArchitecture: amd64\nMaintainer: nobody <nobody@localhost>\nDescription: %s\n' "$1" "$2" "$1" >"$tree/DEBIAN/control"
+	(cd "$tree" && find . -path ./DEBIAN -prune -o -type f -print | sed 's|^./||' | xargs md5sum) >"$tree/DEBIAN/md5sums"
+	dpkg-deb --root-owner-group -Znone --build "$tree" "$tree.deb" >/dev/null
+	dpkg --force-confold -i "$tree.deb" >/dev/null
+	rm -rf "$tree" "$tree.deb"
+}
+
+# kubernetes lays out the programs in $2 as the packages kubelet and kubeadm of pkgs.k8s.io, of version $1.
+kubernetes() {
+	into=/root/debs/kubelet
+	mkdir -p $into/DEBIAN $into/usr/bin $into/usr/lib/systemd/system $into/etc/default $into/etc/kubernetes/manifests $into/var/lib/kubelet
+	cp "$2/kubelet" $into/usr/bin/
+	: >$into/etc/kubernetes/manifests/.kubelet-keep
+	: >$into/var/lib/kubelet/.kubelet-keep
+	echo KUBELET_EXTRA_ARGS= >$into/etc/default/kubelet
+	echo /etc/default/kubelet >$into/DEBIAN/conffiles
+	cat >$into/usr/lib/systemd/system/kubelet.service <<'FILE'
+[Unit]
+Description=kubelet: The Kubernetes Node Agent
+Documentation=https://kubernetes.io/docs/
+Wants=network-online.target
+After=network-online.target
+
+[Service]
+ExecStart=/usr/bin/kubelet
+Restart=always
+StartLimitInterval=0
+RestartSec=10
+
+[Install]
+WantedBy=multi-user.target
+FILE
+	printf '#!/bin/sh\nsystemctl daemon-reload\nsystemctl try-restart kubelet\n' >$into/DEBIAN/postinst
+	chmod 0755 $into/DEBIAN/postinst
+	deb kubelet "$1"
+
+	into=/root/debs/kubeadm
+	mkdir -p $into/usr/bin $into/usr/lib/systemd/system/kubelet.service.d
+	cp "$2/kubeadm" $into/usr/bin/
+	cat >$into/usr/lib/systemd/system/kubelet.service.d/10-kubeadm.conf <<FILE
+# Note: This dropin only works with kubeadm and kubelet v1.11+ (of the package $1)
+[Service]
+Environment="KUBELET_KUBECONFIG_ARGS=--bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf --kubeconfig=/etc/kubernetes/kubelet.conf"
+Environment="KUBELET_CONFIG_ARGS=--config=/var/lib/kubelet/config.yaml"
+EnvironmentFile=-/var/lib/kubelet/kubeadm-flags.env
+EnvironmentFile=-/etc/default/kubelet
+ExecStart=
+ExecStart=/usr/bin/kubelet \$KUBELET_KUBECONFIG_ARGS \$KUBELET_CONFIG_ARGS \$KUBELET_KUBEADM_ARGS \$KUBELET_EXTRA_ARGS
+FILE
+	deb kubeadm "$1"
+}
+
+# packages makes packages of all programs, and puts those of Kubernetes on hold.
+packages() {
+	mkdir -p /root/debs/kubectl/usr/bin /root/debs/kubernetes-cni/opt/cni /root/debs/containerd.io/usr/bin \
+		/root/debs/containerd.io/usr/lib/systemd/system /root/debs/containerd.io/etc/containerd /root/debs/containerd.io/DEBIAN
+	kubernetes 1.0 /usr/local/bin
+	mv /usr/local/bin/kubectl /root/debs/kubectl/usr/bin/
+	deb kubectl 1.0
+	mv /opt/cni/bin /root/debs/kubernetes-cni/opt/cni/
+	deb kubernetes-cni 1.0
+	for program in containerd containerd-shim-runc-v2 ctr runc; do
+		mv /usr/local/bin/$program /root/debs/containerd.io/usr/bin/
+	done
+	echo '# empty' >/root/debs/containerd.io/etc/containerd/config.toml
+	echo /etc/containerd/config.toml >/root/debs/containerd.io/DEBIAN/conffiles
+	containerd_unit /usr/bin >/root/debs/containerd.io/usr/lib/systemd/system/containerd.service
+	deb containerd.io 1.0
+	rm -rf /usr/local/bin/kube*
+	apt-mark hold kubelet kubeadm kubectl >/dev/null
+}
+
+# upgraded is what becomes of the packages when somebody does not leave them on hold.
+upgraded() { kubernetes 2.0 /usr/bin; }
+
+containerd_unit() {
+	cat <<FILE
+[Unit]
+After=network.target local-fs.target
+
+[Service]
+ExecStart=$1/containerd
+Type=notify
+Delegate=yes
+KillMode=process
+Restart=always
+LimitNOFILE=1048576
+TasksMax=infinity
+
+[Install]
+WantedBy=multi-user.target
+FILE
+}
 
 # prepare is what the documentation of Kubernetes has administrators do, with a containerd that they configure.
 prepare() {
@@ -20,22 +119,15 @@ version = 3
 [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc.options]
   SystemdCgroup = false
 FILE
-	cat >/etc/systemd/system/containerd.service <<'FILE'
-[Unit]
-After=network.target local-fs.target
+	: >/etc/kubernetes/resolv.conf
+	[ -n "${PACKAGES:-}" ] || units
+	systemctl daemon-reload
+	systemctl enable --now --quiet containerd
+	systemctl enable --quiet kubelet
+}
 
-[Service]
-ExecStart=/usr/local/bin/containerd
-Type=notify
-Delegate=yes
-KillMode=process
-Restart=always
-LimitNOFILE=1048576
-TasksMax=infinity
-
-[Install]
-WantedBy=multi-user.target
-FILE
+units() {
+	containerd_unit /usr/local/bin >/etc/systemd/system/containerd.service
 	cat >/etc/systemd/system/kubelet.service <<'FILE'
 [Unit]
 After=network-online.target containerd.service
@@ -50,10 +142,6 @@ RestartSec=5
 [Install]
 WantedBy=multi-user.target
 FILE
-	: >/etc/kubernetes/resolv.conf
-	systemctl daemon-reload
-	systemctl enable --now --quiet containerd
-	systemctl enable --quiet kubelet
 }
 
 registration() {
@@ -79,6 +167,7 @@ localAPIEndpoint: {advertiseAddress: $ADDRESS, bindPort: 6443}
 apiVersion: kubeadm.k8s.io/v1beta4
 kind: ClusterConfiguration
 kubernetesVersion: $VERSION
+${ENDPOINT:+controlPlaneEndpoint: $ENDPOINT}
 networking: {podSubnet: 10.244.0.0/16}
 apiServer:
   certSANs: [theirs.example.org]
@@ -106,11 +195,19 @@ FILE
 
 token() { kubeadm token create; }
 
+# key uploads what another host of the control plane needs, and prints what it is decrypted with.
+key() {
+	printf 'apiVersion: kubeadm.k8s.io/v1beta4\nkind: ClusterConfiguration\nkubernetesVersion: %s\n' "$VERSION" >/root/key.yaml
+	kubeadm init phase upload-certs --upload-certs --config /root/key.yaml | tail -n 1
+	rm -f /root/key.yaml
+}
+
 join() {
 	{
 		printf 'apiVersion: kubeadm.k8s.io/v1beta4\nkind: JoinConfiguration\n'
 		registration
 		printf 'discovery: {bootstrapToken: {apiServerEndpoint: "%s", token: "%s", unsafeSkipCAVerification: true}}\n' "$SERVER" "$TOKEN"
+		[ -z "${KEY:-}" ] || printf 'controlPlane: {certificateKey: "%s", localAPIEndpoint: {advertiseAddress: %s, bindPort: 6443}}\n' "$KEY" "$ADDRESS"
 	} >/root/join.yaml
 	kubeadm join --config /root/join.yaml --skip-phases preflight >/root/join.log 2>&1 || { tail -20 /root/join.log; journalctl -u kubelet -n 20 -o cat --no-pager; exit 1; }
 	rm -f /root/join.yaml /root/join.log

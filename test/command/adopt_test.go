@@ -13,6 +13,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -43,7 +44,7 @@ func TestAdopt(t *testing.T) {
 	e.unchanged(e.Hosts...)
 
 	t.Log("a cluster by kubeadm")
-	e.byKubeadm(master, worker)
+	e.byKubeadm(foreign{masters: e.Hosts[:1], workers: e.Hosts[1:]})
 	was, pods := e.running(), e.podsNow()
 
 	t.Log("refused, and shown: nothing is changed")
@@ -82,48 +83,78 @@ func TestAdopt(t *testing.T) {
 	t.Log("deleted")
 	e.ends(0, []string{"delete", "cluster", e.Name, "--yes", "--known-hosts", e.KnownHosts})
 	for _, h := range e.Hosts {
-		left := e.sh(h, `ls -d /etc/kubernetes /var/lib/etcd /var/lib/kubelet /etc/cni /opt/cni /var/lib/containerd /run/containerd /run/flannel \
+		e.isFree(h, "/etc/kubernetes", "/opt/cni", "/var/lib/kubelet")
+	}
+}
+
+// isFree wants nothing of Kubernetes to be on a host, nor any of the paths.
+func (e *environment) isFree(h *hosts.Host, paths ...string) {
+	e.t.Helper()
+	left := e.sh(h, "ls -d "+strings.Join(paths, " ")+` /var/lib/etcd /etc/cni /var/lib/containerd /run/containerd /run/flannel \
 /usr/local/bin/kubelet /usr/local/bin/kubeadm /usr/local/bin/containerd /etc/systemd/system/kubelet.service /etc/systemd/system/containerd.service \
 /var/lib/kubexm 2>/dev/null || true
 ps -C kubelet,containerd,containerd-shim,etcd,kube-apiserver,kube-controller,kube-scheduler,kube-proxy,coredns,flanneld -o comm= || true
 ip -o link show | grep -o -e cni0 -e flannel.1 -e ' veth[0-9a-f]*' || true
 mount | grep -e kubelet -e containerd || true
 { iptables-save; nft list ruleset; } 2>/dev/null | grep -m1 -e KUBE- -e FLANNEL || true`)
-		if left != "" {
-			t.Errorf("host %s has, after the reset:\n%s", h.Name, left)
-		}
+	if left != "" {
+		e.t.Errorf("host %s has, after the reset:\n%s", h.Name, left)
 	}
 }
 
-// byKubeadm makes a cluster of a control plane host and workers, and a Pod in it.
-func (e *environment) byKubeadm(master *hosts.Host, workers ...*hosts.Host) {
+// foreign is a cluster that somebody else makes with kubeadm.
+type foreign struct {
+	masters, workers []*hosts.Host
+	// endpoint is where all reach the API: the first host, if it is empty.
+	endpoint string
+	// packages has programs and units come as packages.
+	packages bool
+	// prepared, if not nil, is what an administrator does on a host before it joins.
+	prepared func(*hosts.Host)
+}
+
+// byKubeadm makes a cluster, and a Pod in it.
+func (e *environment) byKubeadm(c foreign) {
 	e.t.Helper()
-	images := e.bundle.Images("amd64")
+	images, master := e.bundle.Images("amd64"), c.masters[0]
 	cut := func(ref string) (string, string) { at := strings.LastIndex(ref, ":"); return ref[:at], ref[at+1:] }
 	_, etcdTag := cut(images["etcd"])
 	dns, dnsTag := cut(images["coredns"])
 	run := func(h *hosts.Host, function string, more ...string) string {
 		e.t.Helper()
-		began := time.Now()
-		argv := append([]string{"env", "HOST=" + h.Name, "ADDRESS=" + h.Address, "VERSION=" + e.bundle.Manifest().KubernetesVersion, "PAUSE=" +
-			images["pause"],
-			"ETCD_TAG=" + etcdTag, "DNS_REPOSITORY=" + path.Dir(dns), "DNS_TAG=" + dnsTag}, more...)
-		out, err := h.Exec(e.t.Context(), append(argv, "sh", "-c", adoptScript, "adopt.sh", function)...)
-		if err != nil {
-			e.t.Fatalf("%s on %s: %v\n%s", function, h.Name, err, out)
-		}
-		e.t.Logf("%s on %s after %.1f s", function, h.Name, time.Since(began).Seconds())
-		return out
+		return e.adminDoes(h, function, append([]string{
+			"VERSION=" + e.bundle.Manifest().KubernetesVersion, "PAUSE=" + images["pause"],
+			"ETCD_TAG=" + etcdTag, "DNS_REPOSITORY=" + path.Dir(dns), "DNS_TAG=" + dnsTag, "ENDPOINT=" + c.endpoint,
+		}, more...)...)
 	}
-	for _, h := range append([]*hosts.Host{master}, workers...) {
+	for _, h := range slices.Concat(c.masters, c.workers) {
 		e.programs(h)
-		run(h, "prepare")
+		if c.packages {
+			run(h, "packages")
+			run(h, "prepare", "PACKAGES=1")
+		} else {
+			run(h, "prepare")
+		}
+		if c.prepared != nil {
+			c.prepared(h)
+		}
 		e.images(h)
 	}
 	run(master, "begin")
 	e.releaseFlannel(master)
-	for _, h := range workers {
-		run(h, "join", "SERVER="+master.Address+":6443", "TOKEN="+strings.TrimSpace(run(master, "token")))
+	server := master.Address + ":6443"
+	if c.endpoint != "" {
+		server = c.endpoint
+	}
+	joins := []string{"SERVER=" + server, "TOKEN=" + strings.TrimSpace(run(master, "token"))}
+	if len(c.masters) > 1 {
+		key := "KEY=" + strings.TrimSpace(run(master, "key"))
+		for _, h := range c.masters[1:] {
+			run(h, "join", append(joins, key)...)
+		}
+	}
+	for _, h := range c.workers {
+		run(h, "join", joins...)
 	}
 	const theirs = `apiVersion: v1
 kind: Pod
@@ -143,6 +174,19 @@ kubectl --namespace kube-flannel rollout status daemonset/kube-flannel-ds --time
 kubectl --namespace kube-system rollout status daemonset/kube-proxy --timeout=300s &&
 kubectl --namespace kube-system rollout status deployment/coredns --timeout=300s &&
 kubectl wait --for=condition=Ready pod --all --all-namespaces --timeout=300s`)
+}
+
+// adminDoes runs a function of adopt.sh on a host.
+func (e *environment) adminDoes(h *hosts.Host, function string, variables ...string) string {
+	e.t.Helper()
+	began := time.Now()
+	argv := append([]string{"env", "HOST=" + h.Name, "ADDRESS=" + h.Address}, variables...)
+	out, err := h.Exec(e.t.Context(), append(argv, "sh", "-c", adoptScript, "adopt.sh", function)...)
+	if err != nil {
+		e.t.Fatalf("%s on %s: %v\n%s", function, h.Name, err, out)
+	}
+	e.t.Logf("%s on %s after %.1f s", function, h.Name, time.Since(began).Seconds())
+	return out
 }
 
 // programs puts what a distribution's packages would into /usr/local/bin and /opt/cni/bin.

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"k8s.io/client-go/kubernetes"
@@ -39,6 +40,8 @@ type cluster struct {
 	authorities pki.Authorities
 	api         *kube.Cluster
 	client      *kubernetes.Clientset
+	// fails is a step that fails on every host before it does anything, "" for none.
+	fails string
 }
 
 // openBundle opens the bundle of a variable, or the one that make builds.
@@ -114,10 +117,38 @@ func (c *cluster) dial(ctx context.Context, name string) (host.Host, error) {
 			if err != nil {
 				return nil, err // not a nil *ssh.Host in an interface
 			}
-			return dialled, nil
+			return failing{dialled, c.fails}, nil
 		}
 	}
 	return nil, fmt.Errorf("there is no host %s", name)
+}
+
+// failing is a host on which a step fails before it does anything.
+type failing struct {
+	host.Host
+	step string
+}
+
+func (f failing) Begin(ctx context.Context, r host.Run) (host.Session, error) {
+	s, err := f.Host.Begin(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	return failingSession{s, f}, nil
+}
+
+type failingSession struct {
+	host.Session
+	on failing
+}
+
+func (s failingSession) Do(ctx context.Context, acts ...host.Act) (*host.Facts, error) {
+	for _, a := range acts {
+		if s.on.step != "" && strings.HasSuffix(a.Node, "/"+s.on.step) {
+			return nil, &host.Error{Kind: host.KindCommand, Host: s.on.Name(), Message: "the test has it fail"}
+		}
+	}
+	return s.Session.Do(ctx, acts...)
 }
 
 // node is what a host must be with a bundle, after change.

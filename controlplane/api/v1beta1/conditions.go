@@ -187,8 +187,8 @@ const (
 const (
 	// KubeadmConfigNotSupportedReason means that workers have a KubeadmConfig, and the control plane is not kubeadm's.
 	KubeadmConfigNotSupportedReason = "KubeadmConfigNotSupported"
-	// VersionNotToldReason means that the version by which "kubeadm join" joins could not be read or written in the cluster.
-	VersionNotToldReason = "VersionNotTold"
+	// VersionUnknownReason means that the version by which "kubeadm join" joins could not be read or written in the cluster.
+	VersionUnknownReason = "VersionUnknown"
 	// RequestsNotApprovedReason means that requests are not those of a Machine's Node for what is its own.
 	RequestsNotApprovedReason = "RequestsNotApproved"
 	// RequestsUnknownReason means that the cluster could not be asked for requests.

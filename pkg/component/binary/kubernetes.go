@@ -137,9 +137,14 @@ func ProgramNames(controlPlane bool, proxyUnit string) []string {
 	return names
 }
 
-// Programs installs the components.
+// Programs installs the components. They are placed before etcd is restarted: that restarts the API server, and what loses its lease
+// meanwhile ends and is started again by systemd.
 func Programs(programs []step.Artifact) step.Step {
+	var units []string
+	for _, name := range []string{apiServer, controllerManager, scheduler, kubeletName, proxy} {
+		units = append(units, name+".service")
+	}
 	return step.New(step.Meta{
 		Name: "kubernetes/programs", Description: "install Kubernetes", Disrupts: "restarts Kubernetes' components",
-	}, step.Programs(bin, programs)...)
+	}, step.Programs(bin, programs, units...)...)
 }

@@ -77,7 +77,7 @@ After=etcd.service
 Type=oneshot
 Environment="ETCDCTL_CACERT=` + caFile + `" "ETCDCTL_CERT=` + s.certificate("admin") + `" "ETCDCTL_KEY=` + s.key("admin") + `"
 # One host of the cluster at a time.
-ExecStart=` + bin + `/etcdctl --endpoints=https://` + inURL(s.Address) + `:2379 --dial-timeout=5s lock --ttl=20 kubexm/backup -- /bin/sh -u ` + backupScript + `
+ExecStart=` + bin + `/etcdctl --endpoints=https://` + host.InURL(s.Address) + `:2379 --dial-timeout=5s lock --ttl=20 kubexm/backup -- /bin/sh -u ` + backupScript + `
 TimeoutStartSec=2h
 UMask=0077
 Nice=10

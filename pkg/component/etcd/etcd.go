@@ -12,11 +12,11 @@ package etcd
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"net/netip"
 	"path"
 	"slices"
 	"strings"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 )
@@ -111,9 +111,28 @@ func Claim(s Settings) step.Step {
 		append(parts, step.Claim{Paths: paths})...)
 }
 
-// Programs installs etcdctl and etcdutl, and etcd where it is a Unit.
+// Programs installs etcdctl and etcdutl, and etcd where it is a Unit: not one of an earlier minor version than is there.
 func Programs(artifacts []step.Artifact) step.Step {
-	return step.New(step.Meta{Name: "etcd/programs", Description: "install etcd's programs"}, step.Programs(bin, artifacts)...)
+	var parts []step.Step
+	for _, a := range artifacts {
+		if dir, name := path.Split(a.Path); name == "etcd" { // etcd/v3.6.14/amd64/etcd
+			version := path.Base(path.Dir(path.Clean(dir)))
+			parts = append(parts, step.Command{
+				Title: "compare etcd's version with " + version,
+				Argv:  []string{"/bin/sh", "-uc", older, "older", path.Join(bin, name), service, version},
+				Done:  step.Done{Contents: []step.Content{{Path: path.Join(bin, name), Digest: a.Digest}}},
+			})
+		}
+	}
+	return step.New(step.Meta{Name: "etcd/programs", Description: "install etcd's programs"},
+		append(parts, step.Programs(bin, artifacts, service)...)...)
+}
+
+// Clients installs etcdctl and etcdutl where Kubernetes runs etcd. A host that was adopted has neither, and what it follows the others by
+// asks etcd before it is the host's turn to be changed.
+func Clients(artifacts []step.Artifact) step.Step {
+	about := step.Meta{Name: "etcd/programs", Description: "install etcd's programs", Follows: step.FollowsOthers}
+	return step.New(about, step.Programs(bin, artifacts)...)
 }
 
 // Await comes before anything that needs an etcd which runs elsewhere: takes are the outputs by which it is known to be there.
@@ -139,14 +158,14 @@ func (s Settings) known() []string {
 	return pairs
 }
 
-func peerURL(m spec.Member) string { return "https://" + inURL(m.Address) + ":2380" }
+func peerURL(m spec.Member) string { return "https://" + host.InURL(m.Address) + ":2380" }
 
 // others are the addresses of the other members, as they stand in URLs.
 func (s Settings) others() []string {
 	var hosts []string
 	for _, m := range s.Members {
 		if m.Name != s.Name {
-			hosts = append(hosts, inURL(m.Address))
+			hosts = append(hosts, host.InURL(m.Address))
 		}
 	}
 	return hosts
@@ -168,14 +187,6 @@ func (s Settings) walDir() string {
 		return own
 	}
 	return path.Join(s.Spec.DataDir, "member", "wal")
-}
-
-// inURL is an address as it stands in a URL: one of IPv6 in brackets.
-func inURL(address string) string {
-	if a, err := netip.ParseAddr(address); err == nil && a.Is6() {
-		return "[" + address + "]"
-	}
-	return address
 }
 
 func sha(text string) string {

@@ -4,6 +4,7 @@
 package etcd
 
 import (
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
@@ -11,7 +12,7 @@ import (
 // (ETCD_INITIAL_CLUSTER and its STATE and TOKEN). Where the user has one of ours among the extra arguments, theirs counts.
 func (s Settings) flags() []string {
 	e := s.Spec
-	client, peer := "https://"+inURL(s.Address)+":2379", "https://"+inURL(s.Address)+":2380"
+	client, peer := "https://"+host.InURL(s.Address)+":2379", "https://"+host.InURL(s.Address)+":2380"
 	ours := []spec.Arg{
 		{Name: "name", Value: s.Name},
 		{Name: "data-dir", Value: e.DataDir},

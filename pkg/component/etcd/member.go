@@ -26,6 +26,8 @@ var (
 	memberCheck string
 	//go:embed restart.sh
 	restart string
+	//go:embed older.sh
+	older string
 	//go:embed members.sh
 	members string
 	//go:embed members-check.sh
@@ -55,7 +57,7 @@ func (s Settings) script(text string, also ...string) []string {
 	}
 	config, content := s.config()
 	argv := append([]string{
-		"/usr/bin/env", "form=" + string(s.Form), "name=" + s.Name, "host=" + inURL(s.Address), "bootstrap=" + string(mode),
+		"/usr/bin/env", "form=" + string(s.Form), "name=" + s.Name, "host=" + host.InURL(s.Address), "bootstrap=" + string(mode),
 		"cluster=" + s.Cluster,
 		"others=" + words(s.others()), "leaving=" + words(s.leaving()), "known=" + words(s.known()), "gone=" + words(s.Gone),
 		"dir=" + dir, "data=" + s.Spec.DataDir, "wal=" + s.walDir(), "config=" + config, "digest=" + sha(content),
@@ -83,6 +85,8 @@ func Member(s Settings, done graph.Output[string], after ...string) step.Step {
 		Name: "etcd/member", Description: title, Timeout: step.Duration(8 * time.Minute), Disrupts: "restarts this host's etcd",
 		Retry: step.Retry{Attempts: 8, Delay: step.Duration(2 * time.Second), MaxDelay: step.Duration(20 * time.Second)},
 		Takes: after, Makes: []string{done.Name},
+		// etcd does not start with data of a version after its own, and its members go on from there.
+		Stays: "etcd",
 	}, append(parts, step.Command{
 		Title: title, Argv: s.script(cluster+run+member, "restart="+cluster+run+restart),
 		Done: step.Done{Check: s.script(cluster + memberCheck)},

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
@@ -113,7 +114,7 @@ func (m membersOf) Care(in component.Inputs) []plan.Task {
 	s := m.settings(in)
 	var steps []step.Step
 	if in.KubernetesMakesEtcd() {
-		steps = append(steps, Programs(in.Programs("etcd")), Certificates(s))
+		steps = append(steps, Clients(in.Programs("etcd")), Certificates(s))
 	}
 	return []plan.Task{{Name: "etcd-care", Steps: append(steps, Members(s), Maintenance(s), backups(in, s))}}
 }
@@ -126,7 +127,7 @@ func (membersOf) Client(in component.Inputs) component.EtcdClient {
 		return c
 	}
 	for _, m := range in.Target.EtcdMembers() {
-		c.Endpoints = append(c.Endpoints, "https://"+inURL(m.Address)+":2379")
+		c.Endpoints = append(c.Endpoints, "https://"+host.InURL(m.Address)+":2379")
 	}
 	return c
 }

@@ -41,7 +41,8 @@ type Access struct {
 
 // Access is how the host of a member reaches etcd as its administrator: its own member first.
 func (s Settings) Access() Access {
-	a := Access{Endpoints: []string{"https://" + inURL(s.Address) + ":2379"}, CA: caFile, Certificate: s.certificate("admin"), Key: s.key("admin")}
+	own := "https://" + host.InURL(s.Address) + ":2379"
+	a := Access{Endpoints: []string{own}, CA: caFile, Certificate: s.certificate("admin"), Key: s.key("admin")}
 	for _, other := range s.others() {
 		a.Endpoints = append(a.Endpoints, "https://"+other+":2379")
 	}

@@ -215,11 +215,3 @@ func renewalConfig(c Cluster, n kubelet.Node) string {
 }
 
 func seconds(d time.Duration) string { return strconv.FormatInt(int64(d/time.Second), 10) }
-
-// inURL is an address as it stands in a URL: one of IPv6 in brackets.
-func inURL(address string) string {
-	if strings.Contains(address, ":") {
-		return "[" + address + "]"
-	}
-	return address
-}

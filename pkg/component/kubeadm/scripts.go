@@ -8,6 +8,7 @@ import (
 	_ "embed"
 	"encoding/hex"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/kubelet"
 )
@@ -32,7 +33,7 @@ func askReady(c Cluster, n kubelet.Node) []string {
 
 // apiEnvironment is what ready.sh must know to ask this host's API server.
 func apiEnvironment(c Cluster, n kubelet.Node) []string {
-	return []string{"/usr/bin/env", "name=" + n.Name, "host=" + inURL(n.Address), "port=" + itoa(c.Spec.ControlPlaneEndpoint.Port), "dir=" + dir}
+	return []string{"/usr/bin/env", "name=" + n.Name, "host=" + host.InURL(n.Address), "port=" + itoa(c.Spec.ControlPlaneEndpoint.Port), "dir=" + dir}
 }
 
 // rendered holds when file has this content: it is written last.

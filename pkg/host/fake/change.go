@@ -197,6 +197,9 @@ func (s *session) unit(a host.Act, c host.Unit) error {
 	if old.Load == "not-found" && (c.Enabled == "enabled" || c.Active == "started" || c.Active == "restarted") {
 		return fmt.Errorf("Unit %s not found", c.Name)
 	}
+	if c.Active == "left" {
+		return s.left(a, c, old)
+	}
 	n := old
 	if c.Enabled != "" {
 		n.File = c.Enabled
@@ -227,6 +230,23 @@ func (s *session) unit(a host.Act, c host.Unit) error {
 	}
 	m.units[c.Name] = n
 	return s.boundary()
+}
+
+// left records when a unit that runs was started.
+func (s *session) left(a host.Act, c host.Unit, old host.UnitState) error {
+	m := s.machine
+	if old.Active != "active" {
+		return nil
+	}
+	return s.save(a, c.Key(), c.Key(), func(bool) (bool, error) {
+		u, known := m.units[c.Name]
+		if known && (u.Active != "active" || !u.Since.Equal(old.Since)) {
+			m.tick += time.Second
+			u.Active, u.Sub, u.Since = "active", "running", born.Add(m.tick)
+			m.units[c.Name] = u
+		}
+		return true, nil
+	})
 }
 
 func (s *session) sysctl(a host.Act, c host.Sysctl) error {
@@ -326,11 +346,19 @@ func (s *session) claim(a host.Act, c host.Claim) error {
 
 func (s *session) inherit(a host.Act, c host.Inherit) error {
 	m := s.machine
-	for _, p := range c.Paths {
-		if err := s.save(a, "claim "+p, "claim "+p, func(bool) (bool, error) {
+	remove := func(key, p string) error {
+		return s.save(a, key, key, func(bool) (bool, error) {
 			m.remove(p)
 			return true, nil
-		}); err != nil {
+		})
+	}
+	for _, p := range c.Paths {
+		if err := remove("claim "+p, p); err != nil {
+			return err
+		}
+	}
+	for _, p := range c.Files {
+		if err := remove(host.File{Path: p}.Key(), p); err != nil {
 			return err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/fake"
@@ -16,7 +17,7 @@ import (
 
 func TestConformance(t *testing.T) {
 	hosttest.Run(t, func(t *testing.T) hosttest.Fixture {
-		m := fake.New("memory")
+		m, starts := fake.New("memory"), int64(0)
 		m.Put("/srv/test/.", "", 0)
 		m.Remove("/srv/test/.")
 		m.OnCommand = shell
@@ -29,7 +30,8 @@ func TestConformance(t *testing.T) {
 			Put:      func(_ *testing.T, path, content string, mode fs.FileMode) { m.Put(path, content, mode) },
 			Remove:   func(_ *testing.T, path string) { m.Remove(path) },
 			Start: func(_ *testing.T, unit string) {
-				m.SetUnit(unit, host.UnitState{Load: "loaded", Active: "active", File: "disabled"})
+				starts++
+				m.SetUnit(unit, host.UnitState{Load: "loaded", Active: "active", File: "disabled", Since: time.Unix(starts, 0)})
 			},
 		}
 	})

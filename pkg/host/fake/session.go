@@ -268,7 +268,7 @@ func (s *session) Undo(ctx context.Context, scope host.Scope, report func(host.U
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s.boundaries = 0
-	all := scope == host.Scope{}
+	all := scope.All()
 	var failures []error
 	var kept []*entry
 	entries := m.entries
@@ -302,7 +302,8 @@ func (s *session) Undo(ctx context.Context, scope host.Scope, report func(host.U
 	}
 	m.entries = kept
 	for node, j := range m.journal {
-		if all || scope.Node == node || scope.Run == j.Run && scope.Node == "" && scope.Task == "" && scope.From == "" {
+		stays := slices.ContainsFunc(kept, func(e *entry) bool { return e.node == node && slices.Contains(scope.Except, e.task) })
+		if all || scope.Node == node || scope.OfRun(j.Run) && !stays {
 			delete(m.journal, node)
 		}
 	}
@@ -314,5 +315,5 @@ func (s *session) Undo(ctx context.Context, scope host.Scope, report func(host.U
 }
 
 func (e *entry) within(s host.Scope) bool {
-	return (s.Run == "" || s.Run == e.run) && (s.Task == "" || s.Task == e.task) && (s.Node == "" || s.Node == e.node)
+	return s.Selects(e.run, e.task, e.node)
 }

@@ -39,7 +39,7 @@ type Fixture struct {
 	StateDir string
 	// Owner is an account of the host beside root, and Group its group.
 	Owner, Group string
-	// Put makes a file of root's (parents exist), Remove a path not be, Start a unit active: what was there before us.
+	// Put makes a file of root's (parents exist), Remove a path not be, Start a unit start anew: what others do.
 	Put    func(t *testing.T, path, content string, mode fs.FileMode)
 	Remove func(t *testing.T, path string)
 	Start  func(t *testing.T, unit string)

@@ -20,8 +20,8 @@ import (
 func testMachine(t *testing.T, fixture func(t *testing.T) Fixture) {
 	for name, test := range map[string]func(r *rig){
 		"Secrets": testSecrets, "DiskFull": testDiskFull, "Timeout": testTimeout, "Killed": testKilled, "Cancel": testCancel, "Orphan": testOrphan,
-		"Stream": testStream, "StreamCut": testStreamCut, "UnitFails": testUnitFails, "ClaimWithMount": testClaimWithMount,
-		"Swap": testSwap, "CommandUndo": testCommandUndo, "Exec": testExec, "Observe": testObserve,
+		"Stream": testStream, "StreamCut": testStreamCut, "UnitFails": testUnitFails, "UnitIsAskedAgain": testUnitIsAskedAgain,
+		"ClaimWithMount": testClaimWithMount, "Swap": testSwap, "CommandUndo": testCommandUndo, "Exec": testExec, "Observe": testObserve,
 	} {
 		t.Run(name, func(t *testing.T) { test(newRig(t, fixture(t))) })
 	}
@@ -329,6 +329,35 @@ func testUnitFailsBeforeItIsHeard(r *rig, unit func(active, does string) error) 
 	r.sh(signal, "CONT")
 	if errs := hostErrors(<-done); len(errs) == 0 || !strings.Contains(errs[0].Output, "Error: I am late") {
 		r.t.Errorf("what the unit said late is not said: %v", errs)
+	}
+}
+
+// testUnitIsAskedAgain undoes a unit while systemd does not answer yet, as on a host that boots: what is not said is not taken for a unit
+// that is not there, which would stay enabled without its file.
+func testUnitIsAskedAgain(r *rig) {
+	h := r.dial()
+	before := r.observe(h, unitQuery(r))
+	s := r.begin(h, newRun())
+	r.do(s, host.Act{Node: "n", Changes: []host.Change{
+		host.File{Path: unitFile, Mode: 0o644, Content: secret.New(unitText)}, host.Unit{Name: unitName, Enabled: "enabled", Active: "started"},
+	}})
+	r.t.Cleanup(func() { r.sh(`[ ! -e /usr/bin/systemctl.real ] || mv /usr/bin/systemctl.real /usr/bin/systemctl`) })
+	r.sh(`mv /usr/bin/systemctl /usr/bin/systemctl.real
+printf '#!/bin/sh\n[ -e "%s/answers" ] || { : >"%s/asked"; exit 1; }\nexec /usr/bin/systemctl.real "$@"\n' "$1" "$1" >/usr/bin/systemctl
+chmod 0755 /usr/bin/systemctl`, r.Dir)
+	done := make(chan error, 1)
+	go func() { done <- s.Undo(r.ctx, host.Scope{}, nil) }()
+	r.eventually("systemd is asked", func() bool { return r.sh(`[ ! -e "$1/asked" ] || echo yes`, r.Dir) == "yes" })
+	r.sh(`: >"$1/answers"`, r.Dir)
+	if err := <-done; err != nil {
+		r.t.Fatal(explain(err))
+	}
+	r.end(s)
+	if d := diff(stateOf(before), stateOf(r.observe(h, unitQuery(r)))); d != "" {
+		r.t.Errorf("not as before (-before +after):\n%s", d)
+	}
+	if link := r.sh(`ls "/etc/systemd/system/multi-user.target.wants/$1" 2>/dev/null || true`, unitName); link != "" {
+		r.t.Errorf("%s is left", link)
 	}
 }
 

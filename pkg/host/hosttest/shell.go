@@ -38,7 +38,7 @@ func Shell(f Fixture, h host.Host) Fixture {
 	}
 	f.Start = func(t *testing.T, unit string) {
 		t.Helper()
-		run(t, h, "", `systemctl daemon-reload && systemctl start "$1"`, unit)
+		run(t, h, "", `systemctl daemon-reload && systemctl restart "$1"`, unit)
 	}
 	return f
 }

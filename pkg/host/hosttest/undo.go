@@ -106,7 +106,7 @@ func testUndo(t *testing.T, fixture func(t *testing.T) Fixture) {
 		r.Put(t, r.Dir+"/had/config", "theirs", 0o640)
 		r.Put(t, r.Dir+"/file", "theirs", 0o644)
 		inherit := host.Act{Node: "inherited", Task: "t", Digest: "d", Changes: []host.Change{
-			host.Inherit{Paths: []string{r.Dir + "/had", r.Dir + "/file", r.Dir + "/later"}},
+			host.Inherit{Paths: []string{r.Dir + "/had", r.Dir + "/file", r.Dir + "/later"}, Files: []string{r.Dir + "/new"}},
 		}}
 		s := r.begin(h, newRun())
 		r.do(s, inherit)
@@ -114,8 +114,14 @@ func testUndo(t *testing.T, fixture func(t *testing.T) Fixture) {
 		s = r.begin(h, newRun()) // as one that was cut before it was journaled
 		r.do(s, inherit)
 		r.end(s)
-		if f := r.observe(h, host.Query{}); f.UndoEntries != 3 {
-			t.Errorf("it saved %d entries, want 3", f.UndoEntries)
+		if f := r.observe(h, host.Query{}); f.UndoEntries != 4 {
+			t.Errorf("it saved %d entries, want 4", f.UndoEntries)
+		}
+		s = r.begin(h, newRun()) // what this makes goes with what was inherited, and not before
+		r.do(s, file(r, "new", "t", "new", "ours"))
+		r.end(s)
+		if f := r.observe(h, host.Query{}); f.UndoEntries != 4 || content(r, h, "new") != "ours" {
+			t.Errorf("with a new file it has %d entries, want 4", f.UndoEntries)
 		}
 		if got := content(r, h, "had/config") + content(r, h, "file") + content(r, h, "later"); got != "theirstheirs(absent)" {
 			t.Errorf("it changed something: %q", got)
@@ -130,7 +136,7 @@ func testUndo(t *testing.T, fixture func(t *testing.T) Fixture) {
 		r.do(s, file(r, "n", "t", "had/config", "ours"))
 		r.undo(s, host.Scope{})
 		r.end(s)
-		if got := content(r, h, "had/config") + content(r, h, "file"); got != "(absent)(absent)" {
+		if got := content(r, h, "had/config") + content(r, h, "file") + content(r, h, "new"); got != "(absent)(absent)(absent)" {
 			t.Errorf("the undo of everything left %q", got)
 		}
 		if r.observe(h, host.Query{Paths: []host.PathQuery{{Path: r.Dir + "/had"}}}).Paths[r.Dir+"/had"].Exists {
@@ -141,8 +147,33 @@ func testUndo(t *testing.T, fixture func(t *testing.T) Fixture) {
 		t.Run("InheritedUnit", func(t *testing.T) { undoInheritedUnit(newRig(t, fixture(t))) })
 	}
 	if !fixture(t).FilesOnly {
+		t.Run("UnitLeft", func(t *testing.T) { undoUnitLeft(newRig(t, fixture(t))) })
 		t.Run("UnitOfTwoRuns", func(t *testing.T) { undoUnitOfTwoRuns(newRig(t, fixture(t))) })
 	}
+	t.Run("ScopeWithoutATask", func(t *testing.T) {
+		r := newRig(t, fixture(t))
+		h := r.dial()
+		run := newRun()
+		s := r.begin(h, run)
+		r.do(s, file(r, "n1", "t1", "f", "first"))
+		r.do(s, file(r, "n2", "t2", "g", "second"))
+		if keys := r.undo(s, host.Scope{Run: run.ID, Except: []string{"t1"}}); !slices.Equal(keys, []string{"file " + r.Dir + "/g"}) {
+			t.Errorf("undone %q", keys)
+		}
+		f := r.observe(h, host.Query{})
+		if _, ok := f.Journal["n1"]; !ok || len(f.Journal) != 1 {
+			t.Errorf("the journal is %v, want what stays alone", f.Journal)
+		}
+		if got := content(r, h, "f"); got != "first" {
+			t.Errorf("f, of the task that stays, is %q", got)
+		}
+		r.undo(s, host.Scope{})
+		r.end(s)
+		if got := content(r, h, "f"); got != "(absent)" {
+			t.Errorf("after the undo of everything: f is %q", got)
+		}
+	})
+
 	t.Run("ScopeFromANode", func(t *testing.T) {
 		r := newRig(t, fixture(t))
 		h := r.dial()
@@ -213,6 +244,48 @@ func testUndo(t *testing.T, fixture func(t *testing.T) Fixture) {
 			t.Errorf("hosts is %q", got)
 		}
 	})
+}
+
+// undoUnitLeft: a unit that something else restarts after its program was replaced is restarted with the program that came back, and one
+// that nobody restarted is not.
+func undoUnitLeft(r *rig) {
+	h := r.dial()
+	r.Put(r.t, unitFile, unitText, 0o644)
+	r.Start(r.t, unitName)
+	since := func() time.Time { return r.observe(h, unitQuery(r)).Units[unitName].Since }
+	same := func(a, b time.Time) bool { return a.Sub(b).Abs() < 100*time.Millisecond } // reckoned from two clocks, at each look anew
+	replace := host.Act{Node: "programs", Task: "t", Changes: []host.Change{
+		host.Unit{Name: unitName, Active: "left"}, host.Unit{Name: "kubexm-not-there.service", Active: "left"},
+		host.File{Path: r.Dir + "/program", Mode: 0o755, Content: secret.New("new")},
+	}}
+	r.Put(r.t, r.Dir+"/program", "old", 0o755)
+	first := since()
+	run := newRun()
+	s := r.begin(h, run)
+	if f := r.do(s, replace); f.UndoEntries != 2 {
+		r.t.Errorf("%d entries are recorded, want the unit and the file", f.UndoEntries)
+	}
+	if !same(since(), first) {
+		r.t.Error("a unit that was to be left was restarted")
+	}
+	r.undo(s, host.Scope{Run: run.ID})
+	if !same(since(), first) {
+		r.t.Error("the undo restarted a unit that nobody had restarted since")
+	}
+	r.do(s, replace)
+	r.Start(r.t, unitName)
+	second := since()
+	if same(second, first) {
+		r.t.Fatal("the unit was not restarted")
+	}
+	if keys := r.undo(s, host.Scope{Run: run.ID}); !slices.Contains(keys, "unit "+unitName) {
+		r.t.Errorf("undone %q", keys)
+	}
+	if u := r.observe(h, unitQuery(r)).Units[unitName]; u.Active != "active" || same(u.Since, second) || content(r, h, "program") != "old" {
+		r.t.Errorf("the unit is %s since %s, and was restarted at %s; the program is %q", u.Active, u.Since, second, content(r, h, "program"))
+	}
+	r.end(s)
+	r.undoAll()
 }
 
 // undoUnitOfTwoRuns: a unit came with the first run and was restarted by a second one, which was interrupted, so that both have an entry

@@ -7,6 +7,7 @@
 package adoption
 
 import (
+	"path"
 	"slices"
 	"strings"
 
@@ -21,6 +22,11 @@ const inherited = "/inherited"
 // kubernetes are the modules whose files and units are Kubernetes' own: an undo removes them, whoever made them. What is changed of the
 // rest of the host is undone as ever, to what it was when it was adopted.
 var kubernetes = []string{"runtime", "cni", "etcd", "kubernetes"}
+
+// programs is where a converge puts programs.
+const programs = "/usr/local/bin"
+
+func isKubernetes(n plan.Node) bool { return slices.Contains(kubernetes, n.Module) }
 
 // Nodes are the steps of a plan on one host, in their order.
 func Nodes(p *plan.Plan, on string) []plan.Node {
@@ -61,8 +67,8 @@ func claims(s step.Step) []step.Claim {
 // files are the paths of files that the step makes, below no claim.
 func files(n plan.Node, claimed []string) []string {
 	var all []string
-	for _, p := range parts(n.Step) {
-		if f, is := p.(step.File); is && !slices.ContainsFunc(claimed, func(c string) bool { return strings.HasPrefix(f.Path, c+"/") }) {
+	for _, f := range written(n) {
+		if !slices.ContainsFunc(claimed, func(c string) bool { return strings.HasPrefix(f.Path, c+"/") }) {
 			all = append(all, f.Path)
 		}
 	}
@@ -95,20 +101,66 @@ func Claimed(nodes []plan.Node) []string {
 func Query(nodes []plan.Node) host.Query {
 	var q host.Query
 	for _, n := range nodes {
-		if slices.Contains(kubernetes, n.Module) {
+		if isKubernetes(n) {
 			q.Units = append(q.Units, units(n)...)
 			for _, p := range files(n, Claimed(nodes)) {
 				q.Paths = append(q.Paths, host.PathQuery{Path: p})
+			}
+		}
+		for _, f := range written(n) {
+			if f.Where != "" {
+				q.Paths = append(q.Paths, host.PathQuery{Path: f.Where})
 			}
 		}
 	}
 	return q
 }
 
+// written are the files that the step makes.
+func written(n plan.Node) []step.File {
+	var all []step.File
+	for _, p := range parts(n.Step) {
+		if f, is := p.(step.File); is {
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
+// Writes are the paths of the files that a converge of the host would write where they are not as they must be.
+func Writes(nodes []plan.Node, seen *host.Facts) []string {
+	var all []string
+	for _, n := range nodes {
+		for _, f := range written(n) {
+			if f.Due(seen) {
+				all = append(all, f.Path)
+			}
+		}
+	}
+	return all
+}
+
+// Text is the plain text that a converge writes to a path, "" if it does not write it.
+func Text(nodes []plan.Node, at string) (string, error) {
+	return text(nodes, func(p string) bool { return p == at })
+}
+
+func text(nodes []plan.Node, is func(string) bool) (string, error) {
+	for _, n := range nodes {
+		for _, f := range written(n) {
+			if is(f.Path) {
+				content, err := f.Content.Resolve(nil)
+				return string(content.Reveal()), err
+			}
+		}
+	}
+	return "", nil
+}
+
 // Acts are what makes the host the cluster's own: with them done, the journal knows of the steps that are made but once, and an undo of
 // everything removes what Kubernetes has put there. They are in the order in which the pipeline would have made the same things, for the
-// undo goes backwards. Paths that packages own stay. Those that the journal has are not among them.
-func Acts(nodes []plan.Node, seen *host.Facts, packaged map[string]string) []host.Act {
+// undo goes backwards. What packages own of paths stays (Packaged). Those that the journal has are not among them.
+func Acts(nodes []plan.Node, seen *host.Facts, packaged map[string][]Owned) []host.Act {
 	claimed := Claimed(nodes)
 	var acts []host.Act
 	for _, n := range nodes {
@@ -116,15 +168,22 @@ func Acts(nodes []plan.Node, seen *host.Facts, packaged map[string]string) []hos
 		var take host.Inherit
 		for _, c := range claims(n.Step) {
 			for _, p := range c.Paths {
-				if packaged[p] == "" {
+				if owned := packaged[p]; len(owned) > 0 {
+					a.Changes = append(a.Changes, leave(p, owned))
+				} else {
 					take.Paths = append(take.Paths, p)
 				}
 			}
 		}
-		if slices.Contains(kubernetes, n.Module) {
+		if isKubernetes(n) {
 			for _, p := range files(n, claimed) {
-				if seen.Paths[p].Exists && packaged[p] == "" {
+				switch {
+				case len(packaged[p]) > 0:
+				case seen.Paths[p].Exists:
 					take.Paths = append(take.Paths, p)
+				case path.Dir(p) == programs:
+					// Others' are elsewhere. What ours will have started can only be stopped by ours.
+					take.Files = append(take.Files, p)
 				}
 			}
 			for _, u := range units(n) {
@@ -134,13 +193,14 @@ func Acts(nodes []plan.Node, seen *host.Facts, packaged map[string]string) []hos
 			}
 		}
 		once := Once(n.Step)
-		if !once && len(take.Paths)+len(take.Units) == 0 {
+		taken := len(take.Paths)+len(take.Files)+len(take.Units) > 0
+		if !once && !taken {
 			continue
 		}
 		if !once {
 			a.Node += inherited
 		}
-		if len(take.Paths)+len(take.Units) > 0 {
+		if taken {
 			a.Changes = append(a.Changes, take)
 		}
 		a.Changes = append(a.Changes, cleanups(n.Step)...)

@@ -6,6 +6,7 @@ package adoption
 import (
 	_ "embed"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
@@ -15,30 +16,60 @@ import (
 //go:embed packaged.sh
 var packaged string
 
+//go:embed remove.sh
+var remove string
+
 const packagesOf = "packages that own files"
 
-// PackagedQuery asks which of the paths that Acts would claim are of packages.
-func PackagedQuery(nodes []plan.Node) host.Query {
-	paths := Claimed(nodes)
-	for _, p := range Query(nodes).Paths {
-		paths = append(paths, p.Path)
+// Owned is a path that a package owns.
+type Owned struct{ Path, Package string }
+
+// asked are the paths that Acts would claim.
+func asked(nodes []plan.Node) []string {
+	claimed := Claimed(nodes)
+	paths := slices.Clone(claimed)
+	for _, n := range nodes {
+		if isKubernetes(n) {
+			paths = append(paths, files(n, claimed)...)
+		}
 	}
+	slices.Sort(paths)
+	return slices.Compact(paths)
+}
+
+// PackagedQuery asks what packages own of the paths that Acts would claim.
+func PackagedQuery(nodes []plan.Node) host.Query {
 	return host.Query{Commands: []host.CommandQuery{{
-		ID: packagesOf, Argv: append([]string{"/bin/sh", "-uc", packaged, "sh"}, paths...), Timeout: 4 * host.QueryTimeout,
+		ID: packagesOf, Argv: append([]string{"/bin/sh", "-uc", packaged, "sh"}, asked(nodes)...), Timeout: 4 * host.QueryTimeout,
 	}}}
 }
 
-// Packaged are the packages of paths, of a host that was asked PackagedQuery.
-func Packaged(seen *host.Facts) (map[string]string, error) {
+// Packaged is what packages own, of a host that was asked PackagedQuery: by the path that Acts would claim, that itself and what is below.
+func Packaged(seen *host.Facts, nodes []plan.Node) (map[string][]Owned, error) {
 	said := seen.Commands[packagesOf]
 	if said.ExitCode != 0 || said.Stopped > 0 {
 		return nil, errors.New("which files are of packages is not known: " + host.Word(strings.TrimSpace(string(said.Stderr)), 300))
 	}
-	of := map[string]string{}
+	paths, of := asked(nodes), map[string][]Owned{}
 	for line := range strings.Lines(string(said.Stdout)) {
-		if path, name, found := strings.Cut(strings.TrimSpace(line), " "); found {
-			of[path] = name
+		name, owned, found := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		if !found {
+			continue
+		}
+		for _, p := range paths {
+			if owned == p || strings.HasPrefix(owned, p+"/") {
+				of[p] = append(of[p], Owned{Path: owned, Package: name})
+			}
 		}
 	}
 	return of, nil
+}
+
+// leave is what empties a directory but for what packages own of it. As long as that is not undone it does nothing.
+func leave(directory string, owned []Owned) host.Change {
+	argv := []string{"/bin/sh", "-uc", remove, "sh", directory}
+	for _, o := range owned {
+		argv = append(argv, o.Path)
+	}
+	return host.Command{Title: "remove what no package owns of " + directory, Undo: argv}
 }

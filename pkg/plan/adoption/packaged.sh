@@ -1,19 +1,24 @@
 # Copyright 2026 The cluster-api-provider-kubexm Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Prints of each path in $@ that a package owns, or the first files below which one owns, a line: path, blank, package. Only looks.
-owner() {
+# Prints what packages own of the paths in $@ and below them, a line each: package, blank, path. Only looks.
+owned() {
 	if command -v dpkg-query >/dev/null 2>&1; then
-		dpkg-query -S "$1" 2>/dev/null | sed -n '/^diversion/!{s/[:,].*//p;q}'
+		for path; do
+			shift
+			set -- "$@" "$path" "$path/*"
+		done
+		dpkg-query -S -- "$@" 2>/dev/null | sed -n '/^\(local \)\{0,1\}diversion /!s|^\([^:,]*\).*: \(/.*\)$|\1 \2|p'
 	elif command -v rpm >/dev/null 2>&1; then
-		rpm -qf --qf '%{NAME}\n' "$1" 2>/dev/null | sed -n '/ /!{p;q}'
+		rpm -qa --qf '[%{=NAME} %{FILENAMES}\n]' | awk 'BEGIN {
+			for (i = 1; i < ARGC; i++) { asked[i] = ARGV[i]; ARGV[i] = "" }
+		} {
+			path = substr($0, index($0, " ") + 1)
+			for (i in asked) if (path == asked[i] || index(path, asked[i] "/") == 1) { print; next }
+		}' "$@"
 	fi
 }
-for path; do
-	file=$path
-	[ ! -d "$path" ] || file=$(find "$path" -xdev -maxdepth 2 -type f 2>/dev/null | head -n 1)
-	[ -e "$file" ] || continue
-	package=$(owner "$file")
-	[ -z "$package" ] || printf '%s %s\n' "$path" "$package"
+owned "$@" | while read -r package path; do
+	if [ -e "$path" ] || [ -L "$path" ]; then printf '%s %s\n' "$package" "$path"; fi
 done
 exit 0

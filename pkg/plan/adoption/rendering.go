@@ -65,13 +65,5 @@ func (r Rendering) Query() host.CommandQuery {
 // ServingNames are the names that the API server's certificate is made for, a line each, besides those that kubeadm gives it: "" if no step
 // makes it.
 func ServingNames(nodes []plan.Node) (string, error) {
-	for _, n := range nodes {
-		for _, p := range parts(n.Step) {
-			if f, is := p.(step.File); is && path.Base(f.Path) == "apiserver.names" {
-				content, err := f.Content.Resolve(nil) // plain text
-				return string(content.Reveal()), err
-			}
-		}
-	}
-	return "", nil
+	return text(nodes, func(p string) bool { return path.Base(p) == "apiserver.names" })
 }

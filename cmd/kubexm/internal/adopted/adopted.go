@@ -5,7 +5,7 @@
 // declared. It is pure: what was read goes in.
 //
 //	Declared, Owners, Host.Problems, Cluster   what is refused, each with its remedy
-//	Differences, LostNames                     flags, settings and names that the first converge would add or take away
+//	Differences, Host.UnitLines, LostNames     flags, settings and names that the first converge would add or take away
 //	Members                                    what etcd says in its static pod
 package adopted
 
@@ -27,11 +27,8 @@ import (
 const (
 	NodeConfig    = "/etc/kubernetes/kubelet.conf"
 	KubeletConfig = "/var/lib/kubelet/config.yaml"
-	KubeletFlags  = "/var/lib/kubelet/kubeadm-flags.env"
 	Authority     = "/etc/kubernetes/pki/ca.crt"
 	Serving       = "/etc/kubernetes/pki/apiserver.crt"
-	// DropIns is the ID of the command that says which files overrule units.
-	DropIns = "drop-ins of units"
 )
 
 // Checks are the names of what is compared.
@@ -52,13 +49,9 @@ func problem(on, check, cause, remedy string) preflight.Problem {
 // HostQuery is what must be seen of a host to judge it.
 func HostQuery(role spec.Role) host.Query {
 	q := host.Query{
-		Units: []string{"kubelet.service", "containerd.service"},
-		Paths: []host.PathQuery{
-			{Path: NodeConfig}, {Path: Authority, Content: true}, {Path: KubeletConfig, Content: true}, {Path: KubeletFlags, Content: true},
-		},
-		Commands: []host.CommandQuery{{
-			ID: DropIns, Argv: []string{"systemctl", "show", "-p", "DropInPaths", "--value", "kubelet.service", "containerd.service"},
-		}},
+		Units:    slices.Clone(UnitNames),
+		Paths:    []host.PathQuery{{Path: NodeConfig}, {Path: Authority, Content: true}, {Path: KubeletConfig, Content: true}},
+		Commands: []host.CommandQuery{unitsQuery()},
 	}
 	if role == spec.RoleControlPlane {
 		q.Paths = append(q.Paths, host.PathQuery{Path: Serving, Content: true})
@@ -119,6 +112,8 @@ type Host struct {
 	Facts *host.Facts
 	// CgroupDriver is what a converge would give the kubelet.
 	CgroupDriver string
+	// Writes are the paths of the files that the first converge writes.
+	Writes []string
 	// Kubeadm says why the host's own kubeadm does not make anything of what is declared, "" if it does.
 	Kubeadm string
 }
@@ -137,16 +132,18 @@ func (h Host) Problems(authority []byte) []preflight.Problem {
 		refuse(checkHost, Authority+" is another one than on the control plane hosts: the host is of another cluster",
 			"look whether its address leads to the host that is meant")
 	}
-	for _, u := range []string{"kubelet.service", "containerd.service"} {
+	for _, u := range UnitNames {
 		if s := f.Units[u]; s.Active != "active" {
 			refuse(checkUnit, fmt.Sprintf("%s is %s", u, orNone(s.Active)),
 				"a cluster is adopted while it runs: start it, with containerd as systemd's unit containerd.service")
 		}
 	}
-	if said := strings.Fields(string(f.Commands[DropIns].Stdout)); len(said) > 0 {
-		refuse(checkUnit, "drop-in files overrule the units that the first converge writes: "+strings.Join(said, ", "),
-			"write the whole unit, as systemctl cat shows it, to /etc/systemd/system, take away the drop-in (one of a package: by a link of its name to "+
-				"/dev/null in /etc/systemd/system/UNIT.d), and run systemctl daemon-reload, which restarts nothing")
+	if said := f.Commands[madeOf]; said.ExitCode != 0 || said.Stopped > 0 {
+		refuse(checkUnit, "what its units are made of is not known: "+lastLine(said.Stderr, said.Stdout),
+			"find out why systemctl show does not answer on the host, and try again")
+	}
+	for _, d := range h.dropIns() {
+		refuse(checkUnit, d[0], d[1])
 	}
 	if h.Kubeadm != "" {
 		refuse(checkKubeadm, "its kubeadm does not make anything of what is declared: "+h.Kubeadm,
@@ -171,6 +168,15 @@ func (h Host) kubelet() []preflight.Problem {
 		problems = append(problems, problem(h.Name, checkHost,
 			fmt.Sprintf("the kubelet's %s is %s, and kubexm has %s on this host: its pods would not go on", what, is, wanted),
 			"change it as Kubernetes' documentation says, before the cluster is adopted"))
+	}
+	// What is set by flags counts, whatever the file says.
+	config.CgroupDriver = or(flag(h.Facts, "cgroup-driver"), config.CgroupDriver)
+	config.ContainerRuntimeEndpoint = or(flag(h.Facts, "container-runtime-endpoint"), config.ContainerRuntimeEndpoint)
+	config.StaticPodPath = or(flag(h.Facts, "pod-manifest-path"), config.StaticPodPath)
+	for _, f := range []struct{ name, wanted string }{{"config", KubeletConfig}, {"kubeconfig", NodeConfig}} {
+		if is := flag(h.Facts, f.name); is != f.wanted && len(kubeletArguments(h.Facts)) > 0 {
+			refuse("flag --"+f.name, orNone(is), f.wanted)
+		}
 	}
 	if h.CgroupDriver != "" && config.CgroupDriver != h.CgroupDriver {
 		refuse("cgroupDriver", config.CgroupDriver, h.CgroupDriver)

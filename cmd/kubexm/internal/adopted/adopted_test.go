@@ -110,12 +110,19 @@ func takenOver(t *testing.T, on string, nodes []plan.Node, cut int) (*fake.Machi
 		"/etc/kubernetes/kubelet.conf", "/etc/kubernetes/manifests/etcd.yaml", "/var/lib/etcd/member/wal", "/var/lib/kubelet/config.yaml",
 		"/usr/local/bin/kubelet", "/usr/local/bin/kubeadm", "/usr/local/bin/containerd", "/etc/systemd/system/kubelet.service",
 		"/etc/cni/net.d/10-flannel.conflist",
-		"/opt/cni/bin/bridge", "/etc/containerd/config.toml", "/srv/theirs",
+		"/opt/cni/bin/bridge", "/opt/cni/bin/flannel", "/etc/containerd/config.toml", "/srv/theirs",
 	} {
 		m.Put(file, "theirs", 0o644)
 	}
 	for _, unit := range []string{"kubelet.service", "containerd.service"} {
 		m.SetUnit(unit, host.UnitState{Load: "loaded", Active: "active", Sub: "running", File: "enabled"})
+	}
+	m.OnCommand = func(m *fake.Machine, c host.Command) host.Result {
+		const of = "/opt/cni"
+		if strings.HasSuffix(c.Title, "no package owns of "+of) && slices.Contains(c.Argv, of+"/bin/bridge") {
+			m.Remove(of + "/bin/flannel")
+		}
+		return host.Result{}
 	}
 	m.CutAt(cut)
 	return m, take(t, m, on, nodes)
@@ -133,7 +140,10 @@ func take(t *testing.T, m *fake.Machine, on string, nodes []plan.Node) error {
 	if err != nil {
 		return err
 	}
-	acts := adoption.Acts(nodes, seen, map[string]string{"/opt/cni": "kubernetes-cni"})
+	acts := adoption.Acts(nodes, seen, map[string][]adoption.Owned{
+		"/opt/cni":                    {{Path: "/opt/cni/bin/bridge", Package: "kubernetes-cni"}},
+		"/etc/containerd/config.toml": {{Path: "/etc/containerd/config.toml", Package: "containerd.io"}},
+	})
 	if len(acts) > 0 {
 		if _, err := s.Do(t.Context(), acts...); err != nil {
 			return err
@@ -197,11 +207,11 @@ func isFree(t *testing.T, m *fake.Machine, on string) {
 	var q host.Query
 	gone := []string{"/etc/kubernetes", "/var/lib/kubelet", "/usr/local/bin/kubelet", "/usr/local/bin/containerd",
 		"/etc/systemd/system/kubelet.service",
-		"/etc/cni", "/etc/containerd/config.toml", host.StateDir}
+		"/etc/cni", "/opt/cni/bin/flannel", host.StateDir}
 	if on == "cp1" {
 		gone = append(gone, "/var/lib/etcd")
 	}
-	stays := []string{"/srv/theirs", "/opt/cni/bin/bridge"} // the second is a package's
+	stays := []string{"/srv/theirs", "/opt/cni/bin/bridge", "/etc/containerd/config.toml"} // the last two are packages'
 	for _, p := range slices.Concat(gone, stays) {
 		q.Paths = append(q.Paths, host.PathQuery{Path: p})
 	}
@@ -224,6 +234,25 @@ func isFree(t *testing.T, m *fake.Machine, on string) {
 		if seen.Units[u].Active == "active" {
 			t.Errorf("%s runs", u)
 		}
+	}
+}
+
+// TestFollowers: a host that waits for its turn, and was adopted, has what the steps ask etcd with by which it follows the others.
+func TestFollowers(t *testing.T) {
+	var programs step.Follows
+	for _, n := range adoption.Nodes(planned(t), "cp1") {
+		about := n.Step.Meta()
+		if n.Task != "etcd-care" || about.Follows == "" {
+			continue
+		}
+		if n.Name == "etcd/programs" {
+			programs = about.Follows
+		} else if programs != step.FollowsOthers {
+			t.Errorf("%s follows the others, and etcdctl does not come with it: %q", n.Name, programs)
+		}
+	}
+	if programs == "" {
+		t.Error("etcd's programs do not come with what follows")
 	}
 }
 
@@ -360,14 +389,28 @@ func TestOwners(t *testing.T) {
 	}
 }
 
+// madeOf is the ID of the command that says what units are made of.
+var madeOf = adopted.HostQuery(spec.RoleWorker).Commands[0].ID
+
 func TestHostProblems(t *testing.T) {
 	for cause, change := range map[string]func(*adopted.Host){
 		"":                             func(*adopted.Host) {},
 		"there is no /etc/kubernetes":  func(h *adopted.Host) { h.Facts.Paths[adopted.NodeConfig] = host.Path{} },
 		"of another cluster":           func(h *adopted.Host) { h.Facts.Paths[adopted.Authority] = host.Path{Content: []byte("other")} },
 		"containerd.service is failed": func(h *adopted.Host) { h.Facts.Units["containerd.service"] = host.UnitState{Active: "failed"} },
-		"10-kubeadm.conf": func(h *adopted.Host) {
-			h.Facts.Commands[adopted.DropIns] = host.Result{Stdout: []byte("/usr/lib/systemd/system/kubelet.service.d/10-kubeadm.conf\n\n")}
+		"it sets ExecStart": func(h *adopted.Host) {
+			h.Facts.Commands[madeOf] = host.Result{Stdout: []byte("unit kubelet.service\nfile /etc/systemd/system/kubelet.service.d/a.conf\nline ExecStart=/x\n")}
+		},
+		"units are made of is not known": func(h *adopted.Host) {
+			h.Facts.Commands[madeOf] = host.Result{ExitCode: 1, Stderr: []byte("no bus\n")}
+		},
+		"flag --config is /etc/kubelet.yaml": func(h *adopted.Host) {
+			h.Facts.Commands[madeOf] = host.Result{Stdout: []byte("unit kubelet.service\nargument kubelet\nargument --config=/etc/kubelet.yaml\n" +
+				"argument --kubeconfig\nargument /etc/kubernetes/kubelet.conf\n")}
+		},
+		"cgroupDriver is cgroupfs, and kubexm has systemd": func(h *adopted.Host) {
+			h.Facts.Commands[madeOf] = host.Result{Stdout: []byte("unit kubelet.service\nargument kubelet\nargument --config=" + adopted.KubeletConfig +
+				"\nargument --kubeconfig=" + adopted.NodeConfig + "\nargument --cgroup-driver=cgroupfs\n")}
 		},
 		"cgroupDriver is systemd, and kubexm has cgroupfs": func(h *adopted.Host) { h.CgroupDriver = "cgroupfs" },
 		"it has no cgroupDriver":                           func(h *adopted.Host) { h.Facts.Paths[adopted.KubeletConfig] = host.Path{} },

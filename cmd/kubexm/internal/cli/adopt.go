@@ -62,8 +62,8 @@ type adopting struct {
 	// nodes are the plan's steps, and facts what was seen, by host.
 	nodes map[string][]plan.Node
 	facts map[string]*host.Facts
-	// packages are those of paths that a reset leaves, by host.
-	packages map[string]map[string]string
+	// packages are what packages own of the paths that a reset clears, by host.
+	packages map[string]map[string][]adoption.Owned
 	// lines are what differs inside of what is rendered, by host.
 	lines    map[string][]string
 	problems []preflight.Problem
@@ -184,12 +184,12 @@ func renderings(nodes []plan.Node) []adoption.Rendering {
 
 // judge judges what was read of hosts.
 func (r *adopting) judge() error {
-	r.packages, r.lines = map[string]map[string]string{}, map[string][]string{}
+	r.packages, r.lines = map[string]map[string][]adoption.Owned{}, map[string][]string{}
 	var unasked []error
 	for i, t := range r.targets {
 		name, seen := t.Host.Name, r.facts[t.Host.Name]
 		r.seen.Hosts[i].Facts = seen
-		h := adopted.Host{Host: t.Host, Facts: seen}
+		h := adopted.Host{Host: t.Host, Facts: seen, Writes: adoption.Writes(r.nodes[name], seen)}
 		for _, rendering := range renderings(r.nodes[name]) {
 			lines, driver, why := renderedLines(rendering, seen)
 			if why != "" {
@@ -203,8 +203,11 @@ func (r *adopting) judge() error {
 			}
 		}
 		r.problems = append(r.problems, h.Problems(r.seen.Found.Cluster.Cert)...)
+		if err := r.unitLines(h); err != nil {
+			return fmt.Errorf("%s is not adopted, and nothing was written: host %s: %w", r.Name, name, err)
+		}
 		var err error
-		if r.packages[name], err = adoption.Packaged(seen); err != nil {
+		if r.packages[name], err = adoption.Packaged(seen, r.nodes[name]); err != nil {
 			return fmt.Errorf("%s is not adopted, and nothing was written: host %s: %w", r.Name, name, err)
 		}
 		if t.Host.Role != spec.RoleControlPlane {
@@ -237,9 +240,8 @@ func renderedLines(r adoption.Rendering, seen *host.Facts) (lines []string, driv
 	have := seen.Paths[adopted.Manifest(r.Component)].Content
 	if r.Component == adoption.Kubelet {
 		have = slices.Clone(seen.Paths[adopted.KubeletConfig].Content)
-		if _, flags, found := strings.Cut(string(seen.Paths[adopted.KubeletFlags].Content), "KUBELET_KUBEADM_ARGS="); found {
-			have = append(append(have, "\nkubeadmArgs: "...), flags...)
-		}
+		// As it runs: a package's drop-in has flags of other files, too.
+		have = fmt.Appendf(have, "\nkubeadmArgs: %q\n", strings.Join(adopted.KubeletFlags(seen), " "))
 		for line := range strings.Lines(string(said.Stdout)) {
 			if value, found := strings.CutPrefix(line, "cgroupDriver: "); found {
 				driver = strings.TrimSpace(value)
@@ -251,6 +253,20 @@ func renderedLines(r adoption.Rendering, seen *host.Facts) (lines []string, driv
 		return nil, driver, err.Error()
 	}
 	return lines, driver, ""
+}
+
+// unitLines finds what the first converge would change of a host's units.
+func (r *adopting) unitLines(h adopted.Host) error {
+	for _, unit := range adopted.UnitNames {
+		content, err := adoption.Text(r.nodes[h.Name], adopted.UnitDir+"/"+unit)
+		if err != nil {
+			return err
+		}
+		for _, l := range h.UnitLines(unit, content) {
+			r.lines[h.Name] = append(r.lines[h.Name], unit+"  "+l)
+		}
+	}
+	return nil
 }
 
 // lostNames finds names of the API server's certificate that the first converge would take away.
@@ -357,9 +373,8 @@ func (a *app) showAdopted(r *adopting) error {
 	fmt.Fprintln(a.Out, "\nThe adoption writes a record of the owner on each host, and each Node's provider ID. It restarts nothing.")
 	fmt.Fprintln(a.Out, "A reset of an adopted host removes what Kubernetes has put there, whoever did so: nothing of it comes back.")
 	for _, t := range r.targets {
-		of := r.packages[t.Host.Name]
-		for _, path := range slices.Sorted(maps.Keys(of)) {
-			fmt.Fprintf(a.Out, "  %s: a reset leaves %s, which is the package %s's\n", t.Host.Name, path, of[path])
+		for _, l := range left(r.packages[t.Host.Name]) {
+			fmt.Fprintf(a.Out, "  %s: a reset leaves %s\n", t.Host.Name, l)
 		}
 	}
 	fmt.Fprintln(a.Out, "\nThe first converge (kubexm create cluster) changes:")
@@ -368,11 +383,30 @@ func (a *app) showAdopted(r *adopting) error {
 	}
 	for _, t := range r.targets {
 		if lines := r.lines[t.Host.Name]; len(lines) > 0 {
-			fmt.Fprintf(a.Out, "\nIn it, on %s, of flags and settings (-: goes; +: comes):\n", t.Host.Name)
+			fmt.Fprintf(a.Out, "\nIn it, on %s, of flags and settings (-: goes; +: comes; =: stays):\n", t.Host.Name)
 			for _, l := range lines {
 				fmt.Fprintln(a.Out, "  "+host.Word(l, 200))
 			}
 		}
 	}
 	return nil
+}
+
+// left says what a reset leaves because packages own it: a file by its name, and of a directory whose it is.
+func left(packages map[string][]adoption.Owned) []string {
+	var all []string
+	for _, path := range slices.Sorted(maps.Keys(packages)) {
+		var names []string
+		for _, o := range packages[path] {
+			if !slices.Contains(names, o.Package) {
+				names = append(names, o.Package)
+			}
+		}
+		if owned := packages[path]; len(owned) == 1 && owned[0].Path == path {
+			all = append(all, fmt.Sprintf("%s, which is the package %s's", path, names[0]))
+		} else {
+			all = append(all, fmt.Sprintf("of %s what packages own: %s", path, strings.Join(names, ", ")))
+		}
+	}
+	return all
 }

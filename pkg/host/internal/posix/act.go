@@ -78,7 +78,11 @@ func (s *actScript) changes(a host.Act) {
 		case host.Inherit:
 			for _, p := range c.Paths {
 				s.begin(i, "claim", p)
-				s.call("c_inherit_path", field(p))
+				s.call("c_inherit_path", "claim", field(p))
+			}
+			for _, p := range c.Files {
+				s.begin(i, "file", p)
+				s.call("c_inherit_path", "file", field(p))
 			}
 			for _, u := range c.Units {
 				s.begin(i, "unit", u)

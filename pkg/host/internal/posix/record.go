@@ -38,9 +38,10 @@ func (e entry) key() string { return e.word + " " + e.target }
 func (e entry) shown() string     { return host.Word(e.key(), maxName) }
 func (e entry) shownNode() string { return host.Word(e.node, maxName) }
 
-func (e entry) within(s host.Scope) bool {
-	return (s.Run == "" || s.Run == e.run) && (s.Task == "" || s.Task == e.task) && (s.Node == "" || s.Node == e.node)
-}
+func (e entry) within(s host.Scope) bool { return s.Selects(e.run, e.task, e.node) }
+
+// ofUnit reports whether the entry is about what a unit does.
+func (e entry) ofUnit() bool { return e.kind == "unit" || e.kind == "left" }
 
 // within are the entries of the scope, the last first.
 func (l *logs) within(s host.Scope) []entry {

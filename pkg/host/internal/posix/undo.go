@@ -24,17 +24,17 @@ func (s *session) Undo(ctx context.Context, scope host.Scope, report func(host.U
 	if report == nil {
 		report = func(host.Undone) {}
 	}
-	all := scope == host.Scope{}
+	all := scope.All()
 	chosen := s.logs.within(scope)
 	sc := &script{}
 	s.head(sc)
 	s.actor(sc, host.Act{Node: "undo", Task: scope.Task})
 	for i, e := range chosen {
 		call := undoCall(e, all)
-		if e.kind == "unit" && len(call) == 6 &&
-			slices.ContainsFunc(chosen[i+1:], func(o entry) bool { return o.kind == "unit" && o.target == e.target }) {
+		older := func(o entry) bool { return o.ofUnit() && o.target == e.target }
+		if e.ofUnit() && len(call) > 3 && slices.ContainsFunc(chosen[i+1:], older) {
 			// What it was before any of them counts. By what it was in between, a unit would be started again whose file is gone.
-			call[5] = unitIsLeft
+			call[len(call)-1] = unitIsLeft
 		}
 		sc.call("u_entry", call...)
 	}
@@ -61,7 +61,7 @@ func (s *session) Undo(ctx context.Context, scope host.Scope, report func(host.U
 	return s.removeState(ctx)
 }
 
-// unitIsLeft, as what a unit was made to do, has the undo of an entry not start it again.
+// unitIsLeft, as what a unit was made to do or as the invocation that it had, has the undo of an entry not start it again.
 const unitIsLeft = "-"
 
 // undoCall is the call that undoes e: number, kind, target and what the function of the kind wants besides.
@@ -90,12 +90,17 @@ func undoCall(e entry, all bool) []string {
 }
 
 // journaled lists the nodes whose journal lines the undo of the chosen entries takes back: those that wrote them, those of the
-// scope's run, or all.
+// scope's run that have no entry that stays, or all.
 func (s *session) journaled(scope host.Scope, chosen []entry) []string {
 	nodes := map[string]bool{}
 	for node, j := range s.logs.journal {
-		if scope == (host.Scope{}) || scope.Node == node || scope == (host.Scope{Run: j.Run}) {
+		if scope.All() || scope.Node == node || scope.OfRun(j.Run) {
 			nodes[node] = true
+		}
+	}
+	for _, e := range s.logs.entries {
+		if slices.Contains(scope.Except, e.task) {
+			delete(nodes, e.node)
 		}
 	}
 	for _, e := range chosen {
@@ -115,7 +120,7 @@ func (s *session) journaled(scope host.Scope, chosen []entry) []string {
 func (s *session) afterUndo(ctx context.Context, undone []entry, r *undoReader) error {
 	reload := s.reload
 	for _, e := range undone {
-		reload = reload || e.kind == "unit" || strings.Contains(path.Dir(e.target)+"/", "/systemd/")
+		reload = reload || e.ofUnit() || strings.Contains(path.Dir(e.target)+"/", "/systemd/")
 	}
 	if !reload {
 		return nil

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -188,7 +189,7 @@ func checkChange(c host.Change) error {
 		}
 		return nil
 	case host.Inherit:
-		for _, p := range c.Paths {
+		for _, p := range slices.Concat(c.Paths, c.Files) {
 			if err := checkRemovable(p); err != nil {
 				return err
 			}
@@ -208,8 +209,12 @@ func checkUnit(c host.Unit) error {
 	}
 	switch c.Active {
 	case "", "started", "restarted", "reloaded", "stopped":
+	case "left":
+		if c.Enabled != "" {
+			return fmt.Errorf("a unit that is left is not made %s", c.Enabled)
+		}
 	default:
-		return fmt.Errorf("active %q is none of started, restarted, reloaded, stopped", c.Active)
+		return fmt.Errorf("active %q is none of started, restarted, reloaded, stopped, left", c.Active)
 	}
 	return match("unit", unitName, c.Name)
 }

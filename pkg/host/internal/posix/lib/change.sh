@@ -357,10 +357,11 @@ c_claim() {
 	s_boundary
 }
 
-# A path that others have filled, and a unit that they run: as fields. As if neither had been there, so that an undo leaves neither.
+# A path that others have filled, or that a file will be written to (word, field), and a unit that they run (field). As if neither had been
+# there, so that an undo leaves neither.
 c_inherit_path() {
 	[ "$W" -eq 0 ] || return 0
-	c_record claimed_gone claim "$1"
+	c_record claimed_gone "$1" "$2"
 	c_try sync "$S/undo.log"
 	s_boundary
 }

@@ -129,6 +129,13 @@ u_unit() {
 	[ "$4" != active ] || [ "$5" = - ] || exit 3
 }
 
+# A unit ran as invocation $3, and was left to what restarts it ("-": what an older entry says of it counts).
+u_left() {
+	[ "$3" != - ] || return 0
+	c_show "$2"
+	[ "$active" = active ] && [ "$invocation" = "$3" ] || exit 3
+}
+
 # The units that were put off: "seq unit" pairs.
 u_later() {
 	while [ $# -gt 0 ]; do

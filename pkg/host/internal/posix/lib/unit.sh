@@ -2,11 +2,18 @@
 
 # The state of unit $1 in $load, $active, $file, $reload, $invocation, $type and $result.
 c_show() {
-	load=not-found active=inactive file= reload=no invocation= type= result=
+	load=not-found active=inactive file= reload=no invocation= type= result= fragment=
+	# A systemd that does not answer, as while a host boots, has not said that there is no such unit.
+	tries=0
+	until shown=$(systemctl show -p LoadState,ActiveState,UnitFileState,NeedDaemonReload,InvocationID,Type,Result,FragmentPath -- "$1"); do
+		tries=$((tries + 1))
+		[ "$tries" -lt 20 ] || c_fail 1
+		sleep 0.5
+	done
 	set -f
 	oldifs=$IFS
 	IFS=$NL
-	for property in $(systemctl show -p LoadState,ActiveState,UnitFileState,NeedDaemonReload,InvocationID,Type,Result -- "$1"); do
+	for property in $shown; do
 		case $property in
 		LoadState=*) load=${property#*=} ;;
 		ActiveState=*) active=${property#*=} ;;
@@ -15,10 +22,14 @@ c_show() {
 		InvocationID=*) invocation=${property#*=} ;;
 		Type=*) type=${property#*=} ;;
 		Result=*) result=${property#*=} ;;
+		FragmentPath=*) fragment=${property#*=} ;;
 		esac
 	done
 	IFS=$oldifs
 	set +f
+	# systemd looks whether the file that it has read is another by now, not whether there is one that comes before it.
+	own=/etc/systemd/system/$1
+	if [ -f "$own" ] && [ ! -L "$own" ] && [ -n "$fragment" ] && [ "$fragment" != "$own" ]; then reload=yes; fi
 }
 
 # Run systemctl within the act's time.
@@ -71,6 +82,13 @@ c_unit() {
 	if [ "$reload" = yes ] || [ "$load" != loaded ] && [ "$load" != masked ]; then
 		c_systemctl daemon-reload || c_fail $?
 		c_show "$1"
+	fi
+	if [ "$4" = left ]; then
+		[ "$W" -eq 0 ] && [ "$active" = active ] || return 0
+		c_record left unit "$2" "$invocation"
+		c_try sync "$S/undo.log"
+		s_boundary
+		return
 	fi
 	enable=
 	case $3 in
