@@ -103,6 +103,9 @@ func TestRefuses(t *testing.T) {
 		{"a file of ours", func() (*plan.Plan, error) {
 			return pipeline.JoinWorker(worker("w1", file(spec.File{Path: "/etc/containerd/config.toml", Content: "x"})), b)
 		}, []string{"w1/runtime/containerd/containerd/config", "w1/os/user/system/files writes /etc/containerd/config.toml, too"}},
+		{"a file that takes the place of a package's", func() (*plan.Plan, error) {
+			return pipeline.JoinWorker(worker("w1", file(spec.File{Path: "/etc/systemd/system/kubelet.service.d/10-kubeadm.conf", Content: "x"})), b)
+		}, []string{"w1/os/user/system/files writes /etc/systemd/system/kubelet.service.d/10-kubeadm.conf, too"}},
 		{"what is added to a file of ours", func() (*plan.Plan, error) {
 			return pipeline.JoinWorker(worker("w1", file(spec.File{Path: "/etc/containerd/config.toml", Content: "x", Append: spec.AppendEnabled})), b)
 		}, []string{"w1/runtime/containerd/containerd/config", "w1/os/user/system/files adds to /etc/containerd/config.toml"}},

@@ -240,14 +240,10 @@ func (b Block) Run(ctx context.Context, rt *Runtime) error { return act(ctx, rt,
 // Rollback restores the block that was there, or none.
 func (b Block) Rollback(ctx context.Context, rt *Runtime) error { return rollback(ctx, rt) }
 
-// Writes lists the files that s, with all its parts, makes on each host. One that is only made where it takes the place of another is not
-// among them: elsewhere, users may have one of that name.
+// Writes lists the files that s, with all its parts, makes, be it on some hosts only.
 func Writes(s Step) []string {
 	switch s := s.(type) {
 	case File:
-		if s.Where != "" {
-			return nil
-		}
 		return []string{s.Path}
 	case Certificate:
 		return []string{s.Path, s.KeyPath}
