@@ -17,6 +17,7 @@ import (
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/operations"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/watch"
 )
 
 // addOperations adds the reconciler of KubexmOperations.
@@ -29,7 +30,7 @@ func addOperations(mgr ctrl.Manager, o Options) error {
 	err = ctrl.NewControllerManagedBy(mgr).
 		For(&bootstrapv1.KubexmOperation{}).
 		Watches(&bootstrapv1.KubexmConfig{}, handler.EnqueueRequestsFromMapFunc(operationsOf(reader))).
-		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(ofCluster), builder.WithPredicates(clusterChanged())).
+		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(ofCluster), builder.WithPredicates(watch.ClusterChanged())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: o.Concurrency}).
 		Complete(&operations.KubexmOperationReconciler{
 			Client: reader, Reader: mgr.GetAPIReader(), WatchFilter: o.WatchFilter, Events: mgr.GetEventRecorder("kubexmoperation"),

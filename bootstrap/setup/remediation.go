@@ -17,6 +17,7 @@ import (
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/reconcilers"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/watch"
 )
 
 // addRemediation adds the reconciler of KubexmRemediations.
@@ -28,7 +29,7 @@ func addRemediation(mgr ctrl.Manager, o Options) error {
 	err = ctrl.NewControllerManagedBy(mgr).
 		For(&bootstrapv1.KubexmRemediation{}).
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(sameName)).
-		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(ofCluster), builder.WithPredicates(clusterChanged())).
+		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(ofCluster), builder.WithPredicates(watch.ClusterChanged())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: o.Concurrency}).
 		Complete(&reconcilers.KubexmRemediationReconciler{
 			Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), WatchFilter: o.WatchFilter, Events: mgr.GetEventRecorder("kubexmremediation"),

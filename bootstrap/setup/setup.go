@@ -31,6 +31,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/reconcilers"
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/webhooks"
 	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/watch"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
 )
@@ -138,7 +139,7 @@ func Reconcilers(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	b := ctrl.NewControllerManagedBy(mgr).
 		For(&bootstrapv1.KubexmConfig{}).
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(ofMachine)).
-		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(ofCluster), builder.WithPredicates(clusterChanged())).
+		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(ofCluster), builder.WithPredicates(watch.ClusterChanged())).
 		Watches(&bootstrapv1.KubexmClusterConfig{}, handler.EnqueueRequestsFromMapFunc(ofClusterConfig(reader)),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(ofSecret(reader)),

@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,9 +16,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/infra"
@@ -147,14 +144,4 @@ func ofInfrastructure(reader, live client.Reader) handler.MapFunc {
 		}
 		return ofMachine(ctx, machine)
 	}
-}
-
-// clusterChanged passes over what nothing here reads: most updates of a Cluster are of its status.
-func clusterChanged() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		old, isOld := e.ObjectOld.(*clusterv1.Cluster)
-		updated, isNew := e.ObjectNew.(*clusterv1.Cluster)
-		return !isOld || !isNew || old.Generation != updated.Generation ||
-			!equality.Semantic.DeepEqual(old.Status.Initialization, updated.Status.Initialization)
-	}}
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/webhooks"
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/workload"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/watch"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/kube"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
 )
@@ -124,44 +125,21 @@ func serving(ctx context.Context, kubeconfig secret.Value, c *state.ControlPlane
 }
 
 // ofCluster is a Cluster's KubexmControlPlane.
-func ofCluster(_ context.Context, object client.Object) []ctrl.Request {
-	cluster, ok := object.(*clusterv1.Cluster)
-	if !ok || cluster.Spec.ControlPlaneRef.GroupKind() != controlplanev1.GroupVersion.WithKind("KubexmControlPlane").GroupKind() {
-		return nil
-	}
-	return []ctrl.Request{{NamespacedName: client.ObjectKey{Namespace: cluster.Namespace, Name: cluster.Spec.ControlPlaneRef.Name}}}
-}
+var ofCluster = watch.Referred(controlplanev1.GroupVersion.WithKind("KubexmControlPlane").GroupKind(),
+	func(c *clusterv1.Cluster) clusterv1.ContractVersionedObjectReference { return c.Spec.ControlPlaneRef })
 
 // ofConfig is the KubexmControlPlane of the Cluster that a KubexmConfig belongs to: its status says where hosts are and how
 // far they are.
-func ofConfig(reader client.Reader) handler.MapFunc { return byClusterName(reader) }
+func ofConfig(reader client.Reader) handler.MapFunc { return watch.OfCluster(reader, ofCluster) }
 
 // ofOtherWorker is that of a worker of another bootstrap provider: once it has a Node, its kubelet may ask for a certificate.
 func ofOtherWorker(reader client.Reader) handler.MapFunc {
-	find := byClusterName(reader)
+	find := watch.OfCluster(reader, ofCluster)
 	return func(ctx context.Context, object client.Object) []ctrl.Request {
 		machine, ok := object.(*clusterv1.Machine)
 		if !ok || !state.IsOtherWorker(machine) {
 			return nil
 		}
 		return find(ctx, object)
-	}
-}
-
-// byClusterName is the KubexmControlPlane of the Cluster whose name is in an object's label.
-func byClusterName(reader client.Reader) handler.MapFunc {
-	return func(ctx context.Context, object client.Object) []ctrl.Request {
-		name := object.GetLabels()[clusterv1.ClusterNameLabel]
-		if name == "" {
-			return nil
-		}
-		cluster := &clusterv1.Cluster{}
-		if err := reader.Get(ctx, client.ObjectKey{Namespace: object.GetNamespace(), Name: name}, cluster); err != nil {
-			if client.IgnoreNotFound(err) != nil {
-				ctrl.LoggerFrom(ctx).Error(err, "Cannot get the Cluster of an object", "object", object.GetName(), "Cluster", name)
-			}
-			return nil
-		}
-		return ofCluster(ctx, cluster)
 	}
 }

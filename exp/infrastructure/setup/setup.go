@@ -19,6 +19,7 @@ import (
 	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/reconcilers"
 	"github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/webhooks"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/watch"
 )
 
 // Options is how reconcilers run.
@@ -54,7 +55,7 @@ func Reconcilers(mgr ctrl.Manager, o Options) error {
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(
 			util.MachineToInfrastructureMapFunc(infrav1.GroupVersion.WithKind("KubexmMachine")))).
 		Watches(&infrav1.KubexmHost{}, handler.EnqueueRequestsFromMapFunc(machinesOfHost(mgr.GetClient()))).
-		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(clusters), builder.WithPredicates(clusterChanged())).
+		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(clusters), builder.WithPredicates(watch.ClusterChanged())).
 		WithOptions(with).
 		Complete(&reconcilers.Machine{Options: shared}); err != nil {
 		return fmt.Errorf("set up the controller of KubexmMachines: %w", err)
@@ -77,7 +78,7 @@ func Reconcilers(mgr ctrl.Manager, o Options) error {
 	}
 	if err := ctrl.NewControllerManagedBy(mgr).
 		For(&infrav1.KubexmCluster{}).
-		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(clusterOf), builder.WithPredicates(clusterChanged())).
+		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(clusterOf), builder.WithPredicates(watch.ClusterChanged())).
 		Watches(&infrav1.KubexmMachine{}, handler.EnqueueRequestsFromMapFunc(clusterOfMachine(mgr.GetClient())),
 			builder.WithPredicates(addressesChanged())).
 		WithOptions(with).

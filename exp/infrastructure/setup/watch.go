@@ -17,6 +17,7 @@ import (
 
 	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/reconcilers"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/watch"
 )
 
 // machinesOfHost are the machine that has a host or, of a free host, all of its namespace that have none.
@@ -45,40 +46,12 @@ func machinesOfHost(reader client.Reader) handler.MapFunc {
 }
 
 // clusterOf is a Cluster's KubexmCluster.
-func clusterOf(_ context.Context, object client.Object) []ctrl.Request {
-	cluster, ok := object.(*clusterv1.Cluster)
-	if !ok || cluster.Spec.InfrastructureRef.GroupKind() != infrav1.GroupVersion.WithKind("KubexmCluster").GroupKind() {
-		return nil
-	}
-	return []ctrl.Request{{NamespacedName: client.ObjectKey{Namespace: cluster.Namespace, Name: cluster.Spec.InfrastructureRef.Name}}}
-}
+var clusterOf = watch.Referred(infrav1.GroupVersion.WithKind("KubexmCluster").GroupKind(),
+	func(c *clusterv1.Cluster) clusterv1.ContractVersionedObjectReference { return c.Spec.InfrastructureRef })
 
 // clusterOfMachine is the KubexmCluster of a KubexmMachine's Cluster.
 func clusterOfMachine(reader client.Reader) handler.MapFunc {
-	return func(ctx context.Context, object client.Object) []ctrl.Request {
-		name := object.GetLabels()[clusterv1.ClusterNameLabel]
-		if name == "" {
-			return nil
-		}
-		cluster := &clusterv1.Cluster{}
-		if err := reader.Get(ctx, client.ObjectKey{Namespace: object.GetNamespace(), Name: name}, cluster); err != nil {
-			if client.IgnoreNotFound(err) != nil {
-				ctrl.LoggerFrom(ctx).Error(err, "Cannot get the Cluster of a KubexmMachine", "Cluster", name)
-			}
-			return nil
-		}
-		return clusterOf(ctx, cluster)
-	}
-}
-
-// clusterChanged passes over what nothing here reads: most updates of a Cluster are of its status.
-func clusterChanged() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		old, isOld := e.ObjectOld.(*clusterv1.Cluster)
-		updated, isNew := e.ObjectNew.(*clusterv1.Cluster)
-		return !isOld || !isNew || old.Generation != updated.Generation ||
-			!equality.Semantic.DeepEqual(old.Status.Initialization, updated.Status.Initialization)
-	}}
+	return watch.OfCluster(reader, clusterOf)
 }
 
 // addressesChanged passes over what KubexmClusters do not look at: they follow their machines' addresses and deletion.
