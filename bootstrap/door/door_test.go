@@ -4,8 +4,6 @@
 package door_test
 
 import (
-	"flag"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -14,11 +12,10 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/door"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/golden"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/ssh"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
 )
-
-var update = flag.Bool("update", false, "write the golden files of testdata anew")
 
 const authorized = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJdD7y3aLq454yWBdwLWbieU1ebz9/cu7/QEXn9OIeZJ"
 
@@ -56,15 +53,7 @@ func TestGolden(t *testing.T) {
 	for name, got := range map[string]string{
 		"open.txt": script, "cloud-config.yaml": string(cloudConfig),
 	} {
-		path := filepath.Join("testdata", name)
-		if *update {
-			if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if want, err := os.ReadFile(path); err != nil || string(want) != got {
-			t.Errorf("%s differs (%v): see what go test -update changes in it. Got:\n%s", path, err, got)
-		}
+		golden.File(t, filepath.Join("testdata", name), got)
 	}
 }
 

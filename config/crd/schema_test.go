@@ -5,20 +5,16 @@ package crd_test
 
 import (
 	"encoding/json"
-	"flag"
-	"os"
 	"reflect"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/config/crd"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/golden"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
-
-var update = flag.Bool("update", false, "write pkg/spec's schemas")
 
 // TestSchemasOfSpec: what pkg/spec validates by is what API servers validate by, for those who use the library alone. It is generated from
 // the definitions, as these are from the types' markers.
@@ -54,19 +50,7 @@ func TestSchemasOfSpec(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got = append(got, '\n')
-	if *update {
-		if err := os.WriteFile(generated, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(generated)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s (-is +must be; make generate writes it):\n%s", generated, diff)
-	}
+	golden.File(t, generated, string(got)+"\n")
 }
 
 func schemaOf(t *testing.T, kind string) apiextensionsv1.JSONSchemaProps {

@@ -42,6 +42,7 @@ var rules = []rule{
 	{"pkg/os/tables", []string{"pkg/os/..."}},
 	{"pkg/os/...", []string{"pkg/os/family"}},
 	{"pkg/preflight/...", []string{"pkg/component", "pkg/component/tables", "pkg/os/tables", "pkg/host", "pkg/spec", "pkg/artifact"}},
+	{"pkg/step/steptest", []string{"pkg/step", "internal/golden"}},
 	{"pkg/step/...", []string{"pkg/os/family", "pkg/host", "pkg/artifact", "pkg/artifact/deb", "pkg/pki", "pkg/graph", "pkg/spec", "pkg/secret"}},
 	{"pkg/plan/...", []string{"pkg/step", "pkg/graph", "pkg/host", "pkg/secret", "pkg/artifact"}},
 	{"pkg/kube/...", []string{"pkg/step", "pkg/secret", "pkg/spec"}},

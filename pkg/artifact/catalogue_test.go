@@ -6,18 +6,15 @@ package artifact
 import (
 	"encoding/json"
 	"errors"
-	"flag"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"golang.org/x/mod/semver"
-)
 
-var update = flag.Bool("update", false, "write the golden files anew")
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/golden"
+)
 
 // TestCatalogueResolved keeps what every entry comes to once its templates are filled in.
 func TestCatalogueResolved(t *testing.T) {
@@ -36,7 +33,7 @@ func TestCatalogueResolved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "testdata/recipes.golden.json", string(got)+"\n")
+	golden.File(t, "testdata/recipes.golden.json", string(got)+"\n")
 }
 
 func TestCatalogueImages(t *testing.T) {
@@ -48,7 +45,7 @@ func TestCatalogueImages(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(images)) {
 		lines = append(lines, name+" "+images[name])
 	}
-	golden(t, "testdata/images.golden", strings.Join(lines, "\n")+"\n")
+	golden.File(t, "testdata/images.golden", strings.Join(lines, "\n")+"\n")
 
 	refs, err := images.Refs("pause", "kube-proxy")
 	if want := []string{"registry.k8s.io/pause:3.10.2", "registry.k8s.io/kube-proxy:v1.36.3"}; err != nil || !slices.Equal(refs, want) {
@@ -201,20 +198,4 @@ func defaultCatalogue(t *testing.T) *Catalogue {
 		t.Fatal(err)
 	}
 	return c
-}
-
-func golden(t *testing.T, path, got string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got), go test -update writes it anew:\n%s", path, diff)
-	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/golden"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/fake"
@@ -64,7 +65,7 @@ func TestAsked(t *testing.T) {
 	if err := p.Text(&text); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "asked.golden", text.String())
+	golden.File(t, "testdata/asked.golden", text.String())
 	roundTrip(t, p)
 }
 
@@ -231,7 +232,7 @@ func TestTasksAreKnown(t *testing.T) {
 		look(p)
 	}
 	// By these, hosts follow each other while all else waits for an approval.
-	golden(t, "follows.golden", strings.Join(slices.Sorted(maps.Keys(follows)), "\n")+"\n")
+	golden.File(t, "testdata/follows.golden", strings.Join(slices.Sorted(maps.Keys(follows)), "\n")+"\n")
 	var tasks strings.Builder
 	for _, at := range slices.SortedFunc(maps.Keys(found), func(a, b place) int { return strings.Compare(a.task, b.task) }) {
 		fmt.Fprintf(&tasks, "\t\t{%q, %s, []string{", at.task, [...]string{"OnHosts", "OnController", "OnRequest"}[at.where])
@@ -248,7 +249,7 @@ func TestTasksAreKnown(t *testing.T) {
 		}
 		tasks.WriteString("}},\n")
 	}
-	golden(t, "../../spec/zz_generated.tasks.go", fmt.Sprintf(tasksFile, tasks.String()))
+	golden.File(t, "../spec/zz_generated.tasks.go", fmt.Sprintf(tasksFile, tasks.String()))
 }
 
 const tasksFile = `// Copyright 2026 The cluster-api-provider-kubexm Authors.

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/golden"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
@@ -59,7 +60,7 @@ func TestBackupEtcd(t *testing.T) {
 			roundTrip(t, p)
 		}
 	}
-	golden(t, "backup-etcd.golden", text.String())
+	golden.File(t, "testdata/backup-etcd.golden", text.String())
 
 	target := node("cp1", "192.168.0.11", spec.RoleControlPlane, machine).Target
 	name, err := pipeline.BackupName(target, component.Backup{Asked: asked.Add(time.Second)})
@@ -91,7 +92,7 @@ func TestRestoreEtcd(t *testing.T) {
 			roundTrip(t, p)
 		}
 	}
-	golden(t, "restore-etcd.golden", text.String())
+	golden.File(t, "testdata/restore-etcd.golden", text.String())
 }
 
 func TestRestoreEtcdRefuses(t *testing.T) {

@@ -5,19 +5,16 @@ package pipeline_test
 
 import (
 	"bytes"
-	"errors"
-	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/golden"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pipeline"
@@ -25,8 +22,6 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec/config"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // bundle has a manifest and no contents: plans are made without reading any.
 func bundle(t testing.TB) *artifact.Bundle {
@@ -292,7 +287,7 @@ func TestGolden(t *testing.T) {
 			if err := p.Text(&text); err != nil {
 				t.Fatal(err)
 			}
-			golden(t, tt.name+".golden", text.String())
+			golden.File(t, "testdata/"+tt.name+".golden", text.String())
 			roundTrip(t, p)
 		})
 	}
@@ -316,7 +311,7 @@ func TestWithdrawAPIServer(t *testing.T) {
 		}
 		roundTrip(t, p)
 	}
-	golden(t, "withdraw.golden", text.String())
+	golden.File(t, "testdata/withdraw.golden", text.String())
 }
 
 func TestSaveEtcd(t *testing.T) {
@@ -336,7 +331,7 @@ func TestSaveEtcd(t *testing.T) {
 			roundTrip(t, p)
 		}
 	}
-	golden(t, "save-etcd.golden", text.String())
+	golden.File(t, "testdata/save-etcd.golden", text.String())
 
 	worker := node("w1", "192.168.0.21", spec.RoleWorker, machine).Target
 	if _, err := pipeline.SaveEtcd(worker, asked); err == nil || !strings.Contains(err.Error(), "host w1: it is no control plane host") {
@@ -351,23 +346,6 @@ func TestGoldenTargetsAreValid(t *testing.T) {
 		if errs := n.Target.Validate(field.NewPath("target")); len(errs) > 0 {
 			t.Error(errs.ToAggregate())
 		}
-	}
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(got), 0o644)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s differs; if it should, run go test -update:\n%s", path, diff)
 	}
 }
 

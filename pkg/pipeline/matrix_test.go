@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/golden"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pipeline"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
@@ -73,7 +74,7 @@ func TestMatrix(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					golden(t, filepath.Join("matrix", name+".golden"), outline(p))
+					golden.File(t, filepath.Join("testdata", "matrix", name+".golden"), outline(p))
 					madeOfDedicatedSteps(t, p)
 					roundTrip(t, p)
 				})

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/golden"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component/nulltest"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component/tables"
@@ -66,7 +67,7 @@ func TestNullComponents(t *testing.T) {
 				t.Errorf("%s: the plan has %s, which the cluster does not", way, absent)
 			}
 		}
-		golden(t, "null-"+config.Word(way)+".golden", text.String())
+		golden.File(t, "testdata/null-"+config.Word(way)+".golden", text.String())
 		roundTrip(t, p)
 	}
 }

@@ -4,16 +4,12 @@
 package pipeline_test
 
 import (
-	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/golden"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 )
@@ -68,33 +64,12 @@ func TestRendered(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			dir := filepath.Join("rendered", tt.name)
-			if *update {
-				if err := os.RemoveAll(filepath.Join("testdata", dir)); err != nil {
-					t.Fatal(err)
-				}
-			}
 			all := rendered(p)
 			maps.DeleteFunc(all, func(name, text string) bool { return plain[name] == text })
 			if plain == nil {
 				plain = all
 			}
-			for name, text := range all {
-				golden(t, filepath.Join(dir, name), text)
-			}
-			var kept []string
-			err = filepath.WalkDir(filepath.Join("testdata", dir), func(path string, e fs.DirEntry, err error) error {
-				if err == nil && !e.IsDir() {
-					kept = append(kept, strings.TrimPrefix(path, filepath.Join("testdata", dir)+"/"))
-				}
-				return err
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(slices.Sorted(slices.Values(kept)), slices.Sorted(maps.Keys(all))); diff != "" {
-				t.Errorf("other files are written:\n%s", diff)
-			}
+			golden.Tree(t, filepath.Join("testdata", "rendered", tt.name), all)
 		})
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/golden"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/fake"
@@ -56,7 +57,7 @@ func TestRenewCertificates(t *testing.T) {
 			roundTrip(t, p)
 		}
 	}
-	golden(t, "renew.golden", text.String())
+	golden.File(t, "testdata/renew.golden", text.String())
 }
 
 // TestRenewalsAreAllThatPlansMake: whose a certificate on a host is is known by what is renewed there, so none may be made that is not.
@@ -104,7 +105,7 @@ func TestRenewSomeCertificates(t *testing.T) {
 	if err := p.Text(&text); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "renew-some.golden", text.String())
+	golden.File(t, "testdata/renew-some.golden", text.String())
 
 	again, err := pipeline.RenewCertificates("prod", targets, []string{"etcd-member", "kubelet"}, asked.Add(time.Second))
 	if err != nil {

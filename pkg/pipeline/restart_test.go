@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/golden"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
@@ -61,7 +62,7 @@ func TestRestartComponents(t *testing.T) {
 			}
 		}
 	}
-	golden(t, "restart-components.golden", text.String())
+	golden.File(t, "testdata/restart-components.golden", text.String())
 }
 
 // TestRestartOfLoadBalancers: hosts of their own have a proxy and what holds the address; what Nodes have is static pods.

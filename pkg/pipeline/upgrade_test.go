@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/golden"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pipeline"
@@ -58,7 +59,7 @@ func TestUpgrade(t *testing.T) {
 			if left := h.differs(was); left != "" {
 				t.Fatalf("the host is not as its own plan makes it:\n%s", left)
 			}
-			golden(t, filepath.Join("upgrade", tt.name+".golden"), h.differs(planned(newer)))
+			golden.File(t, filepath.Join("testdata", "upgrade", tt.name+".golden"), h.differs(planned(newer)))
 		})
 	}
 }

@@ -6,8 +6,6 @@ package plan_test
 import (
 	"bytes"
 	"errors"
-	"flag"
-	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -16,12 +14,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/golden"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/graph"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 )
-
-var rewrite = flag.Bool("rewrite", false, "rewrite golden files")
 
 // sample has a step of every kind.
 func sample(t testing.TB) *plan.Plan {
@@ -82,29 +79,12 @@ func sample(t testing.TB) *plan.Plan {
 	return p
 }
 
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *rewrite {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s differs; if it should, run go test -rewrite:\n%s", path, diff)
-	}
-}
-
 func TestText(t *testing.T) {
 	var b strings.Builder
 	if err := sample(t).Text(&b); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "plan.txt", b.String())
+	golden.File(t, "testdata/plan.txt", b.String())
 }
 
 func digest(t *testing.T, p *plan.Plan) string {
@@ -116,7 +96,7 @@ func digest(t *testing.T, p *plan.Plan) string {
 	return d
 }
 
-func TestRoundTrip(t *testing.T) { golden(t, "plan.json", roundTrip(t, sample(t))) }
+func TestRoundTrip(t *testing.T) { golden.File(t, "testdata/plan.json", roundTrip(t, sample(t))) }
 
 // roundTrip writes p, reads it back, wants the same and returns what was written.
 func roundTrip(t *testing.T, p *plan.Plan) string {
@@ -294,7 +274,7 @@ func TestRender(t *testing.T) {
 		if err := p.Render(&b, checks); err != nil {
 			t.Fatal(err)
 		}
-		golden(t, name, b.String())
+		golden.File(t, filepath.Join("testdata", name), b.String())
 	}
 }
 

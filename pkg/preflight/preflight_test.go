@@ -4,24 +4,18 @@
 package preflight_test
 
 import (
-	"flag"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/golden"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/preflight"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 func target(name string, role spec.Role, address string) spec.Target {
 	t := spec.Target{
@@ -376,7 +370,7 @@ func TestMessages(t *testing.T) {
 		fmt.Fprintf(&got, "%s\n", s.name)
 		write(&got, preflight.Check(on, f, host.Ownership{Owner: owner}))
 	}
-	compare(t, "messages.golden", got.String())
+	golden.File(t, "testdata/messages.golden", got.String())
 }
 
 func write(w *strings.Builder, problems []preflight.Problem) {
@@ -432,7 +426,7 @@ func TestCluster(t *testing.T) {
 		fmt.Fprintf(&got, "%s\n", c.name)
 		write(&got, problems)
 	}
-	compare(t, "cluster.golden", got.String())
+	golden.File(t, "testdata/cluster.golden", got.String())
 }
 
 // TestQuery: what Check reads is what Query asks.
@@ -477,22 +471,5 @@ func TestFailed(t *testing.T) {
 	warning, failure := preflight.Problem{Severity: preflight.Warning}, preflight.Problem{Severity: preflight.Error}
 	if preflight.Failed(nil) || preflight.Failed([]preflight.Problem{warning}) || !preflight.Failed([]preflight.Problem{warning, failure}) {
 		t.Error("Failed must report errors, and only these")
-	}
-}
-
-func compare(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got; -update writes it):\n%s", path, diff)
 	}
 }

@@ -4,34 +4,20 @@
 package spec_test
 
 import (
-	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/golden"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
-
-var update = flag.Bool("update", false, "write the table of the document anew")
 
 // The guide's table has the ports of each role.
 func TestPortsAreDocumented(t *testing.T) {
 	const begin, end = "<!-- ports -->\n", "<!-- end of ports -->\n"
 	name := filepath.Join("..", "..", "docs", "guides", "firewalls.md")
-	raw, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, _ := strings.Cut(string(raw), begin)
-	have, after, found := strings.Cut(rest, end)
-	if !found {
-		t.Fatalf("%s has no table between %q and %q", name, begin, end)
-	}
 	var want strings.Builder
 	want.WriteString("\n| Host | Port | For | Only if | From |\n|---|---|---|---|---|\n")
 	for _, role := range []spec.Role{spec.RoleControlPlane, spec.RoleWorker, spec.RoleEtcd, spec.RoleLoadBalancer} {
@@ -44,15 +30,7 @@ func TestPortsAreDocumented(t *testing.T) {
 		}
 	}
 	want.WriteString("\n")
-	if *update {
-		if err := os.WriteFile(name, []byte(before+begin+want.String()+end+after), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if diff := cmp.Diff(want.String(), have); diff != "" {
-		t.Errorf("%s (-want +got), go test -update writes it anew:\n%s", name, diff)
-	}
+	golden.Part(t, name, begin, end, want.String())
 }
 
 // ofAllNetworks are a role's ports with each of the networks that a cluster may have.

@@ -4,7 +4,6 @@
 package cis
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,39 +12,18 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/golden"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/apiserver"
 )
-
-var update = flag.Bool("update", false, "write the table of the document anew")
 
 const begin, end = "<!-- controls -->\n", "<!-- end of controls -->\n"
 
 // The document's table has what Check asserts.
 func TestDocument(t *testing.T) {
 	name := filepath.Join("..", "..", "docs", "reference", "cis.md")
-	raw, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, _ := strings.Cut(string(raw), begin)
-	have, after, found := strings.Cut(rest, end)
-	if !found {
-		t.Fatalf("%s has no table between %q and %q", name, begin, end)
-	}
-	want := table()
-	if *update {
-		if err := os.WriteFile(name, []byte(before+begin+want+end+after), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if diff := cmp.Diff(want, have); diff != "" {
-		t.Errorf("%s (-want +got), go test -update writes it anew:\n%s", name, diff)
-	}
+	golden.Part(t, name, begin, end, table())
 }
 
 func table() string {

@@ -7,9 +7,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
-	"flag"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -20,9 +18,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/golden"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component/binary"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component/containerd"
@@ -34,8 +32,6 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/apiserver"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/kubelet"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 var done = graph.Output[string]{Name: "done"}
 
@@ -209,38 +205,8 @@ func TestRendered(t *testing.T) {
 			if plain == nil {
 				plain = all
 			}
-			golden(t, filepath.Join("testdata", tt.name), all)
+			golden.Tree(t, filepath.Join("testdata", tt.name), all)
 		})
-	}
-}
-
-// golden compares a tree of files with what is kept.
-func golden(t *testing.T, dir string, files map[string]string) {
-	t.Helper()
-	if *update {
-		err := os.RemoveAll(dir)
-		for name, text := range files {
-			path := filepath.Join(dir, name)
-			err = errors.Join(err, os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644))
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	kept := map[string]string{}
-	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() {
-			return err
-		}
-		text, err := os.ReadFile(path)
-		kept[strings.TrimPrefix(path, dir+"/")] = string(text)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(kept, files); diff != "" {
-		t.Errorf("%s differs; if it should, run go test -update:\n%s", dir, diff)
 	}
 }
 

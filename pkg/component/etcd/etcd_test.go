@@ -5,9 +5,7 @@ package etcd_test
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/golden"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component/etcd"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/graph"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
@@ -24,10 +23,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 )
 
-var (
-	update = flag.Bool("update", false, "write the golden files anew")
-	done   = graph.Output[string]{Name: "etcd-begun"}
-)
+var done = graph.Output[string]{Name: "etcd-begun"}
 
 // settings are those of the first of three members.
 func settings(form etcd.Form, change ...func(*etcd.Settings)) etcd.Settings {
@@ -127,25 +123,8 @@ func TestSteps(t *testing.T) {
 			} {
 				b.WriteString(text(x) + "\n")
 			}
-			golden(t, tt.name+".txt", b.String())
+			golden.File(t, filepath.Join("testdata", tt.name+".txt"), b.String())
 		})
-	}
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	file := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (write it anew with -update):\n%s", file, diff)
 	}
 }
 

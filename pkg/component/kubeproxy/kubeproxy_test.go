@@ -4,20 +4,15 @@
 package kubeproxy_test
 
 import (
-	"flag"
-	"os"
 	"path/filepath"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/golden"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component/kubeproxy"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/graph"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 func TestManifest(t *testing.T) {
 	for name, change := range map[string]func(*spec.Cluster){
@@ -36,19 +31,7 @@ func TestManifest(t *testing.T) {
 				t.Fatal("not a sequence")
 			}
 			got := s.Parts[0].(step.Apply).Manifest.String()
-			path := filepath.Join("testdata", name+".yaml")
-			if *update {
-				if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("%s (-want +got), go test -update writes it anew:\n%s", path, diff)
-			}
+			golden.File(t, filepath.Join("testdata", name+".yaml"), got)
 		})
 	}
 }

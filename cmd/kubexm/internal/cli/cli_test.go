@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -23,6 +22,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/inspect"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/state"
 	"github.com/mensylisir/cluster-api-provider-kubexm/exp/embedded"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/golden"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/certificate"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
@@ -30,25 +30,6 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec/config"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
-
-func compare(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got; -update writes it):\n%s", path, diff)
-	}
-}
 
 // TestHelp keeps the whole command line, as help shows it, in one file.
 func TestHelp(t *testing.T) {
@@ -68,7 +49,7 @@ func TestHelp(t *testing.T) {
 		}
 	}
 	walk((&app{}).root())
-	compare(t, "help.golden", text.String())
+	golden.File(t, "testdata/help.golden", text.String())
 }
 
 // run runs a command line with a state directory of its own.
@@ -317,7 +298,7 @@ func TestFormats(t *testing.T) {
 			}
 		}
 	}
-	compare(t, "formats.golden", text.String())
+	golden.File(t, "testdata/formats.golden", text.String())
 }
 
 // TestOrphans refuses to make a second cluster over one whose state was lost.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/inspect"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/golden"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
@@ -57,5 +58,5 @@ func TestDescribeDrift(t *testing.T) {
 	if err := a.showDescription(&description{Cluster: d.Cluster, DriftMessage: "the bundle is gone"}, &format{}); err != nil {
 		t.Fatal(err)
 	}
-	compare(t, "describe.golden", text.String())
+	golden.File(t, "testdata/describe.golden", text.String())
 }

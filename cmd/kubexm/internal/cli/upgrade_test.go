@@ -19,6 +19,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/direct"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/inspect"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/golden"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec/config"
 )
@@ -96,7 +97,7 @@ func TestTurns(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	compare(t, "turns.golden", text.String())
+	golden.File(t, "testdata/turns.golden", text.String())
 }
 
 // TestNodeProblems: an upgrade begins with a cluster that is well.

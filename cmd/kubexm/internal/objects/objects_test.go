@@ -4,23 +4,19 @@
 package objects_test
 
 import (
-	"flag"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/objects"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/golden"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec/config"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 const declared = `
 apiVersion: kubexm.mensylisir.io/v1alpha1
@@ -69,7 +65,7 @@ func TestObjects(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			compare(t, "testdata/"+c.name+".golden.yaml", render(t, c.config, c.in))
+			golden.File(t, "testdata/"+c.name+".golden.yaml", render(t, c.config, c.in))
 		})
 	}
 }
@@ -113,20 +109,4 @@ func render(t *testing.T, text string, in objects.Inputs) string {
 		out.WriteString("---\n" + string(document))
 	}
 	return out.String()
-}
-
-func compare(t *testing.T, golden, got string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got; -update writes it):\n%s", golden, diff)
-	}
 }
