@@ -197,6 +197,7 @@ func TestMustEnroll(t *testing.T) {
 	for name, tc := range map[string]struct {
 		keys       hostKeys
 		candidates []string
+		networks   []string // of hosts
 		status     bootstrapv1.HostStatus
 		change     func(*bootstrapv1.KubexmConfig)
 		want       bool
@@ -209,12 +210,16 @@ func TestMustEnroll(t *testing.T) {
 		"it is away, and may be elsewhere":     {keys: pinned, candidates: two, status: status, change: away, want: true},
 		"it is away, and can be nowhere else":  {keys: pinned, candidates: one, status: status, change: away},
 		"its key is declared, one address":     {keys: declared, candidates: one},
+		"its key is declared, another network": {keys: declared, candidates: one, networks: []string{"10.8.0.0/16"}, want: true},
+		"its key is declared, in its network":  {keys: declared, candidates: one, networks: []string{"10.0.0.0/16"}},
 		"its key is declared, two addresses":   {keys: declared, candidates: two, want: true},
 		"its key is declared, another address": {keys: declared, candidates: []string{"10.0.0.7"}, status: status, want: true},
 		"its key is declared, and it is known": {keys: declared, candidates: two, status: status},
 	} {
 		s := newForeigner(t).scope()
-		s.door, s.host, s.candidates = &doorway{keys: tc.keys}, &infra.Host{Host: spec.Host{Name: "w1"}}, tc.candidates
+		s.door, s.host, s.candidates = &doorway{keys: tc.keys}, &infra.Host{Host: spec.Host{Name: "w1", Address: one[0]}}, tc.candidates
+		s.clusterConfig = &bootstrapv1.KubexmClusterConfig{}
+		s.clusterConfig.Spec.Cluster.Network.HostCIDRs = tc.networks
 		s.config.Status.Host = tc.status
 		if tc.change != nil {
 			tc.change(s.config)

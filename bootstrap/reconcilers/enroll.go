@@ -61,9 +61,20 @@ func (r *KubexmConfigReconciler) waitToEnroll(_ context.Context, s *scope) (bool
 	return true, ctrl.Result{}, nil
 }
 
-// isDeclared reports whether everything is said of how the host is reached: by which key it is known, and at which one address.
+// isDeclared reports whether everything is said of how the host is reached, by us and by the cluster's other hosts: by which key it is
+// known, and at which one address.
 func (s *scope) isDeclared() bool {
-	return s.door == nil || s.door.keys.areDeclared && len(s.candidates) < 2 && len(s.config.Status.Host.ObservedAddresses) == 0
+	return s.door == nil ||
+		s.door.keys.areDeclared && len(s.candidates) < 2 && len(s.config.Status.Host.ObservedAddresses) == 0 && s.isInHostNetwork()
+}
+
+// isInHostNetwork reports whether an address is known of the host at which the cluster's other hosts are to reach it.
+func (s *scope) isInHostNetwork() bool {
+	if s.clusterConfig == nil {
+		return true // which of its addresses that is follows from the cluster's network
+	}
+	own := s.shared().Host(s.host.Host, s.role())
+	return s.shared().Cluster.Network.HasHost(own.NodeAddress())
 }
 
 // wasEnrolled reports whether the host was entered before.
@@ -237,6 +248,17 @@ func (r *KubexmConfigReconciler) place(ctx context.Context, s *scope) error {
 		}
 	}
 	s.host.InternalAddresses = nodeAddresses(s.host.InternalAddresses, status.ObservedAddresses, s.host.Address)
+	if s.clusterConfig == nil {
+		return nil
+	}
+	// Where the hosts' networks are declared, they decide, not what the infrastructure knows of.
+	if network := &s.shared().Cluster.Network; len(network.HostCIDRs) > 0 {
+		for _, a := range network.Usable(status.ObservedAddresses) {
+			if !slices.Contains(s.host.InternalAddresses, a) {
+				s.host.InternalAddresses = append(slices.Clip(s.host.InternalAddresses), a)
+			}
+		}
+	}
 	return nil
 }
 

@@ -47,6 +47,9 @@ func (*anywhere) HasDoor() bool { return true }
 func TestEnrollmentOnHost(t *testing.T) {
 	pool := lab.Pool(t, hosts.Options{Name: fmt.Sprintf("enroll-%d", os.Getpid()), Count: 2})
 	other, h := pool.Hosts[0], pool.Hosts[1]
+	if out, err := h.Command(t.Context(), "ip", "address", "add", "198.51.100.7/24", "dev", "eth0").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
 	before, err := h.Snapshot(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -56,10 +59,11 @@ func TestEnrollmentOnHost(t *testing.T) {
 	f.r.Runner = NewRunner(t.Context(), 1, 0)
 	infrastructure := &anywhere{candidates: []string{other.Address, h.Address}}
 	config := f.scope().config
+	var declared *bootstrapv1.KubexmClusterConfig
 	begin := func() *scope {
 		t.Helper()
 		s := f.scope()
-		s.config, s.adapter = config, infrastructure
+		s.config, s.adapter, s.clusterConfig = config, infrastructure, declared
 		f.publish(s)
 		if err := f.r.locate(t.Context(), s); err != nil {
 			t.Fatal(err)
@@ -112,6 +116,14 @@ func TestEnrollmentOnHost(t *testing.T) {
 	if !slices.Equal(s.host.InternalAddresses, []string{h.Address}) ||
 		!slices.Equal(s.host.Access.HostKeys.Pinned, []string{status.HostKey}) {
 		t.Errorf("it is entered as %+v, its Node's addresses are %v", s.host.Access, s.host.InternalAddresses)
+	}
+	// The infrastructure knows none of the addresses in the network that is declared.
+	for network, want := range map[string]string{"198.51.100.0/24": "198.51.100.7", "192.0.2.0/24": ""} {
+		declared = &bootstrapv1.KubexmClusterConfig{}
+		declared.Spec.Cluster.Network.HostCIDRs = []string{network}
+		if begin(); config.Status.Host.InternalAddress != want {
+			t.Errorf("in the network %s, others reach the host at %q, want %q", network, config.Status.Host.InternalAddress, want)
+		}
 	}
 	j := &job{options: f.r.optionsFor(s)}
 	j.target.Host.Name = "w1"

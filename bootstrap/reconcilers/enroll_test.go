@@ -10,8 +10,57 @@ import (
 	"testing/synctest"
 	"time"
 
+	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/infra"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
+
+// located is an infrastructure that has said where a host is.
+type located struct {
+	adapter
+	host infra.Host
+}
+
+func (l *located) Host(context.Context, infra.Subject) (*infra.Host, error) {
+	h := l.host
+	return &h, nil
+}
+
+func (*located) HasDoor() bool { return true }
+
+// TestDeclaredNetworksDecide which of a host's addresses is the one for the others, whatever the infrastructure knows of.
+func TestDeclaredNetworksDecide(t *testing.T) {
+	for name, tc := range map[string]struct {
+		networks, observed []string
+		want               string
+	}{
+		"none is declared":                         {observed: []string{"10.0.0.5", "172.16.0.5"}, want: "10.0.0.5"},
+		"one that the infrastructure knows":        {[]string{"172.16.0.0/24"}, []string{"10.0.0.5", "172.16.0.5"}, "172.16.0.5"},
+		"one that it does not know":                {[]string{"10.8.0.0/16"}, []string{"10.0.0.5", "10.8.0.5"}, "10.8.0.5"},
+		"the first of two":                         {[]string{"10.8.0.0/16", "10.0.0.0/24"}, []string{"10.0.0.5", "10.8.0.5"}, "10.8.0.5"},
+		"one that the host is not in":              {[]string{"192.0.2.0/24"}, []string{"10.0.0.5"}, ""},
+		"one in which it is believed, and is not":  {[]string{"172.16.0.0/24"}, []string{"10.0.0.5"}, ""},
+		"one in which it is believed, not yet met": {[]string{"172.16.0.0/24"}, nil, "172.16.0.5"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newForeigner(t)
+			s := f.scope()
+			s.adapter = &located{host: infra.Host{Host: spec.Host{
+				Name: "w1", Address: "10.0.0.5", InternalAddresses: []string{"10.0.0.5", "172.16.0.5"},
+			}}}
+			s.clusterConfig = &bootstrapv1.KubexmClusterConfig{}
+			s.clusterConfig.Spec.Cluster.Network.HostCIDRs = tc.networks
+			s.config.Status.Host.ObservedAddresses = tc.observed
+			if err := f.r.locate(t.Context(), s); err != nil {
+				t.Fatal(err)
+			}
+			if got := s.config.Status.Host.InternalAddress; got != tc.want {
+				t.Errorf("it is %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
 
 // TestEnterTriesTwice: an sshd that takes its configuration in refuses for a moment, which is not waited for like a host that has not
 // run its bootstrap data.

@@ -75,6 +75,8 @@ var elsewhere = func() map[string]string {
 	}
 	for _, at := range []string{"KubexmControlPlane.spec.cluster", "KubexmClusterConfig.spec.cluster"} {
 		all[at+".artifacts"] = "bootstrap/setup/bundles.go: Bundle"
+		// Of a host that is in one of those before it, it is no other address.
+		all[at+".network.hostCIDRs"] = "bootstrap/target/shared.go: Network.Usable"
 		all[at+".etcd.hosts"] = "controlplane/reconcilers/inventory.go: Etcd.Hosts"
 		all[at+".loadBalancer.keepalived.hosts"] = "controlplane/reconcilers/inventory.go: LoadBalancer.Keepalived.Hosts"
 	}
@@ -177,7 +179,7 @@ var values = []known{
 	of(`loadBalancer\.type`, spec.LoadBalancerExternal, spec.LoadBalancerNodeLocal), of(`\.proxy`, spec.LoadBalancerHAProxy, spec.LoadBalancerNginx),
 	of(`controlPlaneEndpoint\.address`, "192.168.0.101"), of(`controlPlaneEndpoint\.host`, "192.168.0.101"),
 	of(`domainResolution`, spec.DomainHostsFile, spec.DomainExternalDNS),
-	of(`podCIDRs\[\]`, "10.40.0.0/16"), of(`serviceCIDRs\[\]`, "10.50.0.0/16"),
+	of(`podCIDRs\[\]`, "10.40.0.0/16"), of(`serviceCIDRs\[\]`, "10.50.0.0/16"), of(`hostCIDRs\[\]`, "10.60.0.0/16"),
 	of(`containerRuntime\.type`, spec.ContainerRuntimeContainerd, spec.ContainerRuntimeCRIO),
 	of(`network\.plugin`, spec.NetworkCalico, spec.NetworkFlannel), of(`calico\.vxlanMode`, spec.EncapsulationAlways, spec.EncapsulationCrossSubnet),
 	of(`flannel\.backend`, spec.FlannelVXLAN, spec.FlannelHostGW),
@@ -408,7 +410,8 @@ func richCluster() spec.Cluster {
 			},
 		},
 		Network: spec.Network{
-			PodCIDRs: []string{"10.20.0.0/16"}, ServiceCIDRs: []string{"10.30.0.0/16"}, Flannel: spec.Flannel{Backend: spec.FlannelHostGW, MTU: 1400},
+			PodCIDRs: []string{"10.20.0.0/16"}, ServiceCIDRs: []string{"10.30.0.0/16"}, HostCIDRs: []string{"10.0.0.0/16", "192.168.0.0/24"},
+			Flannel: spec.Flannel{Backend: spec.FlannelHostGW, MTU: 1400},
 		},
 		DNS: spec.DNS{
 			ClusterDomain: "prod.example",
@@ -522,6 +525,7 @@ func worlds(bundle *artifact.Bundle) []*world {
 	})
 	add("dual-stack", clusterv1.APIEndpoint{Host: virtual, Port: 8443}, func(o *controlplanev1.KubexmControlPlane, c *spec.Cluster, n *spec.Node) {
 		c.Network.PodCIDRs, c.Network.ServiceCIDRs = []string{"10.20.0.0/16", "fd85:ee78:d8a6::/56"}, []string{"10.30.0.0/16", "fd85:ee78:d8a7::/112"}
+		c.Network.HostCIDRs = []string{"10.0.0.0/16", "192.168.0.0/24", "fd00::/64"}
 		c.Kubernetes.NodeCIDRMaskSizeIPv4, c.Kubernetes.NodeCIDRMaskSizeIPv6 = 25, 66
 		c.LoadBalancer = spec.LoadBalancer{Type: spec.LoadBalancerKubeVIP, KubeVIP: spec.KubeVIP{Image: "registry.example/kube-vip:v1", Interface: "eth1"}}
 		c.Limits = c.Limits[:1]

@@ -157,6 +157,9 @@ func (r *KubexmConfigReconciler) locate(ctx context.Context, s *scope) error {
 		own := s.shared().Host(found.Host, s.role())
 		status := &s.config.Status.Host
 		status.Name, status.InternalAddress, status.BMCAddress = found.Name, own.NodeAddress(), found.BMC.Address
+		if !s.isInHostNetwork() {
+			status.InternalAddress = "" // the others do not reach it there: see the target's validation
+		}
 		if s.isDeclared() {
 			status.Address = found.Address // else it is the one where the host answers: see enroll
 		}

@@ -75,7 +75,7 @@ func custom(t *spec.Target) {
 		Insecure: []string{"mirror.prod.example:5000", "registry.test.example"},
 	}
 	c.Network.PodCIDRs, c.Network.ServiceCIDRs = []string{"10.20.0.0/16"}, []string{"10.30.0.0/16"}
-	c.Network.Flannel = spec.Flannel{Backend: spec.FlannelHostGW, MTU: 1400}
+	c.Network.Flannel, c.Network.HostCIDRs = spec.Flannel{Backend: spec.FlannelHostGW, MTU: 1400}, []string{"10.0.0.0/24"}
 	c.DNS = spec.DNS{
 		ClusterDomain: "prod.example", EtcHosts: []spec.HostEntry{{Address: "192.168.0.7", Hostnames: []string{"store.example"}}},
 		CoreDNS: spec.CoreDNS{

@@ -6,6 +6,7 @@ package spec
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -147,6 +148,7 @@ func ValidateHosts(hosts []Host, cluster *Cluster, path *field.Path) field.Error
 		errs = append(errs, hosts[i].Validate(at)...)
 		errs = append(errs, cluster.validateHostOutside(&hosts[i], at)...)
 		errs = append(errs, cluster.validateHostFamily(&hosts[i], at)...)
+		errs = append(errs, cluster.validateHostNetwork(&hosts[i], at)...)
 		for _, address := range hosts[i].Addresses() {
 			if len(validateAddress(at, address)) > 0 {
 				continue // refused by itself
@@ -200,6 +202,20 @@ func (c *Cluster) validateHostFamily(host *Host, path *field.Path) field.ErrorLi
 	}
 	return field.ErrorList{field.Invalid(path.Child("internalAddresses").Index(0), address, fmt.Sprintf(
 		"is of %s, and the cluster's first networks are of %s: put an address of %s first", family, primary, primary))}
+}
+
+// validateHostNetwork wants the address by which the others reach a host to be in one of the networks that are declared for that.
+func (c *Cluster) validateHostNetwork(host *Host, path *field.Path) field.ErrorList {
+	address := host.NodeAddress()
+	if FamilyOf(address) == "" || c.Network.HasHost(address) { // what is no address is refused by itself
+		return nil
+	}
+	of := fmt.Sprintf("is in none of the networks in which hosts reach each other (network.hostCIDRs: %s)", strings.Join(c.Network.HostCIDRs, ", "))
+	if len(c.Network.Usable(host.InternalAddresses)) > 0 {
+		return field.ErrorList{field.Invalid(host.pathOf(address, path), address, of+": put one that is first")}
+	}
+	return field.ErrorList{field.Invalid(host.pathOf(address, path), address,
+		of+": give the host an internal address that is, or add a network to the list")}
 }
 
 // pathOf is the field that holds one of the host's addresses.

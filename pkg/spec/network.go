@@ -6,6 +6,7 @@ package spec
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -58,6 +59,18 @@ type Network struct {
 	// +kubebuilder:validation:items:MaxLength=43
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed once the cluster exists: set it back, or create another cluster"
 	ServiceCIDRs []string `json:"serviceCIDRs,omitempty"`
+
+	// hostCIDRs are the networks in which the cluster's hosts reach each other, for hosts that are in others, too: of a host's addresses,
+	// those in one of these are its Node's and its etcd member's, those in the first before others. A host that has none there is refused.
+	// In a dual stack cluster there are networks of both families. If unset, all of a host's addresses may be. Once the cluster exists,
+	// more can be added at the end.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=43
+	HostCIDRs []string `json:"hostCIDRs,omitempty"`
 
 	// flannel sets the flannel plugin.
 	// +optional
@@ -168,8 +181,8 @@ func (n *Network) PrimaryFamily() Family {
 	return IPv4
 }
 
-// Usable are those of addresses that are of the cluster's families, in their order but for those of the primary one, which
-// come first.
+// Usable are those of addresses that are of the cluster's families and in the hosts' networks, in their order but for those of the primary
+// family, which come first, and then those of earlier networks.
 func (n *Network) Usable(addresses []string) []string {
 	families := []Family{n.PrimaryFamily()}
 	if n.IsDualStack() {
@@ -177,13 +190,34 @@ func (n *Network) Usable(addresses []string) []string {
 	}
 	var usable []string
 	for _, family := range families {
+		var some []string
 		for _, address := range addresses {
-			if FamilyOf(address) == family {
-				usable = append(usable, address)
+			if FamilyOf(address) == family && n.hostNetwork(address) >= 0 {
+				some = append(some, address)
 			}
 		}
+		slices.SortStableFunc(some, func(a, b string) int { return n.hostNetwork(a) - n.hostNetwork(b) })
+		usable = append(usable, some...)
 	}
 	return usable
+}
+
+// HasHost reports whether an address is in one of the networks in which hosts reach each other. Where none are declared, all are.
+func (n *Network) HasHost(address string) bool { return n.hostNetwork(address) >= 0 }
+
+// hostNetwork is the index of the hosts' network that has the address, 0 where none are declared, and -1 where none has it.
+func (n *Network) hostNetwork(address string) int {
+	if len(n.HostCIDRs) == 0 {
+		return 0
+	}
+	ip, err := netip.ParseAddr(address)
+	if err != nil {
+		return -1
+	}
+	return slices.IndexFunc(n.HostCIDRs, func(cidr string) bool {
+		prefix, err := netip.ParsePrefix(cidr)
+		return err == nil && prefix.Contains(ip)
+	})
 }
 
 // PodCIDR is the first pod network of a family, "" where there is none.
@@ -253,12 +287,65 @@ func (n *Network) validate(path *field.Path) field.ErrorList {
 	if len(errs) == 0 {
 		errs = append(errs, n.validateFamilies(pods, services)...)
 	}
+	errs = append(errs, n.validateHostCIDRs(path)...)
 	errs = append(errs, n.Flannel.validate(path.Child("flannel"), n.Plugin)...)
 	return append(errs, n.Calico.validate(path.Child("calico"), n, pods)...)
 }
 
-// fixed refuses what of the plugin's settings cannot be changed in a cluster that had another.
+// validateHostCIDRs wants networks in which hosts can be.
+func (n *Network) validateHostCIDRs(path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	at := path.Child("hostCIDRs")
+	for i, cidr := range n.HostCIDRs {
+		prefix, err := netip.ParsePrefix(cidr)
+		switch {
+		case err != nil:
+			errs = append(errs, field.Invalid(at.Index(i), cidr, "use a network, such as 192.168.0.0/24"))
+			continue
+		case misspelt(prefix) != "":
+			errs = append(errs, field.Invalid(at.Index(i), cidr, misspelt(prefix)))
+			continue
+		case prefix.Addr().BitLen()-prefix.Bits() < 2:
+			errs = append(errs, field.Invalid(at.Index(i), cidr, "is too small for hosts that reach each other: use a network, such as 192.168.0.0/24"))
+			continue
+		case isSpecial(prefix.Addr()):
+			errs = append(errs, field.Invalid(at.Index(i), cidr,
+				"is loopback, link-local, multicast or all addresses: use the network of an interface by which hosts reach each other"))
+			continue
+		}
+		for _, other := range []struct {
+			name  string
+			cidrs []string
+		}{{"podCIDRs", n.PodCIDRs}, {"serviceCIDRs", n.ServiceCIDRs}} {
+			for j, theirs := range other.cidrs {
+				if overlap(cidr, theirs) {
+					errs = append(errs, field.Invalid(at.Index(i), cidr, fmt.Sprintf(
+						"overlaps %s %s: no host can be there; use networks that have no address in common", path.Child(other.name).Index(j), theirs)))
+				}
+			}
+		}
+	}
+	return append(errs, unique(at, n.HostCIDRs, itself)...)
+}
+
+// misspelt says how a network is to be written, "" if it is.
+func misspelt(prefix netip.Prefix) string {
+	switch {
+	case prefix.Addr().Is4In6():
+		return "is an IPv4 network in IPv6 form: write it as an IPv4 network"
+	case prefix != prefix.Masked():
+		return "has bits set behind its prefix: write " + prefix.Masked().String()
+	}
+	return ""
+}
+
+// fixed refuses what cannot be changed in a cluster that had another.
 func (n *Network) fixed(before *Network, path *field.Path, refuse func(at *field.Path, was, is any)) {
+	// Another choice of addresses would be another for hosts that the others know by theirs.
+	was, is := before.HostCIDRs, n.HostCIDRs
+	if extended := len(was) > 0 && len(is) >= len(was) && slices.Equal(was, is[:len(was)]); !extended && !slices.Equal(was, is) {
+		refuse(path.Child("hostCIDRs"), was, is)
+	}
 	if n.Plugin == NetworkCalico && before.Plugin == NetworkCalico {
 		n.Calico.fixed(&before.Calico, path.Child("calico"), refuse)
 	}
@@ -306,10 +393,8 @@ func validateCIDRs(path *field.Path, cidrs []string, w widths) field.ErrorList {
 			errs = append(errs, field.Invalid(at, cidr, "a cluster has one network, or two for dual stack: remove it"))
 		case err != nil:
 			errs = append(errs, field.Invalid(at, cidr, "use a network, such as "+w[IPv4].example))
-		case prefix.Addr().Is4In6():
-			errs = append(errs, field.Invalid(at, cidr, "is an IPv4 network in IPv6 form: write it as an IPv4 network"))
-		case prefix != prefix.Masked():
-			errs = append(errs, field.Invalid(at, cidr, "has bits set behind its prefix: write "+prefix.Masked().String()))
+		case misspelt(prefix) != "":
+			errs = append(errs, field.Invalid(at, cidr, misspelt(prefix)))
 		case prefix.Bits() < limits.widest || prefix.Bits() > limits.narrowest:
 			errs = append(errs, field.Invalid(at, cidr, fmt.Sprintf("use a prefix length of %d to %d", limits.widest, limits.narrowest)))
 		case isSpecial(prefix.Addr()):

@@ -178,6 +178,35 @@ func TestHostAddresses(t *testing.T) {
 	}
 }
 
+// TestHostNetworks: of a host's addresses, the networks of the hosts say which are the others', and in which order.
+func TestHostNetworks(t *testing.T) {
+	addresses := []string{"203.0.113.7", "10.8.0.7", "2001:db8::7", "172.16.0.7", "10.8.0.8", "no address"}
+	for name, tt := range map[string]struct {
+		network spec.Network
+		want    []string
+	}{
+		"none are declared": {spec.Network{}, []string{"203.0.113.7", "10.8.0.7", "172.16.0.7", "10.8.0.8"}},
+		"one":               {spec.Network{HostCIDRs: []string{"10.8.0.0/16"}}, []string{"10.8.0.7", "10.8.0.8"}},
+		"two, in their order": {
+			spec.Network{HostCIDRs: []string{"172.16.0.0/24", "10.8.0.0/16"}}, []string{"172.16.0.7", "10.8.0.7", "10.8.0.8"},
+		},
+		"of one family of two": {
+			spec.Network{HostCIDRs: []string{"10.8.0.0/16"}, PodCIDRs: []string{"10.1.0.0/16", "fd00::/48"}}, []string{"10.8.0.7", "10.8.0.8"},
+		},
+		"of both families": {
+			spec.Network{HostCIDRs: []string{"2001:db8::/64", "172.16.0.0/24"}, PodCIDRs: []string{"10.1.0.0/16", "fd00::/48"}},
+			[]string{"172.16.0.7", "2001:db8::7"},
+		},
+		"one that has none of them": {spec.Network{HostCIDRs: []string{"192.168.0.0/16"}}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tt.want, tt.network.Usable(addresses)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
 func TestEndpoint(t *testing.T) {
 	for want, endpoint := range map[string]spec.ControlPlaneEndpoint{
 		"api.prod.example:6443": {Domain: "api.prod.example", Address: "172.16.0.2", Port: 6443},

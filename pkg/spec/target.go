@@ -139,7 +139,8 @@ func (t *Target) ValidateRules(path *field.Path) field.ErrorList {
 	errs = append(errs, t.Node.ValidateRules(path.Child("node"))...)
 	errs = append(errs, t.Host.Validate(path.Child("host"))...)
 	errs = append(errs, t.Cluster.validateHostOutside(&t.Host, path.Child("host"))...)
-	return append(errs, t.Cluster.validateHostFamily(&t.Host, path.Child("host"))...)
+	errs = append(errs, t.Cluster.validateHostFamily(&t.Host, path.Child("host"))...)
+	return append(errs, t.Cluster.validateHostNetwork(&t.Host, path.Child("host"))...)
 }
 
 // ValidateClusterName checks a cluster's name, which becomes a part of host and file names: a DNS label.

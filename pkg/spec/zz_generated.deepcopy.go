@@ -871,6 +871,11 @@ func (in *Network) DeepCopyInto(out *Network) {
 		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}
+	if in.HostCIDRs != nil {
+		in, out := &in.HostCIDRs, &out.HostCIDRs
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	out.Flannel = in.Flannel
 	out.Calico = in.Calico
 }

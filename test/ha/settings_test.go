@@ -21,24 +21,28 @@ import (
 )
 
 // TestSettings makes clusters in which what most leave as it is has other values: the API's domain and port, the domain of services and
-// pods, names of its DNS server's own, flannel's backend and MTU, and the length of Nodes' networks; on hosts with a resolver of their own.
+// pods, names of its DNS server's own, flannel's backend and MTU, and the length of Nodes' networks; on hosts with a resolver of their own,
+// which reach each other in another network than the one by which they are reached.
 func TestSettings(t *testing.T) {
 	for _, by := range []string{"kubexm", "kubeadm"} {
 		t.Run(by, func(t *testing.T) {
-			c := start(t, "hat", 3, strings.ReplaceAll(`  roleGroups: {master: [$1], worker: [$2, $3]}
+			spec := strings.ReplaceAll(`  roleGroups: {master: [$1], worker: [$2, $3]}
   kubernetes: {version: v1.36.3, type: $BY, nodeCidrMaskSize: 26}
   controlPlaneEndpoint: {domain: api.settings.example, port: 7443}
   network:
     podCIDRs: [172.27.0.0/20]
     serviceCIDRs: [172.28.0.0/20]
+    hostCIDRs: [198.51.100.0/24]
     flannel: {backend: host-gw, mtu: 1400}
   dns:
     clusterDomain: corp.settings.example
     etcHosts: [{address: 172.28.0.1, hostnames: [api.outside.example]}]
     coreDNS:
       rewriteBlock: rewrite name ledger.outside.example hello.kubexm-smoke.svc.corp.settings.example
-`, "$BY", by))
+`, "$BY", by)
+			c := start(t, "hat", 3, spec)
 			c.domain = "corp.settings.example"
+			c.inAnotherNetwork(spec)
 			c.resolveLocally()
 			c.create()
 			c.works()
@@ -69,6 +73,18 @@ func (c *cluster) resolveLocally() {
 		}
 	}
 	c.lab.Baseline(c.t)
+}
+
+// inAnotherNetwork gives each host a second address, which is the one for the others, and writes the config file with it.
+func (c *cluster) inAnotherNetwork(spec string) {
+	c.t.Helper()
+	c.Internal = func(h *hosts.Host) string { return fmt.Sprintf("198.51.100.%d", 11+slices.Index(c.lab.Hosts, h)) }
+	for _, h := range c.lab.Hosts {
+		if out, err := h.Exec(c.t.Context(), "ip", "address", "add", c.Internal(h)+"/24", "dev", "eth0"); err != nil {
+			c.t.Fatalf("%v: %s", err, out)
+		}
+	}
+	c.write(spec)
 }
 
 // endpointIs wants workers to reach the API at this URL, and control plane hosts, which ask their own API server, and people, who may not
@@ -114,7 +130,7 @@ func (c *cluster) routesByHosts() {
 				continue
 			}
 			at := slices.IndexFunc(c.lab.Hosts, func(o *hosts.Host) bool { return o.Name == n.Name })
-			want := fmt.Sprintf("%s via %s dev eth0", n.Spec.PodCIDR, c.lab.Hosts[at].Address)
+			want := fmt.Sprintf("%s via %s dev eth0", n.Spec.PodCIDR, c.Internal(c.lab.Hosts[at]))
 			if !strings.HasSuffix(n.Spec.PodCIDR, "/26") ||
 				!slices.ContainsFunc(routes, func(r string) bool { return strings.HasPrefix(r, want) }) {
 				c.t.Errorf("%s has no route %q:\n%s", h.Name, want, out)

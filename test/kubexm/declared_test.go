@@ -40,6 +40,10 @@ func TestWhatSuitesDeclareIsUnderstood(t *testing.T) {
 	}
 	for at, spec := range all {
 		c.IPv6First = strings.Contains(spec, `podCIDRs: ["fd`)
+		c.Internal = nil
+		if strings.Contains(spec, "hostCIDRs:") {
+			c.Internal = func(h *hosts.Host) string { return "198.51.100." + strings.TrimPrefix(h.Name, "host-") }
+		}
 		for _, by := range []string{"kubeadm", "kubexm"} {
 			if err := c.Write(filled(spec, by, dir)); err != nil {
 				t.Fatal(err)

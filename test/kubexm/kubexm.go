@@ -26,6 +26,8 @@ type Cluster struct {
 	KnownHosts string
 	// IPv6First has the hosts' Nodes have their IPv6 addresses first.
 	IPv6First bool
+	// Internal, if not nil, is the address at which others reach a host, where that is not the one at which it is reached.
+	Internal func(*hosts.Host) string
 	// Program and Bundle are what clusters are made by and of.
 	Program, Bundle string
 }
@@ -52,8 +54,11 @@ func (c *Cluster) Write(spec string) error {
 		name := fmt.Sprintf("$%d", i+1)
 		if strings.Contains(spec, name) {
 			internal := ""
-			if c.IPv6First {
+			switch {
+			case c.IPv6First:
 				internal = fmt.Sprintf(", internalAddresses: [%q, %s]", h.Address6, h.Address)
+			case c.Internal != nil:
+				internal = fmt.Sprintf(", internalAddresses: [%s]", c.Internal(h))
 			}
 			fmt.Fprintf(&file, "  - {name: %s, address: %s%s, user: %s, privateKeyPath: %q}\n", h.Name, h.Address, internal, h.User, h.KeyPath)
 			replace = append(replace, name, h.Name)

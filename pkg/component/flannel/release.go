@@ -5,6 +5,7 @@ package flannel
 
 import (
 	_ "embed"
+	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -31,6 +32,10 @@ func release(n spec.Network, chart step.Artifact, image, pluginImage string) ste
 		"flannel_cni": map[string]any{"image": split(pluginImage)},
 		"backend":     backends[n.Flannel.Backend],
 	}
+	if address := amongHosts(n); address != "" {
+		// The chart's own, and the interface by which this is reached instead of the one with the default route.
+		settings["args"] = []string{"--ip-masq", "--kube-subnet-mgr", "--iface-can-reach=" + address}
+	}
 	if mtu := n.Flannel.MTU; mtu != 0 {
 		// The chart's own value is that of what carries packets with VXLAN, and nothing with host-gw.
 		settings["cniConf"] = strings.Replace(conflist, "$MTU", strconv.Itoa(int(mtu)), 1)
@@ -49,6 +54,17 @@ func release(n spec.Network, chart step.Artifact, image, pluginImage string) ste
 	}, step.Release{
 		Name: "flannel", Namespace: namespace, Chart: chart, Values: step.Literal(string(text)), After: []string{component.APIAnswers.Name},
 	})
+}
+
+// amongHosts is an address of IPv4 in the first network in which hosts reach each other, "" where none is declared. It is the network's
+// own, which no host has: a host reaches its own address by its loopback interface.
+func amongHosts(n spec.Network) string {
+	for _, cidr := range n.HostCIDRs {
+		if prefix, err := netip.ParsePrefix(cidr); err == nil && prefix.Addr().Is4() {
+			return prefix.Addr().String()
+		}
+	}
+	return ""
 }
 
 func split(ref string) map[string]string {
