@@ -62,7 +62,7 @@ type Network struct {
 
 	// hostCIDRs are the networks in which the cluster's hosts reach each other, for hosts that are in others, too: of a host's addresses,
 	// those in one of these are its Node's and its etcd member's, those in the first before others. A host that has none there is refused.
-	// In a dual stack cluster there are networks of both families. If unset, all of a host's addresses may be. Once the cluster exists,
+	// There is one at least of each of the cluster's families. If unset, all of a host's addresses may be. Once the cluster exists,
 	// more can be added at the end.
 	// +optional
 	// +listType=atomic
@@ -181,15 +181,20 @@ func (n *Network) PrimaryFamily() Family {
 	return IPv4
 }
 
-// Usable are those of addresses that are of the cluster's families and in the hosts' networks, in their order but for those of the primary
-// family, which come first, and then those of earlier networks.
-func (n *Network) Usable(addresses []string) []string {
+// families are the cluster's, the primary one first.
+func (n *Network) families() []Family {
 	families := []Family{n.PrimaryFamily()}
 	if n.IsDualStack() {
 		families = append(families, families[0].other())
 	}
+	return families
+}
+
+// Usable are those of addresses that are of the cluster's families and in the hosts' networks, in their order but for those of the primary
+// family, which come first, and then those of earlier networks.
+func (n *Network) Usable(addresses []string) []string {
 	var usable []string
-	for _, family := range families {
+	for _, family := range n.families() {
 		var some []string
 		for _, address := range addresses {
 			if FamilyOf(address) == family && n.hostNetwork(address) >= 0 {
@@ -325,7 +330,28 @@ func (n *Network) validateHostCIDRs(path *field.Path) field.ErrorList {
 			}
 		}
 	}
+	if len(errs) == 0 && len(n.HostCIDRs) > 0 {
+		errs = n.validateHostFamilies(at)
+	}
 	return append(errs, unique(at, n.HostCIDRs, itself)...)
+}
+
+// validateHostFamilies wants networks of the cluster's families, and of no other. Each is valid in itself.
+func (n *Network) validateHostFamilies(at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	families, found := n.families(), map[Family]bool{}
+	for i, cidr := range n.HostCIDRs {
+		family := familyOfCIDR(cidr)
+		if found[family] = true; !slices.Contains(families, family) {
+			errs = append(errs, field.Invalid(at.Index(i), cidr, fmt.Sprintf("is of %s, which the cluster's pods and services are not: remove it", family)))
+		}
+	}
+	for _, family := range families {
+		if !found[family] { // a network that is added later would give hosts another address
+			errs = append(errs, field.Required(at, fmt.Sprintf("the cluster's pods and services are of %s, too: add a network of it", family)))
+		}
+	}
+	return errs
 }
 
 // misspelt says how a network is to be written, "" if it is.

@@ -190,9 +190,6 @@ func TestHostNetworks(t *testing.T) {
 		"two, in their order": {
 			spec.Network{HostCIDRs: []string{"172.16.0.0/24", "10.8.0.0/16"}}, []string{"172.16.0.7", "10.8.0.7", "10.8.0.8"},
 		},
-		"of one family of two": {
-			spec.Network{HostCIDRs: []string{"10.8.0.0/16"}, PodCIDRs: []string{"10.1.0.0/16", "fd00::/48"}}, []string{"10.8.0.7", "10.8.0.8"},
-		},
 		"of both families": {
 			spec.Network{HostCIDRs: []string{"2001:db8::/64", "172.16.0.0/24"}, PodCIDRs: []string{"10.1.0.0/16", "fd00::/48"}},
 			[]string{"172.16.0.7", "2001:db8::7"},

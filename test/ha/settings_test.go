@@ -8,6 +8,8 @@ package ha
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -75,14 +77,25 @@ func (c *cluster) resolveLocally() {
 	c.lab.Baseline(c.t)
 }
 
-// inAnotherNetwork gives each host a second address, which is the one for the others, and writes the config file with it.
+// inAnotherNetwork gives each host a second address, which is the one for the others, and writes the config file with it. Who goes by
+// Nodes' addresses finds hosts by ssh_config all the same.
 func (c *cluster) inAnotherNetwork(spec string) {
 	c.t.Helper()
 	c.Internal = func(h *hosts.Host) string { return fmt.Sprintf("198.51.100.%d", 11+slices.Index(c.lab.Hosts, h)) }
+	file := filepath.Join(c.Dir, "hosts", "ssh_config")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	known := string(text)
 	for _, h := range c.lab.Hosts {
 		if out, err := h.Exec(c.t.Context(), "ip", "address", "add", c.Internal(h)+"/24", "dev", "eth0"); err != nil {
 			c.t.Fatalf("%v: %s", err, out)
 		}
+		known = strings.Replace(known, "Host "+h.Name+" ", "Host "+h.Name+" "+c.Internal(h)+" ", 1)
+	}
+	if err := os.WriteFile(file, []byte(known), 0o600); err != nil {
+		c.t.Fatal(err)
 	}
 	c.write(spec)
 }
