@@ -161,6 +161,10 @@ e2e-upstream: $(GOTESTSUM) artifacts ## Cluster API's own end-to-end specs, with
 faults: $(GOTESTSUM) artifacts ## Kill, cut, pause, fill and corrupt, at every step boundary (FAULTS_BUDGET=10m for a sample, RUN=TestLine for one)
 	$(GOTESTSUM) --format standard-verbose -- -tags faults -timeout 120m -count=1 -run '$(RUN)' ./test/faults/...
 
+.PHONY: faults-upgrade
+faults-upgrade: $(GOTESTSUM) artifacts artifacts-previous ## Kill an upgrade at every step boundary
+	$(GOTESTSUM) --format standard-verbose -- -tags 'faults previous' -timeout 40m -count=1 -run TestUpgradeIsKilled ./test/faults/...
+
 .PHONY: suites
 suites: ## List the long suites, of which CI runs one for each commit (hack/suites.sh run NAME for one)
 	@hack/suites.sh list
@@ -196,7 +200,7 @@ lint: $(GOLANGCI_LINT) ## Lint
 .PHONY: verify
 verify: generate lint ## Regenerate, tidy, vet, lint, architecture; fails if anything changes
 	$(GO) mod tidy
-	$(GO) vet -tags 'envtest hosts e2e ha faults clusterctl upstream' ./...
+	$(GO) vet -tags 'envtest hosts e2e ha faults previous clusterctl upstream' ./...
 	$(GO) test ./internal/architecture/...
 	hack/clean-tree.sh
 

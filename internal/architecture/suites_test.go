@@ -17,7 +17,7 @@ import (
 )
 
 // tagOf are the tags of make's targets whose tests RUN chooses by their names.
-var tagOf = map[string]string{"e2e": "e2e", "e2e-ha": "ha", "clusterctl": "clusterctl", "faults": "faults"}
+var tagOf = map[string]string{"e2e": "e2e", "e2e-ha": "ha", "clusterctl": "clusterctl", "faults": "faults", "faults-upgrade": "previous"}
 
 // TestSuitesRunEverything keeps CI's rota true: each test on hosts that is behind a tag of its own is run by .ci/run or is a part of a
 // suite in .ci/suites, and each suite names one test that there is, and parts that it has.
@@ -110,7 +110,7 @@ func suiteTests(t *testing.T) []*suiteTest {
 		if !f.isTest() || !within(f.dir, "test/...") {
 			continue
 		}
-		tags := slices.DeleteFunc([]string{"e2e", "ha", "clusterctl", "faults"}, func(tag string) bool { return !f.needs(tag) })
+		tags := slices.DeleteFunc([]string{"e2e", "ha", "clusterctl", "faults", "previous"}, func(tag string) bool { return !f.needs(tag) })
 		for _, d := range f.syntax.Decls {
 			fun, ok := d.(*ast.FuncDecl)
 			if ok && len(tags) > 0 && fun.Recv == nil && strings.HasPrefix(fun.Name.Name, "Test") && fun.Name.Name != "TestMain" {

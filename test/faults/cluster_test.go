@@ -108,6 +108,17 @@ func (c *cluster) readAuthorities() error {
 	return nil
 }
 
+// becomeNodes are those of the hosts that do.
+func (c *cluster) becomeNodes(names []string) []string {
+	var nodes []string
+	for i, h := range c.hosts {
+		if slices.Contains(names, h.Name) && c.roles[i].IsNode() {
+			nodes = append(nodes, h.Name)
+		}
+	}
+	return nodes
+}
+
 func (c *cluster) names() []string {
 	var names []string
 	for _, h := range c.hosts {
@@ -116,11 +127,11 @@ func (c *cluster) names() []string {
 	return names
 }
 
-// of is another cluster, on as many of c's hosts as there are roles. The first host has its endpoint.
+// of is another cluster, on as many of c's hosts as there are roles. The first host has its endpoint, unless that is said.
 func (c *cluster) of(shared spec.Cluster, roles ...spec.Role) *cluster {
 	other := *c
 	other.shared, other.roles, other.hosts = shared, roles, c.hosts[:len(roles)]
-	other.shared.ControlPlaneEndpoint.Address = c.hosts[0].Address
+	other.shared.ControlPlaneEndpoint.Address = cmp.Or(shared.ControlPlaneEndpoint.Address, c.hosts[0].Address)
 	return &other
 }
 

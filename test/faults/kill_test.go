@@ -18,6 +18,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
 const (
@@ -36,13 +38,14 @@ const (
 // With a budget, random rounds alone are made, as many as fit into their share of it.
 func TestKill(t *testing.T) {
 	if chosen.budget == 0 {
-		t.Run("EveryBoundary", func(t *testing.T) { killRound(t, chosen.seed, 1) })
+		t.Run("EveryBoundary", func(t *testing.T) { killRound(t, subject, chosen.seed, 1) })
+		t.Run("EveryBoundaryOfOwnHosts", func(t *testing.T) { killRound(t, ownHosts(), chosen.seed, 1) })
 	}
 	seeds := rand.New(rand.NewPCG(chosen.seed, 0))
 	start := time.Now()
 	for round := 1; ; round++ {
 		began := time.Now()
-		t.Run(fmt.Sprintf("Random%d", round), func(t *testing.T) { killRound(t, seeds.Uint64(), sampleChance) })
+		t.Run(fmt.Sprintf("Random%d", round), func(t *testing.T) { killRound(t, subject, seeds.Uint64(), sampleChance) })
 		spent, last := time.Since(start), time.Since(began)
 		if t.Failed() || chosen.budget == 0 && round == randomRounds || chosen.budget > 0 && spent+last > chosen.share() {
 			return
@@ -50,11 +53,24 @@ func TestKill(t *testing.T) {
 	}
 }
 
+// ownHosts is a cluster in which etcd and the load balancer have hosts of their own.
+func ownHosts() *cluster {
+	names := all.names()
+	first := all.hosts[0].Address
+	return all.of(spec.Cluster{
+		Etcd:                 spec.Etcd{Type: spec.EtcdKubexm, Hosts: spec.Hosts{Names: names[1:2]}},
+		ControlPlaneEndpoint: spec.ControlPlaneEndpoint{Address: first[:strings.LastIndex(first, ".")] + ".250"},
+		LoadBalancer: spec.LoadBalancer{
+			Type: spec.LoadBalancerKeepalived, Keepalived: spec.Keepalived{Hosts: spec.Hosts{Names: names[2:3]}},
+		},
+	}, spec.RoleControlPlane, spec.RoleEtcd, spec.RoleLoadBalancer)
+}
+
 // killRound creates a cluster and resets it, being killed on the way.
-func killRound(t *testing.T, seed uint64, chance float64) {
-	tr := newTrial(t)
-	p := tr.plan(len(subject.hosts))
-	if err := subject.writePlan(p); err != nil {
+func killRound(t *testing.T, c *cluster, seed uint64, chance float64) {
+	tr := newTrialOf(t, c)
+	p := tr.plan(len(c.hosts))
+	if err := c.writePlan(p); err != nil {
 		t.Fatal(err)
 	}
 	visited := tr.dieAndGoOn(order{Verb: create, Seed: seed, Chance: chance}, nil)
@@ -65,7 +81,7 @@ func killRound(t *testing.T, seed uint64, chance float64) {
 		}
 	}
 	tr.demandConverged(p)
-	tr.dieAndGoOn(order{Verb: reset, Hosts: subject.names(), Seed: seed, Chance: chance}, nil)
+	tr.dieAndGoOn(order{Verb: reset, Hosts: c.names(), Seed: seed, Chance: chance}, nil)
 	tr.demandReset()
 }
 

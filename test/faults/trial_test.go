@@ -97,7 +97,7 @@ func (tr *trial) demandConverged(p *plan.Plan) {
 	for _, h := range tr.hosts {
 		tr.demandTidy(h)
 	}
-	tr.demandCluster(p.Hosts)
+	tr.demandCluster(tr.cluster.becomeNodes(p.Hosts))
 }
 
 // leftOvers prints what an act that was cut may leave behind and the next must take away.
