@@ -8,6 +8,7 @@
 //	kill_test.go      the process is killed at every step boundary, and within steps
 //	members_test.go   so it is while a control plane host joins, and while it is taken out again, for both kinds of members
 //	renewal_test.go   and while certificates are renewed
+//	upgrade_test.go   and while a control plane host and a worker are upgraded (make faults-upgrade: it needs two bundles)
 //	cutoff_test.go    a second host joins the control plane while the first that does so is cut off
 //	line_test.go      connections are cut, hosts are paused and lose their power
 //	disk_test.go      a disk is full
@@ -31,4 +32,5 @@
 //	FAULTS_SEED    repeats the random choices of an earlier run, which has printed it
 //	FAULTS_SUBNET  the hosts' network; by default one that is free
 //	KUBEXM_BUNDLE  the bundle, by default build/bundle
+//	KUBEXM_BUNDLE_PREVIOUS  that of the version before, of which upgrades begin, by default build/bundle-v1.35.4
 package faults
