@@ -92,16 +92,6 @@ func (h *Host) NodeAddress() string {
 	return h.Address
 }
 
-// AddressOf is the first of the host's addresses that is of a family, "" where none is known.
-func (h *Host) AddressOf(family Family) string {
-	for _, address := range h.Addresses() {
-		if FamilyOf(address) == family {
-			return address
-		}
-	}
-	return ""
-}
-
 // Addresses are all of the host's addresses, the Node's first, each once.
 func (h *Host) Addresses() []string {
 	var all []string

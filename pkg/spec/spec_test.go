@@ -204,6 +204,34 @@ func TestHostNetworks(t *testing.T) {
 	}
 }
 
+// TestSecondNodeAddress: what the Node's second address is, too, is for the hosts' networks to say.
+func TestSecondNodeAddress(t *testing.T) {
+	host := spec.Host{Address: "203.0.113.7", InternalAddresses: []string{"2001:db8:1::7", "2001:db8::7", "10.8.0.7"}}
+	v6 := spec.Network{PodCIDRs: []string{"fd00::/48", "10.1.0.0/16"}}
+	declared := v6
+	declared.HostCIDRs = []string{"2001:db8:1::/64", "10.8.0.0/16"}
+	others := v6
+	others.HostCIDRs = []string{"2001:db8:1::/64", "192.168.0.0/16"}
+	for name, tt := range map[string]struct {
+		network spec.Network
+		found   string
+		want    []string
+	}{
+		"one family":                     {spec.Network{}, "", []string{"2001:db8:1::7"}},
+		"none are declared":              {v6, "192.168.0.9", []string{"2001:db8:1::7", "10.8.0.7"}},
+		"in a declared one":              {declared, "192.168.0.9", []string{"2001:db8:1::7", "10.8.0.7"}},
+		"found in a declared one":        {others, "192.168.0.9", []string{"2001:db8:1::7", "192.168.0.9"}},
+		"in none, nor is what was found": {others, "198.51.100.9", []string{"2001:db8:1::7"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			target := spec.Target{Host: host, Cluster: spec.Cluster{Network: tt.network}}
+			if diff := cmp.Diff(tt.want, target.NodeAddresses(tt.found)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
 func TestEndpoint(t *testing.T) {
 	for want, endpoint := range map[string]spec.ControlPlaneEndpoint{
 		"api.prod.example:6443": {Domain: "api.prod.example", Address: "172.16.0.2", Port: 6443},

@@ -108,19 +108,18 @@ func (t *Target) HasEtcdMember() bool {
 }
 
 // NodeAddresses are the addresses that the Node has in the cluster, of the primary family first. In a dual stack cluster the
-// second is the host's own first address of the other family, or found where none was declared: it is left out if that is "".
+// second is the host's own first address of the other family, or found where none was declared, in one of the hosts' networks; it is
+// left out if there is none.
 func (t *Target) NodeAddresses(found string) []string {
 	addresses := []string{t.Host.NodeAddress()}
 	if !t.Cluster.Network.IsDualStack() {
 		return addresses
 	}
 	family := t.Cluster.Network.PrimaryFamily().other()
-	second := t.Host.AddressOf(family)
-	if second == "" && FamilyOf(found) == family {
-		second = found
-	}
-	if second != "" {
-		addresses = append(addresses, second)
+	for _, second := range append(t.Host.Addresses(), found) {
+		if FamilyOf(second) == family && t.Cluster.Network.HasHost(second) {
+			return append(addresses, second)
+		}
 	}
 	return addresses
 }
