@@ -149,6 +149,7 @@ func testUndo(t *testing.T, fixture func(t *testing.T) Fixture) {
 	if !fixture(t).FilesOnly {
 		t.Run("UnitLeft", func(t *testing.T) { undoUnitLeft(newRig(t, fixture(t))) })
 		t.Run("UnitOfTwoRuns", func(t *testing.T) { undoUnitOfTwoRuns(newRig(t, fixture(t))) })
+		t.Run("UnitOfOneSession", func(t *testing.T) { undoUnitOfOneSession(newRig(t, fixture(t))) })
 	}
 	t.Run("ScopeWithoutATask", func(t *testing.T) {
 		r := newRig(t, fixture(t))
@@ -246,12 +247,44 @@ func testUndo(t *testing.T, fixture func(t *testing.T) Fixture) {
 	})
 }
 
+// runningUnit has the test's unit run without us, not enabled, until the end of the test.
+func (r *rig) runningUnit() {
+	r.t.Helper()
+	r.Put(r.t, unitFile, unitText, 0o644)
+	r.t.Cleanup(func() { r.Remove(r.t, unitFile) })
+	r.Start(r.t, unitName)
+}
+
+// undoUnitOfOneSession: systemd remembers that a unit which it has loaded is not enabled until it is reloaded, which a session does at its
+// end. What a session enabled and does not keep is disabled nevertheless, by an undo and by a later act.
+func undoUnitOfOneSession(r *rig) {
+	h := r.dial()
+	r.runningUnit()
+	before := r.observe(h, unitQuery(r))
+	s := r.begin(h, newRun())
+	for _, enabled := range []string{"enabled", "disabled", "enabled"} {
+		r.do(s, host.Act{Node: enabled, Changes: []host.Change{host.Unit{Name: unitName, Enabled: enabled, Active: "started"}}})
+	}
+	r.undo(s, host.Scope{})
+	r.end(s)
+	if d := diff(stateOf(before), stateOf(r.observe(h, unitQuery(r)))); d != "" {
+		r.t.Errorf("not as before (-before +after):\n%s", d)
+	}
+	s = r.begin(h, newRun())
+	r.do(s, host.Act{Node: "n", Changes: []host.Change{host.Unit{Name: unitName, Enabled: "enabled"}}})
+	r.do(s, host.Act{Node: "m", Changes: []host.Change{host.Unit{Name: unitName, Enabled: "disabled"}}})
+	r.end(s)
+	if u := r.observe(h, unitQuery(r)).Units[unitName]; u.File != "disabled" || u.Active != "active" {
+		r.t.Errorf("the unit is %+v after it was enabled and disabled", u)
+	}
+	r.undoAll()
+}
+
 // undoUnitLeft: a unit that something else restarts after its program was replaced is restarted with the program that came back, and one
 // that nobody restarted is not.
 func undoUnitLeft(r *rig) {
 	h := r.dial()
-	r.Put(r.t, unitFile, unitText, 0o644)
-	r.Start(r.t, unitName)
+	r.runningUnit()
 	since := func() time.Time { return r.observe(h, unitQuery(r)).Units[unitName].Since }
 	same := func(a, b time.Time) bool { return a.Sub(b).Abs() < 100*time.Millisecond } // reckoned from two clocks, at each look anew
 	replace := host.Act{Node: "programs", Task: "t", Changes: []host.Change{
@@ -315,8 +348,7 @@ func undoUnitOfTwoRuns(r *rig) {
 // and not started again.
 func undoInheritedUnit(r *rig) {
 	h := r.dial()
-	r.Put(r.t, unitFile, unitText, 0o644)
-	r.Start(r.t, unitName)
+	r.runningUnit()
 	before := r.observe(h, unitQuery(r)).Units[unitName]
 	s := r.begin(h, newRun())
 	r.do(s, host.Act{Node: "inherited", Changes: []host.Change{host.Inherit{Paths: []string{unitFile}, Units: []string{unitName, "kubexm-not-there.service"}}}})

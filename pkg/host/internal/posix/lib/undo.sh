@@ -116,6 +116,7 @@ u_swap() {
 # unit may leave the start to others (kubeadm starts the kubelet).
 u_unit() {
 	c_show "$2"
+	c_linked "$2"
 	if [ "$4" != active ] && [ "$active" != inactive ]; then
 		[ "$load" = not-found ] && [ "$active" = failed ] || c_systemctl stop -- "$2" || c_fail $?
 		systemctl reset-failed -- "$2" 2>/dev/null

@@ -32,6 +32,13 @@ c_show() {
 	if [ -f "$own" ] && [ ! -L "$own" ] && [ -n "$fragment" ] && [ "$fragment" != "$own" ]; then reload=yes; fi
 }
 
+# The file state of unit $1 in $file, read from the links anew: what c_show says of it is from before an enable or disable that has not
+# been followed by a reload. One that systemd has no file of keeps what c_show said.
+c_linked() {
+	linked=$(systemctl is-enabled -- "$1" 2>/dev/null)
+	case $linked in '' | not-found) ;; *) file=$linked ;; esac
+}
+
 # Run systemctl within the act's time.
 c_systemctl() {
 	bound=0
@@ -82,6 +89,8 @@ c_unit() {
 	if [ "$reload" = yes ] || [ "$load" != loaded ] && [ "$load" != masked ]; then
 		c_systemctl daemon-reload || c_fail $?
 		c_show "$1"
+	else
+		[ -z "$3" ] || c_linked "$1"
 	fi
 	if [ "$4" = left ]; then
 		[ "$W" -eq 0 ] && [ "$active" = active ] || return 0
