@@ -25,6 +25,7 @@ func network(r *report) {
 	if r.ours() {
 		return // the networks of pods are there
 	}
+	carried(r)
 	for _, n := range []struct {
 		what, field string
 		cidrs       []string
@@ -41,16 +42,38 @@ func network(r *report) {
 	}
 }
 
-// dualStackRoutes is the ID of the command that tells IPv6 default routes.
-const dualStackRoutes = "preflight/ipv6-routes"
+// IDs of commands: the IPv6 default routes, and the interface that has the Node's address.
+const dualStackRoutes, nodeInterface = "preflight/ipv6-routes", "preflight/node-interface"
 
 func networkQuery(t spec.Target) host.Query {
-	if !t.Host.Role.IsNode() || !t.Cluster.Network.IsDualStack() {
+	if !t.Host.Role.IsNode() {
 		return host.Query{}
 	}
-	return host.Query{
-		Commands: []host.CommandQuery{{ID: dualStackRoutes, Argv: []string{"ip", "-6", "-oneline", "route", "show", "default"}}},
-		Sysctls:  []string{ipv6Off, newIPv6Off},
+	q := host.Query{}
+	if t.Cluster.Network.IsDualStack() {
+		q.Commands = append(q.Commands, host.CommandQuery{ID: dualStackRoutes, Argv: []string{"ip", "-6", "-oneline", "route", "show", "default"}})
+		q.Sysctls = []string{ipv6Off, newIPv6Off}
+	}
+	if t.Cluster.Network.ByDefaultRoute() {
+		q.Commands = append(q.Commands, host.CommandQuery{ID: nodeInterface, Argv: []string{"ip", "-oneline", "address", "show", "to", t.Host.NodeAddress()}})
+	}
+	return q
+}
+
+// carried: where no networks of hosts are declared, Pods' packets leave by the interface of the default route, whichever has the Node's
+// address. Hosts may reach each other by both, so it is no error.
+func carried(r *report) {
+	if !r.t.Host.Role.IsNode() || !r.t.Cluster.Network.ByDefaultRoute() {
+		return
+	}
+	words := strings.Fields(string(r.f.Commands[nodeInterface].Stdout)) // "2: eth0    inet 10.0.0.2/24 …"
+	if len(words) < 2 {
+		return
+	}
+	has, _, _ := strings.Cut(words[1], "@")
+	if by := r.f.System.DefaultInterface; by != "" && has != by {
+		r.warn(fmt.Sprintf("the interface %s has the host's address %s, and Pods' packets would leave by %s, which has the default route", has, r.t.Host.NodeAddress(), by),
+			"declare the networks in which hosts reach each other in network.hostCIDRs, which cannot be done once the cluster exists")
 	}
 }
 

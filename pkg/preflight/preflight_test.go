@@ -67,6 +67,12 @@ func dualStack(t *spec.Target, f *host.Facts) {
 	f.Commands["preflight/ipv6-routes"] = host.Result{Stdout: []byte("default via 2001:db8::1 dev eth0 metric 1024 pref medium\n")}
 }
 
+// otherInterface has the default route by another interface than the one with the Node's address.
+func otherInterface(_ *spec.Target, f *host.Facts) {
+	f.System.DefaultInterface = "eth0"
+	f.Commands["preflight/node-interface"] = host.Result{Stdout: []byte("3: vlan7@eth1    inet 172.16.0.2/24 brd 172.16.0.255 scope global vlan7\\       valid_lft forever preferred_lft forever\n")}
+}
+
 // balancing makes the host a load balancer's, in a dual stack cluster with IPv6 first.
 func balancing(t *spec.Target, f *host.Facts) {
 	dualStack(t, f)
@@ -156,6 +162,15 @@ func scenarios() []scenario {
 		}},
 		{name: "address translated from outside", spoil: func(t *spec.Target, _ *host.Facts) {
 			t.Host.Address, t.Host.InternalAddresses = "203.0.113.7", []string{"172.16.0.2"}
+		}},
+		{name: "an address of another interface than the default route's", spoil: otherInterface},
+		{name: "an address of another interface in a declared network", spoil: func(t *spec.Target, f *host.Facts) {
+			otherInterface(t, f)
+			t.Cluster.Network.HostCIDRs = []string{"172.16.0.0/24"}
+		}},
+		{name: "an address of another interface of a host in use", spoil: func(t *spec.Target, f *host.Facts) {
+			otherInterface(t, f)
+			f.Owner = &owner
 		}},
 		{name: "a dual stack host", spoil: dualStack},
 		{name: "a dual stack host whose second address is declared", spoil: func(t *spec.Target, f *host.Facts) {

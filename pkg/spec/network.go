@@ -238,6 +238,10 @@ func (n *Network) PodCIDR(family Family) string {
 // IsUsers reports whether users install what connects pods.
 func (n *Network) IsUsers() bool { return n.Plugin == NetworkNone }
 
+// ByDefaultRoute reports whether Pods' packets leave a host by the interface that has the default route, whatever the Node's address is:
+// flannel's own choice. Calico's is the interface of the Node's address.
+func (n *Network) ByDefaultRoute() bool { return n.Plugin == NetworkFlannel && len(n.HostCIDRs) == 0 }
+
 // ports are those at which the plugin listens on Nodes.
 func (n *Network) ports() []Port {
 	switch {
@@ -367,14 +371,25 @@ func misspelt(prefix netip.Prefix) string {
 
 // fixed refuses what cannot be changed in a cluster that had another.
 func (n *Network) fixed(before *Network, path *field.Path, refuse func(at *field.Path, was, is any)) {
-	// Another choice of addresses would be another for hosts that the others know by theirs.
-	was, is := before.HostCIDRs, n.HostCIDRs
-	if extended := len(was) > 0 && len(is) >= len(was) && slices.Equal(was, is[:len(was)]); !extended && !slices.Equal(was, is) {
-		refuse(path.Child("hostCIDRs"), was, is)
-	}
 	if n.Plugin == NetworkCalico && before.Plugin == NetworkCalico {
 		n.Calico.fixed(&before.Calico, path.Child("calico"), refuse)
 	}
+}
+
+// validateHostCIDRsUpdate refuses another choice of addresses: hosts would have others than the rest of the cluster knows.
+func (n *Network) validateHostCIDRsUpdate(before *Network, at *field.Path) field.ErrorList {
+	was, is := before.HostCIDRs, n.HostCIDRs
+	switch {
+	case slices.Equal(was, is):
+		return nil
+	case len(was) == 0:
+		return field.ErrorList{field.Invalid(at, is, "cannot be declared once the cluster exists, as its hosts' addresses were chosen without: remove it, "+
+			"or create another cluster")}
+	case len(is) < len(was) || !slices.Equal(was, is[:len(was)]):
+		return field.ErrorList{field.Invalid(at, is, fmt.Sprintf(
+			"can only be added to at its end once the cluster exists: set it back to %q, and add networks after these", fmt.Sprint(was)))}
+	}
+	return nil
 }
 
 // validateFamilies checks that pods and services have the same families in the same order. Each list is valid in itself.

@@ -75,6 +75,7 @@ func ValidateUpdate(old, updated *Cluster, controlPlanes int32, path *field.Path
 		refuse(path.Child("network", "podCIDRs"), was, is)
 	}
 	after.Network.fixed(&before.Network, path.Child("network"), refuse)
+	errs = append(errs, after.Network.validateHostCIDRsUpdate(&before.Network, path.Child("network", "hostCIDRs"))...)
 	if was, is := before.Network.ServiceCIDRs, after.Network.ServiceCIDRs; !slices.Equal(was, is) {
 		refuse(path.Child("network", "serviceCIDRs"), was, is)
 	}
