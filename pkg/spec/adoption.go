@@ -13,9 +13,9 @@ func ValidateAdoption(c *Cluster, path *field.Path) field.ErrorList {
 	if c.Kubernetes.Type != KubernetesKubeadm {
 		errs = append(errs, field.Invalid(path.Child("kubernetes", "type"), c.Kubernetes.Type, "only what kubeadm has made can be adopted: set kubeadm"))
 	}
-	if c.Etcd.Type != EtcdKubeadm {
+	if c.Etcd.Type != EtcdKubeadm && c.Etcd.Type != EtcdExternal {
 		errs = append(errs, field.Invalid(path.Child("etcd", "type"), c.Etcd.Type,
-			"only a cluster whose etcd runs in kubeadm's static pods can be adopted: set kubeadm"))
+			"only a cluster whose etcd runs in kubeadm's static pods, or is external, can be adopted: set kubeadm, or external"))
 	}
 	if c.ContainerRuntime.Type != ContainerRuntimeContainerd {
 		errs = append(errs, field.Invalid(path.Child("containerRuntime", "type"), c.ContainerRuntime.Type,

@@ -1,6 +1,7 @@
 # Makes a cluster by kubeadm as an administrator does: $1 is the function, and the environment has HOST, ADDRESS, VERSION, PAUSE, ETCD_TAG,
-# DNS_REPOSITORY, DNS_TAG, ENDPOINT where there is one and, to join, SERVER and TOKEN, and KEY for the control plane. Programs are in
-# /usr/local/bin and /opt/cni/bin; where PACKAGES is not empty, packages were made of them. It runs on the host as root.
+# DNS_REPOSITORY, DNS_TAG, ENDPOINT where there is one, ETCD_URL where etcd is external and, to join, SERVER and TOKEN, and KEY for the
+# control plane. Programs are in /usr/local/bin and /opt/cni/bin; where PACKAGES is not empty, packages were made of them. It runs on the
+# host as root.
 set -eu
 
 # deb installs what is below /root/debs/$1 as the package $1 of version $2.
@@ -158,6 +159,9 @@ FILE
 
 # begin has a flag and a name of its certificate that nobody else declares.
 begin() {
+	etcd="{local: {imageTag: $ETCD_TAG}}" pki=/etc/their-etcd
+	[ -z "${ETCD_URL:-}" ] ||
+		etcd="{external: {endpoints: [\"$ETCD_URL\"], caFile: $pki/ca.crt, certFile: $pki/client.crt, keyFile: $pki/client.key}}"
 	{
 		printf 'apiVersion: kubeadm.k8s.io/v1beta4\nkind: InitConfiguration\n'
 		registration
@@ -172,7 +176,7 @@ networking: {podSubnet: 10.244.0.0/16}
 apiServer:
   certSANs: [theirs.example.org]
   extraArgs: [{name: default-not-ready-toleration-seconds, value: "77"}]
-etcd: {local: {imageTag: $ETCD_TAG}}
+etcd: $etcd
 dns: {imageRepository: $DNS_REPOSITORY, imageTag: $DNS_TAG}
 ---
 apiVersion: kubelet.config.k8s.io/v1beta1

@@ -6,6 +6,8 @@
 package command
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -13,6 +15,7 @@ import (
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/hosts"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/lab"
+	"github.com/mensylisir/cluster-api-provider-kubexm/test/workload"
 )
 
 // theirDropIn is one that an administrator lays beside the kubelet's unit.
@@ -131,19 +134,30 @@ func (e *environment) kubeletIsOurs(h *hosts.Host) {
 	}
 }
 
-// TestThreeAreAdopted takes over three control plane hosts behind a load balancer of others, with three members of etcd: one after the
-// other is converged, and all three are there afterwards.
+// TestThreeAreAdopted takes over three control plane hosts behind a load balancer of others, with three members of etcd, while somebody
+// writes: one after the other is converged, a worker joins, and two of them are reset and join again. No acknowledged write is lost.
 func TestThreeAreAdopted(t *testing.T) {
-	e := start(t, "adopt-three", 4)
-	masters, balancer := e.Hosts[:3], e.Hosts[3]
-	e.write(strings.NewReplacer("$VERSION", e.bundle.Manifest().KubernetesVersion, "$LB", balancer.Address).Replace(
-		"  roleGroups: {master: [$1, $2, $3]}\n  kubernetes: {version: $VERSION, encryptionAtRest: {provider: None}}\n" +
-			"  etcd: {type: kubeadm}\n  network: {podCIDRs: [10.244.0.0/16], serviceCIDRs: [10.96.0.0/12]}\n" +
-			"  controlPlaneEndpoint: {externalLoadBalancer: external, lb_address: $LB}\n"))
+	e := start(t, "adopt-three", 5)
+	masters, balancer, worker := e.Hosts[:3], e.Hosts[3], e.Hosts[4]
+	spec := func(roles string) {
+		e.write(strings.NewReplacer("$ROLES", roles, "$VERSION", e.bundle.Manifest().KubernetesVersion, "$LB", balancer.Address).Replace(
+			"  roleGroups: {$ROLES}\n  kubernetes: {version: $VERSION, encryptionAtRest: {provider: None}}\n" +
+				"  etcd: {type: kubeadm}\n  network: {podCIDRs: [10.244.0.0/16], serviceCIDRs: [10.96.0.0/12]}\n" +
+				"  controlPlaneEndpoint: {externalLoadBalancer: external, lb_address: $LB}\n"))
+	}
+	spec("master: [$1, $2, $3]")
 	lab.Balance(t, balancer, masters...)
 
 	t.Log("a cluster by kubeadm")
 	e.byKubeadm(foreign{masters: masters, endpoint: balancer.Address + ":6443"})
+	admin, err := os.ReadFile(filepath.Join(e.Dir, "admin.conf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	writes, err := workload.Write(t.Context(), e.apiBy(admin))
+	if err != nil {
+		t.Fatal(err)
+	}
 	was, pods := e.running(), e.podsNow()
 	members := e.members(masters[0])
 
@@ -169,11 +183,35 @@ func TestThreeAreAdopted(t *testing.T) {
 		e.sh(h, "curl -fsSk https://"+h.Address+":6443/readyz")
 	}
 
+	t.Log("a worker joins, and two control plane hosts are reset and join again")
+	for _, roles := range []string{"master: [$1, $2, $3], worker: [$5]", "master: [$1], worker: [$5]", "master: [$1, $2, $3], worker: [$5]"} {
+		spec(roles)
+		e.ends(0, e.CreateArgs())
+		if !strings.Contains(roles, "$2") {
+			for _, h := range masters[1:] {
+				e.isFree(h, "/etc/kubernetes", "/opt/cni", "/var/lib/kubelet")
+			}
+		}
+	}
+	e.ends(0, e.CreateArgs(), "0 changes")
+	e.kubeletIsOurs(worker)
+	if got := strings.Count(e.members(masters[0]), "started"); got != len(masters) {
+		t.Errorf("etcd has %d members that have started", got)
+	}
+
+	t.Log("what was written is there")
+	outcome, err := writes.Stop(t.Context())
+	t.Log(outcome)
+	if err != nil || outcome.Acknowledged == 0 || len(outcome.Lost) > 0 {
+		t.Errorf("writes that were acknowledged and are lost: %v, of %d (%v)", outcome.Lost, outcome.Acknowledged, err)
+	}
+
 	t.Log("deleted")
 	e.ends(0, []string{"delete", "cluster", e.Name, "--yes", "--known-hosts", e.KnownHosts})
 	for _, h := range masters {
 		e.isFree(h, "/etc/kubernetes", "/opt/cni", "/var/lib/kubelet")
 	}
+	e.unchanged(worker)
 }
 
 // members are etcd's, all of which answer: a line each.
@@ -184,4 +222,77 @@ func (e *environment) members(master *hosts.Host) string {
 		--cert /etc/kubernetes/pki/etcd/peer.crt --key /etc/kubernetes/pki/etcd/peer.key "$@"
 }
 etcd endpoint health --cluster >/dev/null && etcd member list | sort`)
+}
+
+// TestExternalEtcdIsAdopted takes over a cluster whose etcd is its administrator's. That goes on untouched, from before the adoption until
+// after the deletion of the cluster; what the API server goes to it with is what is declared, from the first converge on.
+func TestExternalEtcdIsAdopted(t *testing.T) {
+	e := start(t, "adopt-etcd", 3)
+	nodes, master, theirs := e.Hosts[:2], e.Hosts[0], e.Hosts[2]
+	url := lab.Etcd(t, theirs, e.bundle, e.Dir, master)
+	version := e.bundle.Manifest().KubernetesVersion
+	spec := strings.NewReplacer("$VERSION", version, "$ETCD", url, "$DIR", e.Dir).Replace(
+		"  roleGroups: {master: [$1], worker: [$2]}\n  kubernetes: {version: $VERSION, encryptionAtRest: {provider: None}}\n" +
+			"  etcd:\n    type: external\n    external: {endpoints: [$ETCD], caFile: \"$DIR/ca.crt\", certFile: \"$DIR/client.crt\", keyFile: \"$DIR/client.key\"}\n" +
+			"  network: {podCIDRs: [10.244.0.0/16], serviceCIDRs: [10.96.0.0/12]}\n")
+	adopt := append([]string{"adopt", "--yes"}, e.declared()...)
+
+	t.Log("a cluster by kubeadm")
+	e.byKubeadm(foreign{masters: nodes[:1], workers: nodes[1:], etcd: url})
+	was, pods, etcd := e.running(), e.podsNow(), e.etcdOf(theirs, url)
+
+	t.Log("refused, where another etcd is declared")
+	e.write(strings.ReplaceAll(adoptedSpec, "$VERSION", version))
+	e.ends(3, adopt, "spec.etcd.type: external")
+	e.write(strings.Replace(spec, url, "https://"+theirs.Address+":2381", 1))
+	e.ends(3, adopt, "its external etcd is", "spec.etcd.external.endpoints: ["+url+"]")
+
+	t.Log("adopted")
+	e.write(spec)
+	shown := e.ends(0, adopt, "external, "+url, "restarts kube-apiserver", "- --etcd-cafile="+lab.EtcdDir+"/ca.crt", "- volume of "+lab.EtcdDir,
+		"+ --etcd-cafile=/etc/kubernetes/pki/etcd/ca.crt", "+ --etcd-certfile=/etc/kubernetes/pki/apiserver-etcd-client.crt", "is adopted")
+	t.Log(shown)
+	e.stays(was, pods)
+	planned := e.ends(0, append([]string{"plan"}, e.declared()...))
+	if changes := changesOf(shown); changes == "" || changes != changesOf(planned) {
+		t.Errorf("what adopt shows is not what plan shows:\n%s\n\n%s", changes, changesOf(planned))
+	}
+
+	t.Log("converged")
+	e.ends(0, e.CreateArgs())
+	e.ends(0, e.CreateArgs(), "0 changes")
+	if now := e.podsNow()["default/theirs"]; now != pods["default/theirs"] {
+		t.Errorf("the workload was %q and is %q", pods["default/theirs"], now)
+	}
+	client, err := os.ReadFile(filepath.Join(e.Dir, "client.crt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if placed := e.sh(master, "cat /etc/kubernetes/pki/apiserver-etcd-client.crt"); strings.TrimSpace(placed) != strings.TrimSpace(string(client)) {
+		t.Errorf("the API server goes to etcd with another certificate than is declared:\n%s", placed)
+	}
+	if flags := e.sh(master, "tr '\\0' '\\n' </proc/$(pidof kube-apiserver)/cmdline"); !strings.Contains(flags, "--etcd-servers="+url) ||
+		strings.Contains(flags, lab.EtcdDir) {
+		t.Errorf("the API server runs with:\n%s", flags)
+	}
+	if diff := cmp.Diff(etcd, e.etcdOf(theirs, url)); diff != "" {
+		t.Errorf("etcd is another (-before +after):\n%s", diff)
+	}
+
+	t.Log("deleted")
+	e.ends(0, []string{"delete", "cluster", e.Name, "--yes", "--known-hosts", e.KnownHosts})
+	for _, h := range nodes {
+		e.isFree(h, "/etc/kubernetes", "/opt/cni", "/var/lib/kubelet", "/usr/local/bin/etcdctl")
+	}
+	if diff := cmp.Diff(etcd, e.etcdOf(theirs, url)); diff != "" {
+		t.Errorf("etcd is another (-before +after):\n%s", diff)
+	}
+}
+
+// etcdOf is the process of an external etcd, which answers, its member, and an object of the cluster's that it has.
+func (e *environment) etcdOf(h *hosts.Host, url string) string {
+	e.t.Helper()
+	return e.sh(h, `systemctl show -p ActiveState -p MainPID -p InvocationID etcd.service
+etcd() { etcdctl --endpoints `+url+` --cacert `+lab.EtcdDir+`/ca.crt --cert `+lab.EtcdDir+`/client.crt --key `+lab.EtcdDir+`/client.key "$@"; }
+etcd endpoint health >/dev/null && etcd member list && etcd get --keys-only /registry/namespaces/default`)
 }

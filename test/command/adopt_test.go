@@ -19,12 +19,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"helm.sh/helm/v3/pkg/action"
-	"helm.sh/helm/v3/pkg/chart/loader"
-	"helm.sh/helm/v3/pkg/cli"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/hosts"
+	"github.com/mensylisir/cluster-api-provider-kubexm/test/lab/flannel"
 )
 
 //go:embed adopt.sh
@@ -107,6 +105,8 @@ type foreign struct {
 	masters, workers []*hosts.Host
 	// endpoint is where all reach the API: the first host, if it is empty.
 	endpoint string
+	// etcd is the URL of an external one, whose lab.EtcdDir the masters have. If it is empty, kubeadm runs one.
+	etcd string
 	// packages has programs and units come as packages.
 	packages bool
 	// prepared, if not nil, is what an administrator does on a host before it joins.
@@ -124,7 +124,7 @@ func (e *environment) byKubeadm(c foreign) {
 		e.t.Helper()
 		return e.adminDoes(h, function, append([]string{
 			"VERSION=" + e.bundle.Manifest().KubernetesVersion, "PAUSE=" + images["pause"],
-			"ETCD_TAG=" + etcdTag, "DNS_REPOSITORY=" + path.Dir(dns), "DNS_TAG=" + dnsTag, "ENDPOINT=" + c.endpoint,
+			"ETCD_TAG=" + etcdTag, "DNS_REPOSITORY=" + path.Dir(dns), "DNS_TAG=" + dnsTag, "ENDPOINT=" + c.endpoint, "ETCD_URL=" + c.etcd,
 		}, more...)...)
 	}
 	for _, h := range slices.Concat(c.masters, c.workers) {
@@ -141,7 +141,11 @@ func (e *environment) byKubeadm(c foreign) {
 		e.images(h)
 	}
 	run(master, "begin")
-	e.releaseFlannel(master)
+	admin := filepath.Join(e.Dir, "admin.conf")
+	if err := os.WriteFile(admin, []byte(e.sh(master, "cat /etc/kubernetes/admin.conf")), 0o600); err != nil {
+		e.t.Fatal(err)
+	}
+	flannel.Install(e.t, e.bundle, admin)
 	server := master.Address + ":6443"
 	if c.endpoint != "" {
 		server = c.endpoint
@@ -239,44 +243,6 @@ func (e *environment) images(h *hosts.Host) {
 	cmd.Stdin = from
 	if out, err := cmd.CombinedOutput(); err != nil {
 		e.t.Fatalf("images: %v\n%s", err, out)
-	}
-}
-
-// releaseFlannel installs flannel by its own chart, as flannel's documentation says.
-func (e *environment) releaseFlannel(master *hosts.Host) {
-	e.t.Helper()
-	file := filepath.Join(e.Dir, "admin.conf")
-	if err := os.WriteFile(file, []byte(e.sh(master, "cat /etc/kubernetes/admin.conf")), 0o600); err != nil {
-		e.t.Fatal(err)
-	}
-	settings := cli.New()
-	settings.KubeConfig = file
-	settings.SetNamespace("kube-flannel")
-	config := new(action.Configuration)
-	if err := config.Init(settings.RESTClientGetter(), "kube-flannel", "secret", func(string, ...any) {}); err != nil {
-		e.t.Fatal(err)
-	}
-	found, err := e.bundle.Chart("flannel")
-	if err != nil {
-		e.t.Fatal(err)
-	}
-	chart, err := loader.Load(found.Path)
-	if err != nil {
-		e.t.Fatal(err)
-	}
-	install := action.NewInstall(config)
-	install.ReleaseName, install.Namespace = "flannel", "kube-flannel"
-	e.sh(master, "kubectl --kubeconfig /etc/kubernetes/admin.conf create namespace kube-flannel && "+
-		"kubectl --kubeconfig /etc/kubernetes/admin.conf label namespace kube-flannel pod-security.kubernetes.io/enforce=privileged")
-	images := e.bundle.Images("amd64")
-	split := func(ref string) map[string]any {
-		at := strings.LastIndex(ref, ":")
-		return map[string]any{"repository": ref[:at], "tag": ref[at+1:]}
-	}
-	if _, err := install.RunWithContext(e.t.Context(), chart, map[string]any{"podCidr": "10.244.0.0/16", "flannel": map[string]any{
-		"image": split(images["flannel"]), "flannel_cni": map[string]any{"image": split(images["flannel-cni-plugin"])},
-	}}); err != nil {
-		e.t.Fatal(err)
 	}
 }
 

@@ -174,7 +174,12 @@ func (e *environment) backsUpAndRestores() {
 
 func (e *environment) api() kubernetes.Interface {
 	e.t.Helper()
-	config, err := clientcmd.RESTConfigFromKubeConfig([]byte(e.ends(0, []string{"kubeconfig", e.Name})))
+	return e.apiBy([]byte(e.ends(0, []string{"kubeconfig", e.Name})))
+}
+
+func (e *environment) apiBy(kubeconfig []byte) kubernetes.Interface {
+	e.t.Helper()
+	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
 	if err != nil {
 		e.t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
-	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
+	"github.com/mensylisir/cluster-api-provider-kubexm/test/lab"
 )
 
 // externalEtcd runs an etcd that is none of the cluster's own: on this machine, which hosts reach at the first address of their
@@ -31,22 +31,7 @@ func (c *cluster) externalEtcd(t *testing.T) (url string) {
 		t.Fatal(err)
 	}
 	address := prefix.Masked().Addr().Next()
-	ca, err := pki.NewCA(pki.CARequest{CommonName: "others-etcd", Key: pki.ECDSAP256})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.put(t, "ca.crt", ca.Cert)
-	for name, request := range map[string]pki.LeafRequest{
-		"server": {CommonName: "etcd", IPs: []netip.Addr{address}, Usages: []pki.Usage{pki.Server, pki.Client}},
-		"client": {CommonName: "kubernetes", Usages: []pki.Usage{pki.Client}},
-	} {
-		pair, err := ca.Sign(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.put(t, name+".crt", pair.Cert)
-		c.put(t, name+".key", pair.Key.Reveal())
-	}
+	lab.EtcdFiles(t, c.Dir, address)
 	bundle, err := artifact.Open(t.Context(), c.Bundle, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -57,10 +42,7 @@ func (c *cluster) externalEtcd(t *testing.T) (url string) {
 	}
 	url = "https://" + address.String() + ":2379"
 	// It ends after all else, so not by the test's own context.
-	cmd := exec.CommandContext(context.Background(), program.Path, "--data-dir", filepath.Join(c.Dir, "etcd"),
-		"--listen-client-urls", url, "--advertise-client-urls", url,
-		"--listen-peer-urls", "http://127.0.0.1:0", "--client-cert-auth", "--trusted-ca-file", filepath.Join(c.Dir, "ca.crt"),
-		"--cert-file", filepath.Join(c.Dir, "server.crt"), "--key-file", filepath.Join(c.Dir, "server.key"))
+	cmd := exec.CommandContext(context.Background(), program.Path, lab.EtcdFlags(url, filepath.Join(c.Dir, "etcd"), c.Dir)...)
 	log, err := os.Create(filepath.Join(c.Dir, "etcd.log"))
 	if err != nil {
 		t.Fatal(err)
@@ -75,11 +57,4 @@ func (c *cluster) externalEtcd(t *testing.T) (url string) {
 		_ = log.Close()
 	})
 	return url
-}
-
-func (c *cluster) put(t *testing.T, name string, content []byte) {
-	t.Helper()
-	if err := os.WriteFile(filepath.Join(c.Dir, name), content, 0o600); err != nil {
-		t.Fatal(err)
-	}
 }

@@ -225,7 +225,7 @@ func podEnvironment(c Cluster, n kubelet.Node) []string {
 func upload(c Cluster, n kubelet.Node) step.Step {
 	config := podsConfig(c, n)
 	const run = `[ ! -e "$admin" ] || error=$(printf '%s\n' "$config" | kubeadm init phase upload-config all --config /dev/stdin --kubeconfig "$admin" 2>&1 >/dev/null) ||
-	fail "kubeadm cannot put its configuration into the cluster: $(printf '%s\n' "$error" | tail -n 1)"`
+	fail "kubeadm cannot put its configuration into the cluster: $(printf '%s\n' "$error" | grep -v '^To see the stack trace' | tail -n 1)"`
 	return step.New(step.Meta{
 		Name: "kubeadm/upload", Description: "tell the cluster what the control plane was made of", Timeout: step.Duration(2 * time.Minute),
 		Retry: step.Retry{Attempts: 5, Delay: step.Duration(2 * time.Second), MaxDelay: step.Duration(15 * time.Second)},
@@ -270,8 +270,13 @@ func podsConfig(c Cluster, n kubelet.Node) string {
 }
 
 func initConfiguration(c Cluster, n kubelet.Node) object {
-	return object{
+	config := object{
 		"apiVersion": "kubeadm.k8s.io/v1beta4", "kind": "InitConfiguration", "localAPIEndpoint": localEndpoint(c, n),
-		"nodeRegistration": object{"name": n.Name, "criSocket": n.Runtime.Socket}, "patches": object{"directory": patches},
+		"nodeRegistration": object{"name": n.Name, "criSocket": n.Runtime.Socket},
 	}
+	if len(c.EtcdEndpoints) == 0 {
+		// Of static pods etcd's alone is patched. Who adopts a host without one may have no such directory there.
+		config["patches"] = object{"directory": patches}
+	}
+	return config
 }

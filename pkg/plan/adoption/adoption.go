@@ -26,7 +26,10 @@ var kubernetes = []string{"runtime", "cni", "etcd", "kubernetes"}
 // programs is where a converge puts programs.
 const programs = "/usr/local/bin"
 
-func isKubernetes(n plan.Node) bool { return slices.Contains(kubernetes, n.Module) }
+// isKubernetes leaves out what goes to an etcd that is elsewhere: that is its owner's, and so is an etcdctl that is there.
+func isKubernetes(n plan.Node) bool {
+	return slices.Contains(kubernetes, n.Module) && n.Task != "etcd-client"
+}
 
 // Nodes are the steps of a plan on one host, in their order.
 func Nodes(p *plan.Plan, on string) []plan.Node {

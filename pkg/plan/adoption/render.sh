@@ -8,7 +8,7 @@ new=$(mktemp -d) || exit
 trap 'rm -rf "$new"' EXIT
 [ -d "$patches" ] || config=$(printf '%s\n' "$config" | sed '/^patches:$/,/^  directory:/d')
 error=$(printf '%s\n' "$config" | KUBEADM_INIT_DRYRUN_DIR="$new" kubeadm init phase $phase --dry-run --config /dev/stdin 2>&1 >/dev/null) || {
-	printf '%s\n' "$error" | tail -n 1
+	printf '%s\n' "$error" | grep -v '^To see the stack trace' | tail -n 1
 	exit 1
 }
 case $component in

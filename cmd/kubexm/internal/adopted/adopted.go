@@ -40,6 +40,7 @@ const (
 	checkNode    = "node"
 	checkKubeadm = "kubeadm-config"
 	checkNetwork = "network"
+	checkEtcd    = "etcd"
 )
 
 func problem(on, check, cause, remedy string) preflight.Problem {
@@ -62,7 +63,7 @@ func HostQuery(role spec.Role) host.Query {
 	return q
 }
 
-// Pods are the static pods of a control plane host.
+// Pods are the static pods of a control plane host. Where etcd is external it must not have one of etcd.
 var Pods = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}
 
 // Manifest is where a static pod's is.
@@ -100,7 +101,7 @@ func Owners(cluster, namespace, authority string, hosts []Host) []preflight.Prob
 		case o.Cluster != cluster && o.Cluster != namespace+"/"+cluster || authority != "" && o.Authority != authority,
 			o.Host != h.Name, o.Role != string(h.Role), o.MachineID != "" && o.MachineID != h.Facts.System.MachineID:
 			problems = append(problems, problem(h.Name, checkOwner, "it is "+o.String(),
-				"look whether the address in the config file leads to the host that is meant; a host of another cluster is reset by its owner first"))
+				"check whether the address in the config file leads to the host that is meant; a host of another cluster is reset by its owner first"))
 		}
 	}
 	return problems
@@ -130,7 +131,7 @@ func (h Host) Problems(authority []byte) []preflight.Problem {
 	}
 	if have := f.Paths[Authority].Content; len(authority) > 0 && strings.TrimSpace(string(have)) != strings.TrimSpace(string(authority)) {
 		refuse(checkHost, Authority+" is another one than on the control plane hosts: the host is of another cluster",
-			"look whether its address leads to the host that is meant")
+			"check whether its address leads to the host that is meant")
 	}
 	for _, u := range UnitNames {
 		if s := f.Units[u]; s.Active != "active" {
@@ -161,7 +162,7 @@ func (h Host) kubelet() []preflight.Problem {
 	}{}
 	if err := yaml.Unmarshal(h.Facts.Paths[KubeletConfig].Content, &config); err != nil || config.CgroupDriver == "" {
 		return []preflight.Problem{problem(h.Name, checkHost, KubeletConfig+" is not as kubeadm writes it: it has no cgroupDriver",
-			"look what configures the kubelet")}
+			"check what configures the kubelet")}
 	}
 	var problems []preflight.Problem
 	refuse := func(what, is, wanted string) {
@@ -266,7 +267,9 @@ func (s Seen) configuration() []preflight.Problem {
 			Local *struct {
 				DataDir string `json:"dataDir"`
 			} `json:"local"`
-			External any `json:"external"`
+			External *struct {
+				Endpoints []string `json:"endpoints"`
+			} `json:"external"`
 		} `json:"etcd"`
 	}
 	if err := yaml.Unmarshal([]byte(s.Configuration), &c); err != nil || s.Configuration == "" {
@@ -281,9 +284,21 @@ func (s Seen) configuration() []preflight.Problem {
 				what, is, declared), "set "+field))
 		}
 	}
-	if c.Etcd.External != nil {
-		problems = append(problems, problem(s.Cluster, checkKubeadm, "its etcd is external",
-			"only a cluster whose etcd runs in kubeadm's static pods can be adopted"))
+	switch external := c.Etcd.External; {
+	case external == nil && s.Spec.Etcd.IsExternal():
+		problems = append(problems, problem(s.Cluster, checkKubeadm, "its etcd runs in kubeadm's static pods, and an external one is declared",
+			"set spec.etcd: {type: kubeadm}"))
+	case external != nil && !s.Spec.Etcd.IsExternal():
+		problems = append(problems, problem(s.Cluster, checkKubeadm, "its etcd is external, and one of the cluster's own is declared",
+			"set spec.etcd.type: external, and spec.etcd.external: {endpoints: ["+anyOrder(external.Endpoints)+"], caFile, certFile, keyFile}"))
+	case external != nil:
+		differ("external etcd", anyOrder(external.Endpoints), anyOrder(s.Spec.Etcd.External.Endpoints),
+			"spec.etcd.external.endpoints: ["+anyOrder(external.Endpoints)+"]")
+	}
+	for _, h := range s.Hosts {
+		if h.Role == spec.RoleControlPlane {
+			problems = append(problems, s.storage(h)...)
+		}
 	}
 	if c.Etcd.Local != nil {
 		differ("directory of etcd's data", or(c.Etcd.Local.DataDir, "/var/lib/etcd"), or(s.Spec.Etcd.DataDir, "/var/lib/etcd"),
@@ -298,6 +313,47 @@ func (s Seen) configuration() []preflight.Problem {
 	differ("DNS domain", or(c.Networking.DNSDomain, "cluster.local"), s.Spec.DNS.ClusterDomain,
 		"spec.dns.clusterDomain: "+c.Networking.DNSDomain)
 	return problems
+}
+
+// storage refuses an API server that keeps its objects where the one that is declared would not find them, whatever kubeadm's
+// configuration says of it.
+func (s Seen) storage(h Host) []preflight.Problem {
+	var problems []preflight.Problem
+	differ := func(flag, is, declared, remedy string) {
+		if is != declared {
+			problems = append(problems, problem(h.Name, checkEtcd, fmt.Sprintf("its API server has --%s=%s, and %q is declared: it would not find its objects",
+				flag, is, declared), remedy))
+		}
+	}
+	has := func(flag string) string { return manifestFlag(h.Facts.Paths[Manifest("kube-apiserver")].Content, flag) }
+	if s.Spec.Etcd.IsExternal() {
+		differ("etcd-servers", anyOrder(strings.Split(has("etcd-servers"), ",")), anyOrder(s.Spec.Etcd.External.Endpoints),
+			"declare what all API servers and the ConfigMap kube-system/kubeadm-config have: spec.etcd.external.endpoints")
+		if h.Facts.Paths[Manifest("etcd")].Exists {
+			problems = append(problems, problem(h.Name, checkEtcd, "it has "+Manifest("etcd")+", and an external etcd is declared: a reset would remove it",
+				"move etcd away from the cluster's hosts first, or set spec.etcd: {type: kubeadm} if kubeadm has made it"))
+		}
+	}
+	for _, f := range []struct{ name, otherwise string }{{"etcd-prefix", "/registry"}, {"etcd-servers-overrides", ""}} {
+		declared := f.otherwise
+		for _, a := range s.Spec.Kubernetes.APIServer.ExtraArgs {
+			if a.Name == f.name {
+				declared = a.Value
+			}
+		}
+		differ(f.name, or(has(f.name), f.otherwise), declared, "have spec.kubernetes.apiServer.extraArgs say the same")
+	}
+	return problems
+}
+
+// anyOrder are endpoints, of which the order does not count.
+func anyOrder(endpoints []string) string {
+	var all []string
+	for _, e := range endpoints {
+		all = append(all, strings.TrimSuffix(e, "/"))
+	}
+	slices.Sort(all)
+	return strings.Join(slices.Compact(all), ", ")
 }
 
 // subnets are in their canonical form.

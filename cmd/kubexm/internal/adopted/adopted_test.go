@@ -47,14 +47,27 @@ func parse(t *testing.T) *config.Cluster {
 	return c
 }
 
+// external is the declared cluster, whose etcd is external.
+func external(t *testing.T) *config.Cluster {
+	t.Helper()
+	c, _, err := config.Parse([]byte(strings.Replace(declared, "{type: kubeadm}", "{type: external, external: {endpoints: [https://10.0.0.1:2379, "+
+		"https://10.0.0.2:2379], caFile: /ca.crt, certFile: /client.crt, keyFile: /client.key}}", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
 // planned is the plan of the declared cluster.
-func planned(t *testing.T) *plan.Plan {
+func planned(t *testing.T) *plan.Plan { return planOf(t, parse(t)) }
+
+func planOf(t *testing.T, c *config.Cluster) *plan.Plan {
 	t.Helper()
 	bundle, err := artifact.Open(t.Context(), "../../../../pkg/pipeline/testdata/bundle", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	targets, err := direct.Targets(parse(t))
+	targets, err := direct.Targets(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -352,7 +365,7 @@ func TestDeclared(t *testing.T) {
 	for cause, change := range map[string]func(*spec.Cluster, map[string]spec.Role){
 		"":                          func(*spec.Cluster, map[string]spec.Role) {},
 		"spec.kubernetes.type":      func(c *spec.Cluster, _ map[string]spec.Role) { c.Kubernetes.Type = spec.KubernetesKubexm },
-		"spec.etcd.type":            func(c *spec.Cluster, _ map[string]spec.Role) { c.Etcd.Type = spec.EtcdExternal },
+		"spec.etcd.type":            func(c *spec.Cluster, _ map[string]spec.Role) { c.Etcd.Type = spec.EtcdKubexm },
 		"spec.containerRuntime":     func(c *spec.Cluster, _ map[string]spec.Role) { c.ContainerRuntime.Type = spec.ContainerRuntimeCRIO },
 		"spec.network.plugin":       func(c *spec.Cluster, _ map[string]spec.Role) { c.Network.Plugin = spec.NetworkCalico },
 		"to be a LoadBalancer host": func(_ *spec.Cluster, roles map[string]spec.Role) { roles["lb1"] = spec.RoleLoadBalancer },
@@ -361,6 +374,7 @@ func TestDeclared(t *testing.T) {
 		change(&c, roles)
 		has(t, adopted.Declared("prod", &c, roles), cause)
 	}
+	has(t, adopted.Declared("prod", &external(t).Spec, nil), "")
 }
 
 func TestOwners(t *testing.T) {
@@ -460,6 +474,90 @@ func TestCluster(t *testing.T) {
 		}
 		change(&s)
 		has(t, adopted.Cluster(s), cause)
+	}
+}
+
+// TestExternalEtcd: it is the one that is declared, by kubeadm's configuration and by what the API server runs with; where the files are
+// by which it is reached does not matter.
+func TestExternalEtcd(t *testing.T) {
+	const found = "networking: {podSubnet: 10.244.0.0/16}\netcd: {external: {endpoints: [https://10.0.0.2:2379/, https://10.0.0.1:2379], " +
+		"caFile: /etc/ssl/etcd/ssl/ca.pem, certFile: /etc/ssl/etcd/ssl/node.pem, keyFile: /etc/ssl/etcd/ssl/node-key.pem}}\n"
+	for cause, change := range map[string]func(s *adopted.Seen, flags *string){
+		"":                                 func(*adopted.Seen, *string) {},
+		"its etcd is external, and one of": func(s *adopted.Seen, _ *string) { s.Spec = &parse(t).Spec },
+		"its etcd runs in kubeadm's static pods, and an external": func(s *adopted.Seen, _ *string) {
+			s.Configuration = "networking: {podSubnet: 10.244.0.0/16}\netcd: {local: {dataDir: /var/lib/etcd}}\n"
+		},
+		`its external etcd is "https://10.0.0.1:2379, https://10.0.0.2:2379", and`: func(s *adopted.Seen, flags *string) {
+			s.Spec.Etcd.External.Endpoints = []string{"https://10.0.0.1:2379"}
+			*flags = "--etcd-servers=https://10.0.0.1:2379"
+		},
+		"API server has --etcd-servers=https://10.0.0.9:2379":   func(_ *adopted.Seen, flags *string) { *flags = "--etcd-servers=https://10.0.0.9:2379" },
+		"API server has --etcd-prefix=/prod, and \"/registry\"": func(_ *adopted.Seen, flags *string) { *flags += "\n    - --etcd-prefix=/prod" },
+		"and \"/dev\" is declared": func(s *adopted.Seen, flags *string) {
+			*flags += "\n    - --etcd-prefix=/prod"
+			s.Spec.Kubernetes.APIServer.ExtraArgs = []spec.Arg{{Name: "etcd-prefix", Value: "/dev"}}
+		},
+		"it has /etc/kubernetes/manifests/etcd.yaml": func(s *adopted.Seen, _ *string) {
+			s.Hosts[0].Facts.Paths[adopted.Manifest("etcd")] = host.Path{Exists: true}
+		},
+	} {
+		seen := &host.Facts{Paths: map[string]host.Path{}}
+		s := adopted.Seen{
+			Cluster: "prod", Spec: &external(t).Spec, DaemonSets: []string{"kube-flannel/kube-flannel-ds"}, FlannelRelease: true, Configuration: found,
+			Hosts: []adopted.Host{{Host: spec.Host{Name: "cp1", Role: spec.RoleControlPlane, Address: "172.16.0.1"}, Facts: seen}},
+			Nodes: []adopted.Node{{Name: "cp1", Address: "172.16.0.1", Runtime: "containerd://2.4.2", ControlPlane: true}},
+		}
+		flags := "--etcd-cafile=/etc/ssl/etcd/ssl/ca.pem\n    - --etcd-servers=https://10.0.0.1:2379,https://10.0.0.2:2379"
+		change(&s, &flags)
+		seen.Paths[adopted.Manifest("kube-apiserver")] = host.Path{Content: []byte("spec:\n  containers:\n  - command:\n    - kube-apiserver\n    - " + flags)}
+		has(t, adopted.Cluster(s), cause)
+	}
+}
+
+// TestExternalEtcdStays: nothing of an external etcd is taken for the cluster's own, nor is an etcdctl that is there; the API server gets
+// what is declared to go to it with, and is restarted for that before everybody's eyes.
+func TestExternalEtcdStays(t *testing.T) {
+	c := external(t)
+	nodes := adoption.Nodes(planOf(t, c), "cp1")
+	seen := &host.Facts{Paths: map[string]host.Path{"/usr/local/bin/etcdctl": {Exists: true}, "/var/lib/etcd": {Exists: true}}}
+	for _, a := range adoption.Acts(nodes, seen, nil) {
+		for _, change := range a.Changes {
+			take, is := change.(host.Inherit)
+			for _, p := range slices.Concat(take.Paths, take.Files) {
+				if is && strings.Contains(p, "etcd") {
+					t.Errorf("%s takes %s", a.Node, p)
+				}
+			}
+		}
+	}
+	reached, disrupts := map[string]step.Text{}, map[string]string{}
+	for _, n := range nodes {
+		sequence, is := n.Step.(step.Sequence)
+		if !is {
+			continue
+		}
+		disrupts[sequence.Meta().Name] = sequence.Meta().Disrupts
+		for _, part := range sequence.Parts {
+			if f, is := part.(step.File); is && sequence.Meta().Name == "etcd/client" {
+				reached[f.Path] = f.Content
+			}
+		}
+		for _, r := range adoption.Renderings(n.Step) {
+			if r.Component == "etcd" {
+				t.Error("kubeadm is asked for a manifest of etcd")
+			}
+		}
+	}
+	const pki = "/etc/kubernetes/pki/"
+	if diff := cmp.Diff(map[string]step.Text{
+		pki + "etcd/ca.crt": step.Secret(c.EtcdSecret(), "ca.crt"), pki + "apiserver-etcd-client.crt": step.Secret(c.EtcdSecret(), "tls.crt"),
+		pki + "apiserver-etcd-client.key": step.Secret(c.EtcdSecret(), "tls.key"),
+	}, reached); diff != "" {
+		t.Errorf("etcd is reached with (-want +got):\n%s", diff)
+	}
+	if got := disrupts["kubeadm/apiserver"]; got != "restarts kube-apiserver" {
+		t.Errorf("the API server is shown to be changed with %q", got)
 	}
 }
 

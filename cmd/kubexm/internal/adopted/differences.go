@@ -77,6 +77,17 @@ func manifestLines(manifest []byte) ([]string, error) {
 	return lines, nil
 }
 
+// manifestFlag is what a static pod's manifest gives its program by a flag, "" if it does not.
+func manifestFlag(manifest []byte, name string) string {
+	lines, _ := manifestLines(manifest) // what is not understood is refused with its differences
+	for _, l := range lines {
+		if value, found := strings.CutPrefix(l, "--"+name+"="); found {
+			return value
+		}
+	}
+	return ""
+}
+
 // settingLines are the settings of a kubelet.
 func settingLines(config []byte) ([]string, error) {
 	all := map[string]any{}

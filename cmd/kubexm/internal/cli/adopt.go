@@ -36,8 +36,8 @@ func (a *app) adoptCluster() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "adopt -f config.yaml",
 		Short: "Take over a running cluster that somebody else has made with kubeadm",
-		Long: `For a cluster that kubeadm has made, with etcd in its static pods, containerd, and flannel or a network that stays as it is. The config
-file declares all its hosts. Reads everything first: versions, flags, key pairs, Nodes, members of etcd; refuses what it does not
+		Long: `For a cluster that kubeadm has made, with etcd in its static pods or external, containerd, and flannel or a network that stays as it is. The
+config file declares all its hosts. Reads everything first: versions, flags, key pairs, Nodes, members of etcd; refuses what it does not
 understand, all reasons at once; and shows what the first "kubexm create cluster" would change.
 
 Then each host gets a record of its owner, each Node its provider ID, and the state is written. Nothing is restarted. A reset of a host
@@ -90,7 +90,7 @@ func (a *app) adopt(ctx context.Context, s *source, dryRun, yes bool) error {
 	if d.hosts, err = access.New(d.Hosts, a.trusting(s, r.state.Dir)); err != nil {
 		return err
 	}
-	for _, look := range []func(context.Context) error{r.whose, r.authorities, r.observe, r.ask, r.compare} {
+	for _, look := range []func(context.Context) error{r.whose, r.keys, r.observe, r.ask, r.compare} {
 		if err := look(ctx); err != nil {
 			return err
 		}
@@ -105,7 +105,7 @@ func (a *app) adopt(ctx context.Context, s *source, dryRun, yes bool) error {
 	}
 	for _, t := range d.targets {
 		if err := r.take(ctx, t.Host); err != nil {
-			return fmt.Errorf("host %s: %w\nNothing was restarted. Run this again: it goes on where it stopped", t.Host.Name, err)
+			return fmt.Errorf("host %s: %w\nNothing was restarted. Run this again: it resumes", t.Host.Name, err)
 		}
 	}
 	if err := r.write(); err != nil {
@@ -128,6 +128,16 @@ func (r *adopting) whose(ctx context.Context) error {
 		r.systems[h.Name] = h.Facts.System
 	}
 	return r.refuse(append(problems, adopted.Owners(r.Name, direct.Namespace, "", r.records())...))
+}
+
+// keys reads the key pairs. Where etcd is external, hosts have none of its authority, which is then not asked for.
+func (r *adopting) keys(ctx context.Context) error {
+	err := r.authorities(ctx)
+	var refused *unrecovered
+	if errors.As(err, &refused) && !r.Spec.Etcd.IsExternal() {
+		refused.problems[0].Remedy += "; if etcd's alone is missing because etcd is external, declare it: spec.etcd.type: external"
+	}
+	return err
 }
 
 // records are the hosts as they were asked whose they are.
@@ -158,7 +168,7 @@ func (r *adopting) observe(ctx context.Context) error {
 		q := adopted.HostQuery(t.Host.Role)
 		q.Merge(adoption.Query(nodes))
 		q.Merge(adoption.PackagedQuery(nodes))
-		if t.Host.Role == spec.RoleControlPlane {
+		if t.HasEtcdMember() {
 			q.Merge(adopted.MembersQuery())
 		}
 		for _, rendering := range renderings(nodes) {
@@ -216,6 +226,9 @@ func (r *adopting) judge() error {
 		if err := r.lostNames(t, seen); err != nil {
 			return fmt.Errorf("%s is not adopted, and nothing was written: host %s: %w", r.Name, name, err)
 		}
+		if !t.HasEtcdMember() {
+			continue
+		}
 		r.seen.Addresses = append(r.seen.Addresses, t.Host.NodeAddress())
 		if members, err := adopted.Members(seen); err != nil {
 			unasked = append(unasked, fmt.Errorf("host %s: %w", name, err))
@@ -223,7 +236,7 @@ func (r *adopting) judge() error {
 			r.seen.Members = members
 		}
 	}
-	if r.seen.Members == nil {
+	if len(r.seen.Addresses) > 0 && r.seen.Members == nil {
 		r.problems = append(r.problems, preflight.Problem{Host: r.Name, Check: "etcd", Severity: preflight.Error,
 			Cause: errors.Join(unasked...).Error(), Remedy: "bring etcd back: a cluster is adopted while it runs"})
 	}
@@ -369,7 +382,11 @@ func (a *app) showAdopted(r *adopting) error {
 	fmt.Fprintf(a.Out, "\nAuthority:   %s\n", r.seen.Authority)
 	fmt.Fprintf(a.Out, "Key pairs:   those of %s\n", strings.Join(r.read, ", "))
 	fmt.Fprintf(a.Out, "Kubernetes:  %s, %s\n", r.KubernetesVersion, count(len(r.seen.Nodes), "Node"))
-	fmt.Fprintf(a.Out, "etcd:        %s\n", count(len(r.seen.Members), "member"))
+	etcd := count(len(r.seen.Members), "member")
+	if r.Spec.Etcd.IsExternal() {
+		etcd = "external, " + strings.Join(r.Spec.Etcd.External.Endpoints, ", ")
+	}
+	fmt.Fprintf(a.Out, "etcd:        %s\n", etcd)
 	fmt.Fprintln(a.Out, "\nThe adoption writes a record of the owner on each host, and each Node's provider ID. It restarts nothing.")
 	fmt.Fprintln(a.Out, "A reset of an adopted host removes what Kubernetes has put there, whoever did so: nothing of it comes back.")
 	for _, t := range r.targets {
