@@ -45,7 +45,7 @@ func availability(host *infrav1.KubexmHost, now time.Time) state {
 	case host.Spec.ClaimRef != (infrav1.MachineReference{}):
 		return state{
 			reason:  infrav1.ClaimedReason,
-			message: fmt.Sprintf("the %s %s of the Cluster %s has this host", host.Spec.ClaimRef.KindOrDefault(), host.Spec.ClaimRef.Name, host.Spec.ClaimRef.ClusterName),
+			message: fmt.Sprintf("the %s %s of the Cluster %s has claimed this host", host.Spec.ClaimRef.KindOrDefault(), host.Spec.ClaimRef.Name, host.Spec.ClaimRef.ClusterName),
 			refusal: "taken by other Machines",
 		}
 	case !host.DeletionTimestamp.IsZero():

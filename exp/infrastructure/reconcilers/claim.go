@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
 // claimant is a Machine in need of a host, and all that the choice depends on.
@@ -26,6 +27,8 @@ type claimant struct {
 	hosts []infrav1.KubexmHost
 	// ids are those of all hosts, of whatever namespaces, nil where the machine has its host.
 	ids *identities
+	// network is the cluster's, as far as a host must fit it.
+	network spec.Network
 	// preferred are the machine's preferences.
 	preferred []preference
 	// peers counts the machines that do the same work as this one, by the failure domain of their hosts.
@@ -67,6 +70,9 @@ func (c *claimant) choose(now time.Time) choice {
 		host := &c.hosts[i]
 		if why := c.unfit(host, selector); why != "" {
 			refused.add(why, host.Name)
+		} else if why := c.outside(host); why != "" {
+			refused.add(why, host.Name)
+			refused.retryAfter(networksAgain)
 		} else if state := availability(host, now); !state.available {
 			refused.add(state.refusal, host.Name)
 			refused.retryAfter(state.until)
@@ -101,7 +107,7 @@ func (c *claimant) reclaim(providerID string) choice {
 		}
 		if taken := host.Spec.ClaimRef; taken != (infrav1.MachineReference{}) {
 			return choice{reason: infrav1.HostLostReason, message: fmt.Sprintf(
-				"the KubexmMachine %s of the Cluster %s has this Machine's host %s: delete this Machine", taken.Name, taken.ClusterName, host.Name)}
+				"the KubexmMachine %s of the Cluster %s has claimed this Machine's host %s: delete this Machine", taken.Name, taken.ClusterName, host.Name)}
 		}
 		return choice{host: host}
 	}

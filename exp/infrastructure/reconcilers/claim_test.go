@@ -11,7 +11,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
@@ -40,6 +44,11 @@ func takenBy(machine string) hostOption {
 
 func in(domain string) hostOption {
 	return func(h *infrav1.KubexmHost) { h.Spec.FailureDomain = domain }
+}
+
+// inside gives a host addresses for other hosts.
+func inside(addresses ...string) hostOption {
+	return func(h *infrav1.KubexmHost) { h.Spec.InternalAddresses = addresses }
 }
 
 func worker(h *infrav1.KubexmHost) { h.Labels = map[string]string{"role": "worker"} }
@@ -97,6 +106,7 @@ func TestChoose(t *testing.T) {
 	for name, test := range map[string]struct {
 		spec    infrav1.KubexmMachineSpec
 		domain  string
+		network spec.Network
 		hosts   []infrav1.KubexmHost
 		peers   map[string]int
 		want    string
@@ -169,6 +179,41 @@ func TestChoose(t *testing.T) {
 			spec:  infrav1.KubexmMachineSpec{Requirements: infrav1.HostCapacity{CPUs: 64}},
 			hosts: []infrav1.KubexmHost{aHost("a", with(64, "")), aHost("b", takenBy("m"), inUse, with(1, ""))}, want: "b", claimed: true,
 		},
+		"one in the networks of hosts, by an address for other hosts": {
+			network: spec.Network{HostCIDRs: []string{"192.0.2.0/24", "172.16.0.0/24"}},
+			hosts:   []infrav1.KubexmHost{aHost("a"), aHost("b", inside("198.51.100.2")), aHost("c", inside("198.51.100.3", "172.16.0.3"))}, want: "c",
+		},
+		"one in the networks of hosts, by the address at which it is reached": {
+			network: spec.Network{HostCIDRs: []string{"10.0.0.0/24"}},
+			hosts:   []infrav1.KubexmHost{aHost("a", inside("172.16.0.2"))}, want: "a",
+		},
+		"none outside of the networks of hosts, or in the one of the second family alone": {
+			network: spec.Network{PodCIDRs: []string{"10.233.64.0/18", "fd85::/112"}, HostCIDRs: []string{"172.16.0.0/24", "fd00::/64"}},
+			hosts:   []infrav1.KubexmHost{aHost("a"), aHost("b", inside("10.0.0.2", "fd00::2"))},
+			reason:  infrav1.NoHostReason, retry: time.Minute,
+			message: "no host is free; of the 2 in the namespace fleet: " +
+				"2 with no IPv4 address in the networks of hosts (network.hostCIDRs: 172.16.0.0/24, fd00::/64) (a, b)",
+		},
+		"none with an address of another family than the cluster's": {
+			hosts:  []infrav1.KubexmHost{aHost("a", func(h *infrav1.KubexmHost) { h.Spec.Address = "2001:db8::1" })},
+			reason: infrav1.NoHostReason, retry: time.Minute,
+			message: "no host is free; of the 1 in the namespace fleet: 1 with no IPv4 address (a)",
+		},
+		"the named one is outside of the networks of hosts": {
+			spec:    infrav1.KubexmMachineSpec{HostName: "a"},
+			network: spec.Network{HostCIDRs: []string{"172.16.0.0/24"}},
+			hosts:   []infrav1.KubexmHost{aHost("a"), aHost("b", inside("172.16.0.3"))}, reason: infrav1.NoHostReason, retry: time.Minute,
+			message: "the KubexmHost a cannot be claimed: with no IPv4 address in the networks of hosts (network.hostCIDRs: 172.16.0.0/24)",
+		},
+		"its own, though it is outside of the networks of hosts": {
+			network: spec.Network{HostCIDRs: []string{"172.16.0.0/24"}},
+			hosts:   []infrav1.KubexmHost{aHost("a", inside("172.16.0.2")), aHost("b", takenBy("m"), inUse)}, want: "b", claimed: true,
+		},
+		"the one that it had, though it is outside of the networks of hosts": {
+			spec:    infrav1.KubexmMachineSpec{ProviderID: "kubexm://fleet/b"},
+			network: spec.Network{HostCIDRs: []string{"172.16.0.0/24"}},
+			hosts:   []infrav1.KubexmHost{aHost("a", inside("172.16.0.2")), aHost("b")}, want: "b",
+		},
 		"the one with the highest sum of weights": {
 			spec:  infrav1.KubexmMachineSpec{Preferences: []infrav1.HostPreference{prefers(50, "nvme"), prefers(30, "new"), prefers(30, "near")}},
 			hosts: []infrav1.KubexmHost{aHost("a", disk("nvme")), aHost("b", disk("new"), disk("near")), aHost("c", disk("new"))}, want: "b",
@@ -204,7 +249,7 @@ func TestChoose(t *testing.T) {
 		"not the one that it had and another has": {
 			spec:  infrav1.KubexmMachineSpec{ProviderID: "kubexm://fleet/a"},
 			hosts: []infrav1.KubexmHost{aHost("a", takenBy("other"))}, reason: infrav1.HostLostReason,
-			message: "the KubexmMachine other of the Cluster prod has this Machine's host a: delete this Machine",
+			message: "the KubexmMachine other of the Cluster prod has claimed this Machine's host a: delete this Machine",
 		},
 		"no hosts at all": {
 			reason: infrav1.NoHostReason, message: "there are no KubexmHosts in the namespace fleet",
@@ -242,6 +287,7 @@ func TestChoose(t *testing.T) {
 			c := &claimant{
 				machine: &infrav1.KubexmMachine{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "m"}, Spec: test.spec},
 				owner:   &clusterv1.Machine{Spec: clusterv1.MachineSpec{FailureDomain: test.domain}},
+				network: test.network,
 				hosts:   test.hosts,
 				peers:   test.peers,
 			}
@@ -256,6 +302,49 @@ func TestChoose(t *testing.T) {
 			}
 			if diff := cmp.Diff(test.message, got.message); diff != "" {
 				t.Errorf("message (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestNetworkOf: what the cluster's hosts share says it, or what is to say that.
+func TestNetworkOf(t *testing.T) {
+	said := func(apiVersion, kind, name string, network map[string]any) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"namespace": "fleet", "name": name},
+			"spec": map[string]any{"cluster": map[string]any{"network": network}},
+		}}
+	}
+	shared := said("bootstrap.cluster.x-k8s.io/v1beta1", "KubexmClusterConfig", "prod",
+		map[string]any{"hostCIDRs": []any{"172.16.0.0/24"}, "podCIDRs": []any{"10.0.0.0/16"}})
+	silent := said("bootstrap.cluster.x-k8s.io/v1beta1", "KubexmClusterConfig", "prod", map[string]any{})
+	controlPlane := said("controlplane.cluster.x-k8s.io/v1beta1", "KubexmControlPlane", "cp", map[string]any{"hostCIDRs": []any{"192.0.2.0/24"}})
+	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "prod"}}
+	cluster.Spec.ClusterNetwork.Pods.CIDRBlocks = []string{"10.1.0.0/16"}
+	cluster.Spec.ControlPlaneRef = clusterv1.ContractVersionedObjectReference{
+		APIGroup: "controlplane.cluster.x-k8s.io", Kind: "KubexmControlPlane", Name: "cp",
+	}
+	for name, test := range map[string]struct {
+		objects []client.Object
+		want    spec.Network
+	}{
+		"the KubexmClusterConfig": {
+			[]client.Object{shared, controlPlane}, spec.Network{HostCIDRs: []string{"172.16.0.0/24"}, PodCIDRs: []string{"10.0.0.0/16"}},
+		},
+		"a KubexmClusterConfig that says nothing": {[]client.Object{silent, controlPlane}, spec.Network{PodCIDRs: []string{"10.1.0.0/16"}}},
+		"the KubexmControlPlane before it": {
+			[]client.Object{controlPlane}, spec.Network{HostCIDRs: []string{"192.0.2.0/24"}, PodCIDRs: []string{"10.1.0.0/16"}},
+		},
+		"the Cluster alone": {nil, spec.Network{PodCIDRs: []string{"10.1.0.0/16"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &Machine{Options{Reader: fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithObjects(test.objects...).Build()}}
+			got, err := r.networkOf(t.Context(), cluster)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("network (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -126,7 +126,7 @@ func endpointCondition(ours, clusters clusterv1.APIEndpoint) metav1.Condition {
 	switch {
 	case ours.Host == "":
 		condition.Status, condition.Reason = metav1.ConditionFalse, infrav1.WaitingForHostReason
-		condition.Message = "the endpoint becomes the address of the first control plane Machine's host"
+		condition.Message = "the endpoint becomes the IPv4 address of the first control plane Machine's host: declare it, if no such host has one"
 	case clusters.IsValid() && clusters != ours:
 		condition.Status, condition.Reason = metav1.ConditionFalse, infrav1.EndpointConflictReason
 		condition.Message = fmt.Sprintf("spec.controlPlaneEndpoint is %s here and %s in the Cluster, whose counts: create this KubexmCluster anew, without the field",

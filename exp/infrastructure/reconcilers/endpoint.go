@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
 // defaultPort is the API server's port where nobody says another.
@@ -38,8 +39,8 @@ func endpoint(
 	return found
 }
 
-// firstControlPlaneAddress is the address, as seen from outside of the cluster, of the host of the oldest control plane
-// Machine that has one.
+// firstControlPlaneAddress is the IPv4 address, of an endpoint's family, of the host of the oldest control plane Machine that has one: the
+// one as seen from outside of the cluster, or the first from inside where outside of it the host is reached by IPv6.
 func firstControlPlaneAddress(owners []clusterv1.Machine, machines []infrav1.KubexmMachine) string {
 	owners = slices.SortedFunc(slices.Values(owners), func(a, b clusterv1.Machine) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
@@ -53,9 +54,11 @@ func firstControlPlaneAddress(owners []clusterv1.Machine, machines []infrav1.Kub
 			if machines[j].Name != owner.Spec.InfrastructureRef.Name {
 				continue
 			}
-			for _, address := range machines[j].Status.Addresses {
-				if address.Type == clusterv1.MachineExternalIP {
-					return address.Address
+			for _, kind := range []clusterv1.MachineAddressType{clusterv1.MachineExternalIP, clusterv1.MachineInternalIP} {
+				for _, address := range machines[j].Status.Addresses {
+					if address.Type == kind && spec.FamilyOf(address.Address) == spec.IPv4 {
+						return address.Address
+					}
 				}
 			}
 		}

@@ -4,6 +4,7 @@
 package reconcilers
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -51,6 +52,7 @@ func TestEndpoint(t *testing.T) {
 	for name, test := range map[string]struct {
 		declared, cluster, controlPlane e
 		empty                           bool
+		oldest                          string // address of the oldest host
 		want                            e
 	}{
 		"declared here":                 {declared: e{Host: "api.prod.example", Port: 7443}, want: e{Host: "api.prod.example", Port: 7443}},
@@ -61,6 +63,7 @@ func TestEndpoint(t *testing.T) {
 		"declared by the control plane":        {controlPlane: e{Host: "10.0.0.8", Port: 8443}, want: e{Host: "10.0.0.8", Port: 8443}},
 		"the oldest host":                      {want: e{Host: "10.0.0.3", Port: 6443}},
 		"the oldest host at a declared port":   {declared: e{Port: 7443}, want: e{Host: "10.0.0.3", Port: 7443}},
+		"the oldest host, reached by IPv6":     {oldest: "2001:db8::3", want: e{Host: "192.168.0.1", Port: 6443}},
 		"no host":                              {empty: true},
 		"a declared port does not make a host": {declared: e{Port: 7443}, empty: true, want: e{Port: 7443}},
 	} {
@@ -68,6 +71,10 @@ func TestEndpoint(t *testing.T) {
 			o, m := owners, machines
 			if test.empty {
 				o, m = o[:2], m[:2]
+			}
+			if test.oldest != "" {
+				m = slices.Clone(m)
+				_, m[3] = member("older", 0, true, test.oldest)
 			}
 			if got := endpoint(test.declared, test.cluster, test.controlPlane, o, m); got != test.want {
 				t.Errorf("the endpoint is %v, not %v", got, test.want)

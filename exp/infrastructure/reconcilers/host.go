@@ -74,7 +74,9 @@ func (r *Host) Reconcile(ctx context.Context, request ctrl.Request) (result ctrl
 
 // warn records once what is the matter with the host's identity.
 func (r *Host) warn(host *infrav1.KubexmHost, unique metav1.Condition) {
-	if unique.Message == "" || r.Events == nil || conditions.GetMessage(host, infrav1.UniqueCondition) == unique.Message {
+	was := conditions.Get(host, infrav1.UniqueCondition)
+	isKnown := was != nil && conditions.HasSameStateExceptObservedGeneration(was, &unique)
+	if r.Events == nil || unique.Reason == infrav1.UniqueReason || isKnown {
 		return
 	}
 	r.Events.Eventf(host, nil, corev1.EventTypeWarning, unique.Reason, "Identify", "%s", unique.Message[:min(1000, len(unique.Message))])

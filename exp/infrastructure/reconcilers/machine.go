@@ -136,7 +136,7 @@ func (r *Machine) provide(ctx context.Context, s *machineScope) (ctrl.Result, er
 		}
 	}
 	if s.machine.Status.HostRef.Name == "" {
-		if err := r.markInUse(ctx, chosen.host, s); apierrors.IsConflict(err) {
+		if err := r.markInUse(ctx, chosen.host); apierrors.IsConflict(err) {
 			return ctrl.Result{RequeueAfter: lookAgain()}, nil // Host has said just now that the host is claimed
 		} else if err != nil {
 			return ctrl.Result{}, fmt.Errorf("mark the KubexmHost %s as in use: %w", klog.KObj(chosen.host), err)
@@ -173,6 +173,9 @@ func (r *Machine) snapshot(ctx context.Context, s *machineScope) (*claimant, err
 	if c.ids, err = r.readIdentities(ctx); err != nil {
 		return nil, err
 	}
+	if c.network, err = r.networkOf(ctx, s.cluster); err != nil {
+		return nil, err
+	}
 	c.hosts, c.peers = hosts.Items, peersOf(s.owner, owners, machines)
 	return c, nil
 }
@@ -182,7 +185,6 @@ func (r *Machine) snapshot(ctx context.Context, s *machineScope) (*claimant, err
 func (r *Machine) disown(ctx context.Context, host *infrav1.KubexmHost) error {
 	before := host.DeepCopy()
 	host.Release(metav1.NewTime(r.now()))
-	controllerutil.RemoveFinalizer(host, infrav1.HostFinalizer)
 	changed := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := r.Client.Patch(ctx, host, changed); err != nil && !apierrors.IsConflict(err) {
 		return fmt.Errorf("release the KubexmHost %s: %w", klog.KObj(host), err)
@@ -194,8 +196,7 @@ func (r *Machine) disown(ctx context.Context, host *infrav1.KubexmHost) error {
 // gets its UID: clusterctl has moved both, and a moved object is another one.
 func (r *Machine) claim(ctx context.Context, host *infrav1.KubexmHost, s *machineScope) error {
 	before := host.DeepCopy()
-	host.Spec.ClaimRef = infrav1.MachineReference{Name: s.machine.Name, ClusterName: s.cluster.Name, UID: string(s.machine.UID)}
-	controllerutil.AddFinalizer(host, infrav1.HostFinalizer)
+	host.Claim(infrav1.MachineReference{Name: s.machine.Name, ClusterName: s.cluster.Name, UID: string(s.machine.UID)})
 	if err := r.Client.Patch(ctx, host, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return err
 	}
@@ -204,14 +205,9 @@ func (r *Machine) claim(ctx context.Context, host *infrav1.KubexmHost, s *machin
 }
 
 // markInUse makes sure, before anybody touches the host, that it is not handed out again without a reset.
-func (r *Machine) markInUse(ctx context.Context, host *infrav1.KubexmHost, s *machineScope) error {
+func (r *Machine) markInUse(ctx context.Context, host *infrav1.KubexmHost) error {
 	before := host.DeepCopy()
-	conditions.Set(host, metav1.Condition{
-		Type: infrav1.CleanCondition, Status: metav1.ConditionFalse, Reason: infrav1.InUseReason,
-		Message: fmt.Sprintf("the KubexmMachine %s of the Cluster %s uses the host", s.machine.Name, s.cluster.Name),
-	})
-	// What was known of the host's answers was known by the machine before.
-	conditions.Delete(host, infrav1.ReachableCondition)
+	host.MarkInUse()
 	setAvailable(host, availability(host, r.now()))
 	return r.Client.Status().Patch(ctx, host, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
@@ -251,13 +247,15 @@ func (r *Machine) release(ctx context.Context, s *machineScope) error {
 			}
 		}
 		if conditions.GetReason(host, infrav1.CleanCondition) == infrav1.InUseReason {
-			if err := r.markNotReset(ctx, host); err != nil {
+			before := host.DeepCopy()
+			host.MarkNotReset()
+			changed := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+			if err := r.Client.Status().Patch(ctx, host, changed); err != nil {
 				return fmt.Errorf("put the KubexmHost %s into quarantine: %w", klog.KObj(host), err)
 			}
 		}
 		before := host.DeepCopy()
 		host.Release(metav1.NewTime(r.now()))
-		controllerutil.RemoveFinalizer(host, infrav1.HostFinalizer)
 		changed := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 		if err := r.Client.Patch(ctx, host, changed); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("release the KubexmHost %s: %w", klog.KObj(host), err)
@@ -291,16 +289,6 @@ func (r *Machine) needs(ctx context.Context, s *machineScope, host *infrav1.Kube
 		return fmt.Sprintf("the host %s is released when the hooks of the Machine %s are done, its reset among them", host.Name, owner.Name), nil
 	}
 	return "", nil
-}
-
-func (r *Machine) markNotReset(ctx context.Context, host *infrav1.KubexmHost) error {
-	before := host.DeepCopy()
-	conditions.Set(host, metav1.Condition{
-		Type: infrav1.CleanCondition, Status: metav1.ConditionFalse, Reason: infrav1.NotResetReason,
-		Message: fmt.Sprintf("the KubexmMachine %s of the Cluster %s was deleted, and the host was not reset before",
-			host.Spec.ClaimRef.Name, host.Spec.ClaimRef.ClusterName),
-	})
-	return r.Client.Status().Patch(ctx, host, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 
 func setClaimed(machine *infrav1.KubexmMachine, reason, message string) {

@@ -28,6 +28,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	bootstrapwebhooks "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/webhooks"
 	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/setup"
 	"github.com/mensylisir/cluster-api-provider-kubexm/internal/testapi"
@@ -46,13 +48,13 @@ var api client.Client
 
 func TestMain(m *testing.M) {
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), setup.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), setup.AddToScheme(scheme), bootstrapv1.AddToScheme(scheme)); err != nil {
 		panic(err)
 	}
 	os.Exit(testapi.Package{
 		Scheme: scheme,
 		Setup: func(mgr ctrl.Manager) error {
-			return errors.Join(setup.Reconcilers(mgr, setup.Options{}), setup.Webhooks(mgr))
+			return errors.Join(setup.Reconcilers(mgr, setup.Options{}), setup.Webhooks(mgr), bootstrapwebhooks.SetupWithManager(mgr))
 		},
 		Use: func(c client.Client, _ *rest.Config) { api = c },
 	}.Run(m))
@@ -544,6 +546,25 @@ func TestRequirements(t *testing.T) {
 	declare("unknown", 4, "8Gi")
 	p.Eventually(func() string { return p.machine("m").Status.HostRef.Name }, patience).Should(Equal("unknown"))
 	offers("2", "4Gi")
+}
+
+// TestHostNetworks: a Machine does not claim a host that bootstrap would refuse, until the host declares an address that it would not.
+func TestHostNetworks(t *testing.T) {
+	p := newPool(t, 1)
+	shared := &bootstrapv1.KubexmClusterConfig{
+		ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "prod"}, Spec: bootstrapv1.KubexmClusterConfigSpec{Version: "v1.36.3"},
+	}
+	shared.Spec.Cluster.Network.HostCIDRs = []string{"192.0.2.0/24"}
+	p.Eventually(func() error { return api.Create(t.Context(), shared.DeepCopy()) }, patience).Should(Succeed())
+	p.addMachine("m", nil, nil)
+	p.Eventually(func() string { return conditions.GetMessage(p.machine("m"), infrav1.HostClaimedCondition) }, patience).Should(
+		ContainSubstring("1 with no IPv4 address in the networks of hosts (network.hostCIDRs: 192.0.2.0/24) (host01)"))
+	p.Eventually(func() error {
+		h := p.host("host01")
+		h.Spec.InternalAddresses = []string{"192.0.2.7"}
+		return api.Update(t.Context(), h)
+	}, patience).Should(Succeed())
+	p.Eventually(func() string { return p.machine("m").Status.HostRef.Name }, patience).Should(Equal("host01"))
 }
 
 func TestExternallyManaged(t *testing.T) {
