@@ -19,6 +19,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/door"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
 // enrolling is what the job is called, and enrollLimit how long it may take.
@@ -251,12 +252,19 @@ func (r *KubexmConfigReconciler) place(ctx context.Context, s *scope) error {
 	if s.clusterConfig == nil {
 		return nil
 	}
-	// Where the hosts' networks are declared, they decide, not what the infrastructure knows of.
-	if network := &s.shared().Cluster.Network; len(network.HostCIDRs) > 0 {
-		for _, a := range network.Usable(status.ObservedAddresses) {
-			if !slices.Contains(s.host.InternalAddresses, a) {
-				s.host.InternalAddresses = append(slices.Clip(s.host.InternalAddresses), a)
-			}
+	// Where the hosts' networks are declared, they decide, not what the infrastructure knows of. Else a host of which that knows no address
+	// of the cluster's first family, nor was reached at one, has the first of its interfaces'.
+	network := &s.shared().Cluster.Network
+	own := network.Usable(status.ObservedAddresses)
+	if len(network.HostCIDRs) == 0 {
+		if slices.ContainsFunc(s.host.InternalAddresses, func(a string) bool { return spec.FamilyOf(a) == network.PrimaryFamily() }) {
+			return nil
+		}
+		own = own[:min(len(own), 1)]
+	}
+	for _, a := range own {
+		if !slices.Contains(s.host.InternalAddresses, a) {
+			s.host.InternalAddresses = append(slices.Clip(s.host.InternalAddresses), a)
 		}
 	}
 	return nil

@@ -43,13 +43,19 @@ func (a *anywhere) Host(context.Context, infra.Subject) (*infra.Host, error) {
 func (*anywhere) HasDoor() bool { return true }
 
 // TestEnrollmentOnHost: of two machines, the one that has run the bootstrap data is the host, known by a key that was made there, and it
-// is left as it was.
+// is left as it was. It may be reached by IPv6 alone.
 func TestEnrollmentOnHost(t *testing.T) {
-	pool := lab.Pool(t, hosts.Options{Name: fmt.Sprintf("enroll-%d", os.Getpid()), Count: 2})
+	pool := lab.Pool(t, hosts.Options{Name: fmt.Sprintf("enroll-%d", os.Getpid()), Count: 2, DualStack: true})
 	other, h := pool.Hosts[0], pool.Hosts[1]
 	if out, err := h.Command(t.Context(), "ip", "address", "add", "198.51.100.7/24", "dev", "eth0").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
+	t.Run("among others", func(t *testing.T) { enrolls(t, h, h.Address, other.Address, h.Address) })
+	t.Run("by IPv6 alone", func(t *testing.T) { enrolls(t, h, h.Address6, h.Address6) })
+}
+
+// enrolls enrolls the host, which answers at one of the candidates, and leaves it as it was.
+func enrolls(t *testing.T, h *hosts.Host, at string, candidates ...string) {
 	before, err := h.Snapshot(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -57,7 +63,7 @@ func TestEnrollmentOnHost(t *testing.T) {
 	f := newForeigner(t)
 	f.r.Dial, f.r.Events = DialSSH, events.NewFakeRecorder(10)
 	f.r.Runner = NewRunner(t.Context(), 1, 0)
-	infrastructure := &anywhere{candidates: []string{other.Address, h.Address}}
+	infrastructure := &anywhere{candidates: candidates}
 	config := f.scope().config
 	var declared *bootstrapv1.KubexmClusterConfig
 	begin := func() *scope {
@@ -108,14 +114,21 @@ func TestEnrollmentOnHost(t *testing.T) {
 		t.Error("one more attempt was to take the first key away, and be the last")
 	}
 	status, keys := config.Status.Host, f.secret("w1-host-key").Data
-	if status.Address != h.Address || !strings.HasPrefix(status.HostKey, "ecdsa-sha2-nistp521 ") ||
-		!slices.Contains(status.ObservedAddresses, h.Address) || string(keys[hostPublicKey]) != status.HostKey || len(keys[birthKey]) > 0 {
+	if status.Address != at || !strings.HasPrefix(status.HostKey, "ecdsa-sha2-nistp521 ") ||
+		!slices.Contains(status.ObservedAddresses, at) || string(keys[hostPublicKey]) != status.HostKey || len(keys[birthKey]) > 0 {
 		t.Errorf("the Secret has %d keys, the status: %+v", len(keys), status)
 	}
 	s := begin()
-	if !slices.Equal(s.host.InternalAddresses, []string{h.Address}) ||
+	if !slices.Equal(s.host.InternalAddresses, []string{at}) ||
 		!slices.Equal(s.host.Access.HostKeys.Pinned, []string{status.HostKey}) {
 		t.Errorf("it is entered as %+v, its Node's addresses are %v", s.host.Access, s.host.InternalAddresses)
+	}
+	for first, network := range map[string]spec.Network{h.Address: {}, h.Address6: dualStack} {
+		declared = &bootstrapv1.KubexmClusterConfig{}
+		declared.Spec.Version, declared.Spec.Cluster.Network = "v1.36.3", network
+		if target, err := targetOf(begin()); err != nil || target.Host.Address != at || target.Host.NodeAddress() != first {
+			t.Errorf("%v: the host is %+v, and its Node is to be at %s", err, target.Host, first)
+		}
 	}
 	// The infrastructure knows none of the addresses in the network that is declared.
 	for network, want := range map[string]string{"198.51.100.0/24": "198.51.100.7", "192.0.2.0/24": ""} {

@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/infra"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
@@ -57,6 +59,50 @@ func TestDeclaredNetworksDecide(t *testing.T) {
 			}
 			if got := s.config.Status.Host.InternalAddress; got != tc.want {
 				t.Errorf("it is %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// dualStack are networks of both families, IPv6 first.
+var dualStack = spec.Network{
+	PodCIDRs: []string{"fd85:ee78:d8a6::/48", "10.233.64.0/18"}, ServiceCIDRs: []string{"fd85:ee78:d8a7::/108", "10.233.0.0/18"},
+}
+
+// TestEnteredByEitherFamily: at which of its addresses a host has answered first does not decide whether it can be a Node.
+func TestEnteredByEitherFamily(t *testing.T) {
+	v4, v6 := "10.0.0.5", "2001:db8::5"
+	for name, tc := range map[string]struct {
+		network              spec.Network
+		candidates, internal []string // as the infrastructure says
+		entered, want        string
+	}{
+		"both are internal":                   {spec.Network{}, []string{v4, v6}, []string{v4, v6}, v6, v4},
+		"both are external":                   {spec.Network{}, []string{v4, v6}, nil, v6, v4},
+		"both are external, by IPv4":          {spec.Network{}, []string{v4, v6}, nil, v4, v4},
+		"IPv6 alone is known":                 {spec.Network{}, []string{v6}, []string{v6}, v6, v4},
+		"IPv4 is translated":                  {spec.Network{}, []string{"203.0.113.5", v6}, nil, v6, v4},
+		"IPv6 first, and both are internal":   {dualStack, []string{v4, v6}, []string{v4, v6}, v4, v6},
+		"IPv6 first, and both are external":   {dualStack, []string{v4, v6}, nil, v4, v6},
+		"IPv6 first, and IPv6 alone is known": {dualStack, []string{v6}, []string{v6}, v6, v6},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, s := newForeigner(t), testScope()
+			s.key, s.host = client.ObjectKeyFromObject(s.config), nil
+			s.adapter = &located{host: infra.Host{
+				Host: spec.Host{Name: "w1", Address: tc.candidates[0], InternalAddresses: tc.internal}, Candidates: tc.candidates,
+			}}
+			s.clusterConfig.Spec.Cluster.Network = tc.network
+			s.config.Status.Host = bootstrapv1.HostStatus{Address: tc.entered, ObservedAddresses: []string{v4, "172.17.0.1", v6}}
+			if err := f.r.locate(t.Context(), s); err != nil {
+				t.Fatal(err)
+			}
+			target, err := targetOf(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if h := target.Host; h.Address != tc.entered || h.NodeAddress() != tc.want || s.config.Status.Host.InternalAddress != tc.want {
+				t.Errorf("the host is %+v, and its Node is to be at %s", h, tc.want)
 			}
 		})
 	}

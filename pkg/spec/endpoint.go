@@ -42,8 +42,8 @@ type ControlPlaneEndpoint struct {
 	// +optional
 	DomainResolution DomainResolution `json:"domainResolution,omitempty"`
 
-	// address is the IP address at which the API server is reached: a load balancer's, or a virtual one. If unset, that of
-	// the first control plane host. It cannot be changed later.
+	// address is the IPv4 address at which the API server is reached: a load balancer's, or a virtual one. If unset, the first
+	// that the first control plane host has. It cannot be changed later.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=45
@@ -117,7 +117,7 @@ func (e *ControlPlaneEndpoint) validate(path *field.Path, l *LoadBalancer) field
 
 func (e *ControlPlaneEndpoint) validateDomainResolution(path *field.Path, l *LoadBalancer) field.ErrorList {
 	at := path.Child("domainResolution")
-	errs := oneOf(at, e.DomainResolution, DomainHostsFile, DomainExternalDNS)
+	var errs field.ErrorList
 	if e.DomainResolution == DomainHostsFile && l.Type == LoadBalancerExternal && e.Domain != "" && e.Address == "" {
 		errs = append(errs, field.Required(path.Child("address"), fmt.Sprintf(
 			"hosts find the load balancer's address for %s in their /etc/hosts: give it, or set %s to %s", e.Domain, at, DomainExternalDNS)))

@@ -54,7 +54,7 @@ type Host struct {
 	// +required
 	Role Role `json:"role,omitempty"`
 
-	// address is the IPv4 address at which the host is reached from outside of the cluster.
+	// address is the address, of either family, at which the host is reached from outside of the cluster.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=45
@@ -117,9 +117,9 @@ func (h *Host) Validate(path *field.Path) field.ErrorList {
 		errs = append(errs, oneOf(path.Child("arch"), h.Arch, ArchAMD64, ArchARM64)...)
 	}
 	if h.Address == "" {
-		errs = append(errs, field.Required(path.Child("address"), "give the IPv4 address at which the host is reached, such as 172.16.0.2"))
+		errs = append(errs, field.Required(path.Child("address"), "give the address at which the host is reached, such as 172.16.0.2"))
 	} else {
-		errs = append(errs, validateIPv4(path.Child("address"), h.Address)...)
+		errs = append(errs, validateAddress(path.Child("address"), h.Address)...)
 	}
 	internal := path.Child("internalAddresses")
 	for i, address := range h.InternalAddresses {
@@ -176,22 +176,26 @@ func (c *Cluster) validateHostOutside(host *Host, path *field.Path) field.ErrorL
 	return errs
 }
 
-// validateHostFamily wants a Node's first address to be of the primary family: the API server's and the first service network's
-// are of one family.
+// validateHostFamily wants the address by which the others reach a host to be of the primary family: the API server's and the first
+// service network's are of one family. A load balancer host's is of IPv4, as the virtual address is. An etcd host may have IPv4 alone, and
+// IPv6 alone where that is declared and the cluster has it.
 func (c *Cluster) validateHostFamily(host *Host, path *field.Path) field.ErrorList {
-	address, primary := host.NodeAddress(), c.Network.PrimaryFamily()
+	address, wanted, of := host.NodeAddress(), c.Network.PrimaryFamily(), "the cluster's first networks are"
+	if host.Role == RoleLoadBalancer {
+		wanted, of = IPv4, "the load balancers' virtual address is"
+	}
 	family := FamilyOf(address)
 	switch {
-	case !host.Role.IsNode() || family == "" || family == primary:
+	case family == "" || family == wanted:
 		return nil
-	case len(host.InternalAddresses) == 0 && family == IPv6: // refused by itself
+	case host.Role == RoleEtcd && (FamilyOf(host.Address) == IPv4 || len(c.Network.Usable(host.InternalAddresses)) > 0):
 		return nil
-	case len(host.InternalAddresses) == 0:
+	case host.Role == RoleLoadBalancer || len(host.InternalAddresses) == 0:
 		return field.ErrorList{field.Required(path.Child("internalAddresses"), fmt.Sprintf(
-			"the cluster's first networks are of %s: give the host's %s address first", primary, primary))}
+			"%s of %s: give the host's %s address first", of, wanted, wanted))}
 	}
 	return field.ErrorList{field.Invalid(path.Child("internalAddresses").Index(0), address, fmt.Sprintf(
-		"is of %s, and the cluster's first networks are of %s: put an address of %s first", family, primary, primary))}
+		"is of %s, and %s of %s: put an address of %s first", family, of, wanted, wanted))}
 }
 
 // validateHostNetwork wants the address by which the others reach a host to be in one of the networks that are declared for that.

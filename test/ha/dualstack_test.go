@@ -23,8 +23,8 @@ func TestDualStack(t *testing.T) {
 		first corev1.IPFamily
 		spec  string
 	}{
-		// Nodes' second addresses are found on the hosts.
-		{"kubeadm, IPv4 first", 2, corev1.IPv4Protocol, `  roleGroups: {master: [$1], worker: [$2]}
+		// The worker's second address is found on it. That of the control plane's host is the one at which it is reached over SSH.
+		{"kubeadm, IPv4 first", 2, corev1.IPv4Protocol, `  roleGroups: {master: [$2], worker: [$1]}
   kubernetes: {version: v1.36.3, type: kubeadm}
   network:
     kubePodsCIDR: 10.233.64.0/18,fd85:ee78:d8a6:8607::1:0000/112
@@ -42,7 +42,12 @@ func TestDualStack(t *testing.T) {
 	} {
 		t.Run(kind.name, func(t *testing.T) {
 			c := start(t, "had", kind.hosts, kind.spec, func(o *hosts.Options) { o.DualStack = true })
-			c.IPv6First = kind.first == corev1.IPv6Protocol
+			if c.IPv6First = kind.first == corev1.IPv6Protocol; !c.IPv6First {
+				c.Internal = func(h *hosts.Host) string { return c.lab.Named(h.Name)[0].Address }
+				by6 := *c.Hosts[1]
+				by6.Address = by6.Address6
+				c.Hosts = []*hosts.Host{c.Hosts[0], &by6}
+			}
 			c.write(kind.spec)
 			c.create()
 			c.works()

@@ -141,8 +141,11 @@ func (p *Pool) Write() error {
 	inventory := Inventory{Pool: p.Name, Subnet: p.Subnet.String()}
 	for _, host := range p.Hosts {
 		host.KeyPath = filepath.Join(dir, keyFile)
-		address := net.JoinHostPort(host.Address, strconv.Itoa(host.Port))
-		fmt.Fprintln(&known, knownhosts.Line([]string{address}, host.HostKey))
+		addresses := []string{net.JoinHostPort(host.Address, strconv.Itoa(host.Port))}
+		if host.Address6 != "" {
+			addresses = append(addresses, net.JoinHostPort(host.Address6, strconv.Itoa(host.Port)))
+		}
+		fmt.Fprintln(&known, knownhosts.Line(addresses, host.HostKey))
 		fmt.Fprintf(&config, "Host %s\n\tHostName %s\n\tPort %d\n\tUser %s\n\tIdentityFile %q\n\tIdentitiesOnly yes\n\tUserKnownHostsFile %q\n\tStrictHostKeyChecking yes\n\n",
 			strings.TrimSpace(host.Name+" "+host.Address+" "+host.Address6), host.Address,
 			host.Port, host.User, host.KeyPath, filepath.Join(dir, knownHostsFile))

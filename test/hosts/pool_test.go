@@ -120,7 +120,7 @@ func TestWrite(t *testing.T) {
 	pool := &Pool{Name: "a", Subnet: subnet, Dir: dir}
 	for i := range 2 {
 		host := newHost("a", i+1, hostAddress(subnet, i))
-		host.HostKey = signer.PublicKey()
+		host.HostKey, host.Address6 = signer.PublicKey(), hostAddress(subnet6(subnet), i).String()
 		pool.Hosts = append(pool.Hosts, host)
 	}
 	if err := pool.Write(); err != nil {
@@ -131,8 +131,10 @@ func TestWrite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := known("10.77.3.12:22", &net.TCPAddr{IP: net.IPv4(10, 77, 3, 12), Port: 22}, signer.PublicKey()); err != nil {
-		t.Errorf("known_hosts: %v", err)
+	for _, at := range []string{"10.77.3.12:22", "[fd77:a4d:300::c]:22"} {
+		if err := known(at, net.TCPAddrFromAddrPort(netip.MustParseAddrPort(at)), signer.PublicKey()); err != nil {
+			t.Errorf("known_hosts: %v", err)
+		}
 	}
 	content, err := os.ReadFile(filepath.Join(dir, "hosts.json"))
 	if err != nil {

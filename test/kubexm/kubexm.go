@@ -60,7 +60,7 @@ func (c *Cluster) Write(spec string) error {
 			case c.Internal != nil:
 				internal = fmt.Sprintf(", internalAddresses: [%s]", c.Internal(h))
 			}
-			fmt.Fprintf(&file, "  - {name: %s, address: %s%s, user: %s, privateKeyPath: %q}\n", h.Name, h.Address, internal, h.User, h.KeyPath)
+			fmt.Fprintf(&file, "  - {name: %s, address: %q%s, user: %s, privateKeyPath: %q}\n", h.Name, h.Address, internal, h.User, h.KeyPath)
 			replace = append(replace, name, h.Name)
 		}
 	}

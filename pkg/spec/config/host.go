@@ -17,9 +17,10 @@ import (
 type Host struct {
 	// Name becomes the host's and the Node's name.
 	Name string `json:"name"`
-	// Address is the IPv4 address to dial.
+	// Address is the address to dial, of either family.
 	Address string `json:"address"`
-	// InternalAddresses are those at which hosts reach each other, the Node's first; empty means Address.
+	// InternalAddresses are those at which hosts reach each other, the Node's first; empty means Address, which then is of the
+	// cluster's first family.
 	InternalAddresses []string `json:"internalAddresses,omitempty"`
 	// Port is sshd's, 22 if it was left out.
 	Port int32 `json:"port"`

@@ -94,19 +94,24 @@ func (c *Cluster) validateEndpoint(path *field.Path) field.ErrorList {
 		return nil
 	}
 	at := path.Child("address")
+	var own []string // an endpoint is of IPv4
+	for i := range controlPlanes {
+		own = append(own, slices.DeleteFunc(controlPlanes[i].Addresses(), func(a string) bool { return spec.FamilyOf(a) == spec.IPv6 })...)
+	}
 	switch {
 	case len(controlPlanes) > 1 && !balancer.IsPresent():
 		return field.ErrorList{field.Required(path.Child("internal"), fmt.Sprintf(
 			"a control plane of %d hosts is reached by a load balancer: set it to haproxy, nginx or kube-vip, or set %s", len(controlPlanes),
 			path.Child("external")))}
+	case e.Address == "" && len(own) == 0 && c.Spec.Network.PrimaryFamily() == spec.IPv6 && // else the host is refused
+		!balancer.IsVirtual() && balancer.Type != spec.LoadBalancerExternal && e.DomainResolution != spec.DomainExternalDNS:
+		return field.ErrorList{field.Required(at, fmt.Sprintf(
+			"it is of IPv4, and no control plane host has such an address: add one to the internalAddresses of the first, or set %s",
+			path.Child("external")))}
 	case e.Address == "" || balancer.Type == spec.LoadBalancerExternal:
 		return nil
 	case balancer.IsVirtual():
 		return c.validateVirtual(at, e.Address)
-	}
-	var own []string
-	for i := range controlPlanes {
-		own = append(own, controlPlanes[i].Addresses()...)
 	}
 	if slices.Contains(own, e.Address) {
 		return nil

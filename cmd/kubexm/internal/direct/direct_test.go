@@ -132,7 +132,7 @@ spec:
 
 func TestEndpoint(t *testing.T) {
 	for _, c := range []struct{ endpoint, address, server string }{
-		{"{}", "172.16.0.2", "https://172.16.0.2:6443"},
+		{"{}", "172.16.0.2", "https://172.16.0.2:6443"}, // not where it is reached over SSH
 		{"{internal: haproxy}", "172.16.0.2", "https://172.16.0.2:6443"},
 		{"{internal: nginx, address: 172.16.0.2, domain: api.prod.example}", "172.16.0.2", "https://172.16.0.2:6443"},
 		{"{internal: kube-vip, vip: 172.16.0.100}", "172.16.0.100", "https://172.16.0.100:6443"},
@@ -144,7 +144,7 @@ apiVersion: kubexm.mensylisir.io/v1alpha1
 kind: Cluster
 metadata: {name: prod}
 spec:
-  hosts: [{name: w1, address: 172.16.0.1}, {name: cp1, address: 172.16.0.2}]
+  hosts: [{name: w1, address: 172.16.0.1}, {name: cp1, address: "2001:db8::2", internalAddresses: [172.16.0.2]}]
   roleGroups: {master: [cp1], worker: [w1]}
   kubernetes: {version: v1.36.3}
   controlPlaneEndpoint: ` + c.endpoint + "\n"))

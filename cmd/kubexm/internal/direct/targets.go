@@ -25,15 +25,18 @@ func Targets(c *config.Cluster) ([]spec.Target, error) {
 }
 
 // EndpointAddress is the IP address at which the API server is reached: the declared one (a virtual address, or a load balancer's),
-// or that of the first control plane host. It is "" where DNS servers say it.
+// or the first of IPv4 that the first control plane host has: over SSH it may be reached by IPv6. It is "" where DNS servers say it.
 func EndpointAddress(c *config.Cluster) string {
 	e := &c.Spec.ControlPlaneEndpoint
 	if e.Address != "" || e.DomainResolution == spec.DomainExternalDNS {
 		return e.Address
 	}
 	for i := range c.Hosts {
-		if h := c.Hosts[i].Spec(); h.Role == spec.RoleControlPlane {
-			return h.Address
+		h := c.Hosts[i].Spec()
+		for _, address := range append([]string{h.Address}, h.InternalAddresses...) {
+			if h.Role == spec.RoleControlPlane && spec.FamilyOf(address) == spec.IPv4 {
+				return address
+			}
 		}
 	}
 	return ""
