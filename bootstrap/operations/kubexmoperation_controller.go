@@ -185,16 +185,17 @@ func (r *KubexmOperationReconciler) begin(_ context.Context, s *scope) (bool, ct
 	return false, ctrl.Result{RequeueAfter: time.Millisecond}, nil // hosts are asked when this is written
 }
 
-// show says how the operation stands, and reports whether it has ended.
-func (r *KubexmOperationReconciler) show(s *scope) (ended bool, failures []string) {
+// show says how the operation stands, and returns that, whether it has ended, and whether it was not done on a host.
+func (r *KubexmOperationReconciler) show(s *scope) (message string, ended, failed bool) {
 	o := s.operation
+	var failures []string
 	o.Status.Summary, ended, failures = sum(o.Status.Hosts)
-	message := "it has ended with " + o.Status.Summary + " hosts"
+	message = "it has ended with " + o.Status.Summary + " hosts"
 	if len(failures) > 0 {
 		message += ": " + strings.Join(failures, ", ")
 	}
 	setSucceeded(o, metav1.ConditionUnknown, bootstrapv1.OperationRunningReason, message)
-	return ended, failures
+	return message, ended, len(failures) > 0
 }
 
 // advance takes in what came of hosts that were asked, and asks those whose turn it is. The request comes first, and is the record: who
@@ -222,7 +223,7 @@ func (r *KubexmOperationReconciler) advance(ctx context.Context, s *scope) (bool
 			return false, ctrl.Result{}, err
 		}
 	}
-	ended, _ := r.show(s)
+	_, ended, _ := r.show(s)
 	return ended, ctrl.Result{RequeueAfter: again}, nil
 }
 
@@ -240,19 +241,18 @@ func (r *KubexmOperationReconciler) ask(ctx context.Context, s *scope, p *progre
 	}
 	h.Phase, h.RequestTime, h.Message = bootstrapv1.OperationRunning, metav1.NewTime(at), "it was asked for"
 	ctrl.LoggerFrom(ctx).Info("Asked a host for an operation", "type", s.operation.Spec.Type, "host", h.Name)
-	r.Events.Eventf(s.operation, c, corev1.EventTypeNormal, "HostAsked", string(s.operation.Spec.Type), "the host %s was asked for it", h.Name)
+	r.Events.Eventf(s.operation, c, corev1.EventTypeNormal, "HostRequested", string(s.operation.Spec.Type), "requested on host %s", h.Name)
 	return nil
 }
 
 // complete ends the operation.
 func (r *KubexmOperationReconciler) complete(_ context.Context, s *scope) (bool, ctrl.Result, error) {
 	o := s.operation
-	_, failures := r.show(s)
+	message, _, failed := r.show(s)
 	status, reason, kind := metav1.ConditionTrue, bootstrapv1.OperationSucceededReason, corev1.EventTypeNormal
-	if len(failures) > 0 {
+	if failed {
 		status, reason, kind = metav1.ConditionFalse, bootstrapv1.OperationFailedReason, corev1.EventTypeWarning
 	}
-	message := conditions.GetMessage(o, bootstrapv1.SucceededCondition)
 	setSucceeded(o, status, reason, message)
 	o.Status.CompletionTime = metav1.NewTime(s.now)
 	metav1.SetMetaDataAnnotation(&o.ObjectMeta, bootstrapv1.OperationCompletedAnnotation, s.now.UTC().Format(time.RFC3339)+" "+reason)

@@ -207,7 +207,7 @@ func TestBackupTarget(t *testing.T) {
 		etcd spec.Etcd
 		want string
 	}{
-		"stacked": {spec.Etcd{}, "cp etcd"}, "on hosts of its own": {own, "etcd"}, "external": {external, "etcd"},
+		"stacked": {spec.Etcd{}, "cp etcd"}, "on hosts of its own": {own, "etcd"}, "external": {external, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster := &bootstrapv1.KubexmClusterConfigSpec{Members: members, Cluster: spec.Cluster{Etcd: tc.etcd}}

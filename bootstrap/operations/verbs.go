@@ -48,11 +48,7 @@ var verbs = []verb{
 // hasMember reports whether the host is to have a member of etcd. It goes by specifications: a status may be lost.
 func hasMember(cluster *bootstrapv1.KubexmClusterConfigSpec, c *bootstrapv1.KubexmConfig, _ *bootstrapv1.KubexmOperationSpec) bool {
 	m := cluster.MemberOf(c)
-	if m == nil || !m.Stays() {
-		return false
-	}
-	etcd := cluster.Cluster.Etcd
-	return m.Role == spec.RoleEtcd || m.Role == spec.RoleControlPlane && etcd.IsStacked()
+	return m != nil && m.Stays() && cluster.Cluster.RunsEtcd(m.Role)
 }
 
 // hasComponent reports whether a host with its role may have one of the components. What its cluster has instead is for the host to say.
@@ -62,15 +58,7 @@ func hasComponent(cluster *bootstrapv1.KubexmClusterConfigSpec, c *bootstrapv1.K
 		role = m.Role
 	}
 	return slices.ContainsFunc(o.Components, func(name spec.ComponentName) bool {
-		switch name {
-		case spec.ComponentRuntime, spec.ComponentKubelet, spec.ComponentProxy:
-			return role.IsNode()
-		case spec.ComponentEtcd:
-			return hasMember(cluster, c, o)
-		case spec.ComponentLoadBalancer:
-			return role == spec.RoleLoadBalancer
-		}
-		return role == spec.RoleControlPlane
+		return cluster.Cluster.MayHave(name, role) && (name != spec.ComponentEtcd || hasMember(cluster, c, o))
 	})
 }
 

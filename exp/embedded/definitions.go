@@ -27,7 +27,7 @@ import (
 )
 
 // digestAnnotation tells what a definition was installed from, so that a start that finds it unchanged need not send it.
-const digestAnnotation = "kubexm.mensylisir.io/definition-digest"
+const digestAnnotation = "kubexm.cluster.x-k8s.io/definition-digest"
 
 // definitions returns what is to be installed: core's and the caller's.
 func definitions(callers []*apiextensionsv1.CustomResourceDefinition) ([]*apiextensionsv1.CustomResourceDefinition, error) {

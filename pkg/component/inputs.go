@@ -6,6 +6,7 @@ package component
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -76,13 +77,25 @@ func (in Inputs) IsNode() bool { return in.Target.Host.Role.IsNode() }
 func (in Inputs) IsControlPlane() bool { return in.Target.Host.Role == spec.RoleControlPlane }
 
 // RunsEtcd reports whether the host has a member of etcd.
-func (in Inputs) RunsEtcd() bool {
-	return in.Target.Host.Role == spec.RoleEtcd || in.IsControlPlane() && in.Target.Cluster.Etcd.IsStacked()
-}
+func (in Inputs) RunsEtcd() bool { return in.Target.HasEtcdMember() }
 
 // First reports whether the host is the one on which the control plane begins.
 func (in Inputs) First() bool {
 	return in.IsControlPlane() && in.Target.BootstrapMode == spec.BootstrapInit
+}
+
+// Modules are those of the kernel that the host is to have: what pods' networks, and what leads to Services, need, and the user's.
+func (in Inputs) Modules() []string {
+	var names []string
+	if in.IsNode() {
+		names = append([]string{"overlay", "br_netfilter"}, in.ServiceProxy.Modules(in)...)
+	}
+	for _, m := range in.Target.System().Modules {
+		if !slices.Contains(names, m) {
+			names = append(names, m)
+		}
+	}
+	return names
 }
 
 // Cluster is the cluster's specification, with what follows from its components.

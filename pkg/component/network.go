@@ -21,6 +21,8 @@ type Network interface {
 	// PodMTU is the maximum transmission unit of pods' interfaces in bytes, where they are not configured by the network itself; 0 where
 	// they always are.
 	PodMTU(n spec.Network) int32
+	// ByDefaultRoute reports whether Pods' packets leave a host by the interface of the default route, whichever has the Node's address.
+	ByDefaultRoute(n spec.Network) bool
 	// Residue is what its Pods leave on a host.
 	Residue() step.Residue
 }

@@ -30,6 +30,8 @@ type ServiceProxy interface {
 	Packages(in Inputs) []string
 	// Modules are what it takes of the kernel.
 	Modules(in Inputs) []string
+	// MinKernel is the oldest kernel that it works with on a Node, "" where that is whatever Kubernetes takes.
+	MinKernel(in Inputs) string
 	// Sysctls are parameters of the kernel that it would set itself, so that a reset restores them: those that mean something before it
 	// runs, and those that do only while it does.
 	Sysctls(in Inputs) (lasting, momentary []spec.Sysctl)

@@ -16,7 +16,7 @@ import (
 )
 
 // addonLabel is on releases that were installed as addons, and on the Secrets that Helm keeps them in.
-const addonLabel = "kubexm.mensylisir.io/addon"
+const addonLabel = "kubexm.cluster.x-k8s.io/addon"
 
 // AddonsBeside are the Helm releases, as namespace/name, that were installed as addons and are not among those to keep.
 func (c *Cluster) AddonsBeside(ctx context.Context, keep []string) ([]string, error) {

@@ -119,7 +119,7 @@ func (c *Cluster) apply(ctx context.Context, o *unstructured.Unstructured, justD
 			return true, no
 		})
 		if wait.Interrupted(err) {
-			err = fmt.Errorf("its kind is defined, but not served after %s: look at the definition's conditions", established)
+			err = fmt.Errorf("its kind is defined, but not served after %s: check the definition's conditions", established)
 		}
 	}
 	if err != nil {

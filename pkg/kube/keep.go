@@ -12,7 +12,7 @@ import (
 
 // KeepsNewerAnnotation on a workload in a manifest keeps the image that each container has if it is a newer version of the same. While a
 // cluster is upgraded, its hosts have manifests of two versions: without this, each of them would apply its own in turn.
-const KeepsNewerAnnotation = "kubexm.mensylisir.io/keeps-newer-image"
+const KeepsNewerAnnotation = "kubexm.cluster.x-k8s.io/keeps-newer-image"
 
 // keepNewer gives the containers of a workload that is to be applied the images of the live one that are newer.
 func keepNewer(o, live *unstructured.Unstructured) {

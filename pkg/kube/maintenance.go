@@ -24,9 +24,9 @@ import (
 
 const (
 	// MaintenanceAnnotation on a Node says since when it is held for maintenance, for people: as RFC 3339 has it.
-	MaintenanceAnnotation = "kubexm.mensylisir.io/maintenance-since"
+	MaintenanceAnnotation = "kubexm.cluster.x-k8s.io/maintenance-since"
 	// cordonedAnnotation says that it was not cordoned before: it is uncordoned when the maintenance ends.
-	cordonedAnnotation = "kubexm.mensylisir.io/cordoned-for-maintenance"
+	cordonedAnnotation = "kubexm.cluster.x-k8s.io/cordoned-for-maintenance"
 )
 
 // NodeVersion returns nil when the Node is Ready (see NodeReady) and its kubelet is of this version.

@@ -39,10 +39,10 @@ func (c *Cluster) networkMisses(ctx context.Context, namespace, daemonSet, node 
 		return owner != nil && owner.Kind == "DaemonSet" && owner.Name == daemonSet && p.DeletionTimestamp.IsZero()
 	})
 	if i < 0 {
-		return fmt.Errorf("it has no Pod there yet; kubectl -n %s describe daemonset %s tells why", namespace, daemonSet)
+		return fmt.Errorf("it has no Pod there yet; kubectl -n %s describe daemonset %s shows why", namespace, daemonSet)
 	}
 	pod := &pods.Items[i]
-	look := fmt.Sprintf("kubectl -n %s logs %s --all-containers tells why", namespace, pod.Name)
+	look := fmt.Sprintf("kubectl -n %s logs %s --all-containers shows why", namespace, pod.Name)
 	if !podutils.IsPodReady(pod) {
 		if why := hindrance(pod); why != "" {
 			return fmt.Errorf("its Pod %s: %s; %s", pod.Name, why, look)

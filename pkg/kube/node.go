@@ -22,7 +22,7 @@ func (c *Cluster) NodeReady(ctx context.Context, name string) error {
 	node, err := c.typed.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return c.fail(errors.New("it has not registered; look at the kubelet's log on the host"), "Node %s", name)
+		return c.fail(errors.New("it has not registered; check the kubelet's log on the host"), "Node %s", name)
 	case err != nil:
 		return c.fail(err, "Node %s", name)
 	}
@@ -37,7 +37,7 @@ func (c *Cluster) NodeRegistered(ctx context.Context, name, version string) erro
 	node, err := c.typed.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return c.fail(errors.New("it has not registered; look at the kubelet's log on the host"), "Node %s", name)
+		return c.fail(errors.New("it has not registered; check the kubelet's log on the host"), "Node %s", name)
 	case err != nil:
 		return c.fail(err, "Node %s", name)
 	}

@@ -19,7 +19,7 @@ import (
 
 // declaredAnnotation on a Node records which labels and taints were declared for it, so that those that are not any more are known
 // from others'. Field ownership would not do: the kubelet owns those that the Node registered with, and taints are one field.
-const declaredAnnotation = "kubexm.mensylisir.io/declared-metadata"
+const declaredAnnotation = "kubexm.cluster.x-k8s.io/declared-metadata"
 
 // declaredMetadata is the annotation's content, in order.
 type declaredMetadata struct {

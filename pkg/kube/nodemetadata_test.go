@@ -37,7 +37,7 @@ func TestNodeMetadata(t *testing.T) {
 	}{
 		{
 			about: "declared for the first time, one of them there already", labels: map[string]string{"disk": "ssd", "zone": "a"}, taints: []corev1.Taint{gpu},
-			differs: []string{"label disk", "label zone", "taint dedicated:NoSchedule", "annotation kubexm.mensylisir.io/declared-metadata"},
+			differs: []string{"label disk", "label zone", "taint dedicated:NoSchedule", "annotation kubexm.cluster.x-k8s.io/declared-metadata"},
 			want:    map[string]string{"others": "stay", "disk": "ssd", "zone": "a"}, tainted: []string{"others=yes:PreferNoSchedule", "dedicated=gpu:NoSchedule"},
 		},
 		{
@@ -46,12 +46,12 @@ func TestNodeMetadata(t *testing.T) {
 		},
 		{
 			about: "another value, and one less", labels: map[string]string{"zone": "b"}, taints: []corev1.Taint{{Key: "dedicated", Value: "db", Effect: gpu.Effect}},
-			differs: []string{"label zone", "label disk", "taint dedicated:NoSchedule", "annotation kubexm.mensylisir.io/declared-metadata"},
+			differs: []string{"label zone", "label disk", "taint dedicated:NoSchedule", "annotation kubexm.cluster.x-k8s.io/declared-metadata"},
 			want:    map[string]string{"others": "stay", "zone": "b"}, tainted: []string{"others=yes:PreferNoSchedule", "dedicated=db:NoSchedule"},
 		},
 		{
 			about:   "nothing",
-			differs: []string{"label zone", "taint dedicated:NoSchedule", "annotation kubexm.mensylisir.io/declared-metadata"},
+			differs: []string{"label zone", "taint dedicated:NoSchedule", "annotation kubexm.cluster.x-k8s.io/declared-metadata"},
 			want:    map[string]string{"others": "stay"}, tainted: []string{"others=yes:PreferNoSchedule"},
 		},
 	} {
@@ -92,6 +92,6 @@ func TestNodeMetadata(t *testing.T) {
 	}
 	wantError(t, c.SetNodeMetadata(t.Context(), "none", nil, nil), "Node none")
 	must[*corev1.Node](t)(client.CoreV1().Nodes().Patch(t.Context(), name, types.MergePatchType,
-		[]byte(`{"metadata":{"annotations":{"kubexm.mensylisir.io/declared-metadata":"?"}}}`), metav1.PatchOptions{}))
+		[]byte(`{"metadata":{"annotations":{"kubexm.cluster.x-k8s.io/declared-metadata":"?"}}}`), metav1.PatchOptions{}))
 	wantError(t, c.SetNodeMetadata(t.Context(), name, nil, nil), "declared-metadata", "remove it")
 }

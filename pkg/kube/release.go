@@ -33,7 +33,7 @@ const (
 	abandonedAfter = 2 * time.Minute
 	// attemptLabel is a release's label with the attempt of ours that made the revision. Helm hands it on to revisions that
 	// others make.
-	attemptLabel = "kubexm.mensylisir.io/attempt"
+	attemptLabel = "kubexm.cluster.x-k8s.io/attempt"
 	// releaseTimeout bounds one release's hooks where the context has no deadline.
 	releaseTimeout = 5 * time.Minute
 	// afterwards is how long a release may take to put its failure on record after the context has ended.

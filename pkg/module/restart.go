@@ -14,18 +14,14 @@ import (
 
 // Restartable are the components that the host has, by what fills its cluster's slots.
 func Restartable(in component.Inputs) []spec.ComponentName {
-	external := in.External.Proxy != nil || in.External.VirtualAddress != nil
-	has := map[spec.ComponentName]bool{
-		spec.ComponentRuntime:           in.IsNode(),
-		spec.ComponentKubelet:           in.IsNode(),
-		spec.ComponentEtcd:              in.RunsEtcd() && in.Etcd.Members() != nil,
-		spec.ComponentAPIServer:         in.IsControlPlane(),
-		spec.ComponentControllerManager: in.IsControlPlane(),
-		spec.ComponentScheduler:         in.IsControlPlane(),
-		spec.ComponentProxy:             in.IsNode() && in.ServiceProxy.Unit() != "",
-		spec.ComponentLoadBalancer:      in.Target.Host.Role == spec.RoleLoadBalancer && external,
+	missing := map[spec.ComponentName]bool{
+		spec.ComponentEtcd:         in.Etcd.Members() == nil,
+		spec.ComponentProxy:        in.ServiceProxy.Unit() == "",
+		spec.ComponentLoadBalancer: in.External.Proxy == nil && in.External.VirtualAddress == nil,
 	}
-	return slices.DeleteFunc(slices.Clone(spec.Components), func(c spec.ComponentName) bool { return !has[c] })
+	return slices.DeleteFunc(slices.Clone(spec.Components), func(c spec.ComponentName) bool {
+		return missing[c] || !in.Target.Cluster.MayHave(c, in.Target.Host.Role)
+	})
 }
 
 // Restart restarts components on a host, in the order in which they need each other, when the outputs after are there.

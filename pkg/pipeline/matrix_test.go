@@ -102,7 +102,8 @@ func members(t *testing.T, way spec.KubernetesType, etcd spec.Etcd, endpoint end
 	var nodes []pipeline.Node
 	for i, name := range hosts {
 		role := roles[strings.TrimRight(name, "123")]
-		if role == spec.RoleEtcd && etcd.Hosts.IsZero() || role == spec.RoleLoadBalancer && !endpoint.by.HasHosts() {
+		if role == spec.RoleEtcd && etcd.Hosts.IsZero() ||
+			role == spec.RoleLoadBalancer && endpoint.by.Type != spec.LoadBalancerKeepalived {
 			continue
 		}
 		address := fmt.Sprintf("192.168.0.%d", i+6)

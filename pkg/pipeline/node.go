@@ -218,7 +218,7 @@ func checkHosts(cluster string, nodes []Node) error {
 	}
 	switch len(first) {
 	case 0:
-		return fmt.Errorf("no host with the role %s begins: give the role to one, and the order %s to no other than one of them",
+		return fmt.Errorf("no host with the role %s begins: give the role to one, and bootstrapMode %s to no other than one of them",
 			spec.RoleControlPlane, spec.BootstrapInit)
 	case 1:
 		return nil

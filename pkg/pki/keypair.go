@@ -89,28 +89,6 @@ func (p KeyPair) CheckLeaf(roots []byte, now time.Time, usages ...Usage) error {
 	return nil
 }
 
-// Bundle returns the certificates of all bundles (PEM), each once, in order: what is to be trusted while one CA takes
-// over from another.
-func Bundle(bundles ...[]byte) ([]byte, error) {
-	var all []*x509.Certificate
-	for i, b := range bundles {
-		certs, err := certutil.ParseCertsPEM(b)
-		if err != nil {
-			return nil, fmt.Errorf("certificates of bundle %d are not readable PEM: %w", i+1, err)
-		}
-	next:
-		for _, c := range certs {
-			for _, known := range all {
-				if c.Equal(known) {
-					continue next
-				}
-			}
-			all = append(all, c)
-		}
-	}
-	return certutil.EncodeCertificates(all...)
-}
-
 // load parses p and checks that its key belongs to its certificate.
 func (p KeyPair) load() (*x509.Certificate, crypto.Signer, error) {
 	cert, err := first(p.Cert)

@@ -128,7 +128,7 @@ func (r LeafRequest) validate() (hosts, usages []string, err error) {
 			return nil, nil, err
 		}
 		if u == Server && len(hosts) == 0 {
-			return nil, nil, errors.New("a server's certificate needs a DNS name or an address: clients do not look at the common name")
+			return nil, nil, errors.New("a server's certificate needs a DNS name or an address: clients ignore the common name")
 		}
 		usages = append(usages, string(u))
 	}

@@ -244,10 +244,7 @@ func foreign(t *testing.T, change func(*x509.Certificate)) pki.KeyPair {
 func TestCheckCA(t *testing.T) {
 	good := newCA(t, pki.CARequest{CommonName: "corp", Key: pki.ECDSAP256})
 	other := newCA(t, pki.CARequest{CommonName: "corp", Key: pki.ECDSAP256})
-	bundle, err := pki.Bundle(good.Cert, other.Cert)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bundle := slices.Concat(good.Cert, other.Cert)
 	weak, err := rsa.GenerateKey(rand.Reader, 1024)
 	if err != nil {
 		t.Fatal(err)
@@ -304,20 +301,6 @@ func TestFingerprintIsKubeadms(t *testing.T) {
 	}
 	_, err = pki.Fingerprint(nil)
 	wantError(t, err, "no certificate")
-}
-
-func TestBundle(t *testing.T) {
-	a, b := newCA(t, pki.CARequest{CommonName: "a", Key: pki.ECDSAP256}), newCA(t, pki.CARequest{CommonName: "b", Key: pki.ECDSAP256})
-	ab, err := pki.Bundle(a.Cert, b.Cert)
-	if err != nil {
-		t.Fatal(err)
-	}
-	again, err := pki.Bundle(ab, a.Cert, b.Cert)
-	if err != nil || !bytes.Equal(again, ab) || !bytes.Equal(ab, append(slices.Clone(a.Cert), b.Cert...)) {
-		t.Errorf("%v: a bundle of itself is not itself", err)
-	}
-	_, err = pki.Bundle(a.Cert, []byte("?"))
-	wantError(t, err, "bundle 2")
 }
 
 func TestKeysAreNeverPrinted(t *testing.T) {

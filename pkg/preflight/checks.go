@@ -108,7 +108,7 @@ func (r *report) stopped(q host.Query) bool {
 		if r.ours() {
 			tell = r.warn
 		}
-		tell(fmt.Sprintf("it cannot be told: %q did not end within %s and was stopped", host.Word(strings.Join(c.Argv, " "), 120), after),
+		tell(fmt.Sprintf("it cannot be determined: %q did not end within %s and was stopped", host.Word(strings.Join(c.Argv, " "), 120), after),
 			"see what the host is busy with or what hangs there, and try again")
 		return true
 	}

@@ -24,7 +24,7 @@ func installationQuery(t spec.Target) host.Query {
 		// The names of processes, at most 15 bytes each: proc(5), /proc/pid/comm.
 		Commands: []host.CommandQuery{{ID: processes, Argv: []string{"sh", "-c", "cat /proc/[0-9]*/comm 2>/dev/null | sort -u"}}},
 	}
-	if runsEtcd(t) {
+	if t.HasEtcdMember() {
 		q.Paths = append(q.Paths, host.PathQuery{Path: t.Cluster.Etcd.DataDir})
 	}
 	return q
@@ -42,7 +42,7 @@ func installation(r *report) {
 	if u := r.f.Units[kubeletUnit]; u.Load != "" && u.Load != "not-found" {
 		found = append(found, fmt.Sprintf("%s is there (%s)", kubeletUnit, u.Active))
 	}
-	if dir := r.t.Cluster.Etcd.DataDir; runsEtcd(r.t) && r.f.Paths[dir].Entries > 0 {
+	if dir := r.t.Cluster.Etcd.DataDir; r.t.HasEtcdMember() && r.f.Paths[dir].Entries > 0 {
 		found = append(found, dir+" is not empty")
 	}
 	var running []string
@@ -58,9 +58,4 @@ func installation(r *report) {
 		r.error("a Kubernetes that is not ours is on the host: "+strings.Join(found, "; "),
 			"remove it with the tool that made it (kubeadm reset), or use another host")
 	}
-}
-
-// runsEtcd reports whether the host is to have a member of etcd.
-func runsEtcd(t spec.Target) bool {
-	return t.Host.Role == spec.RoleEtcd || t.Host.Role == spec.RoleControlPlane && t.Cluster.Etcd.IsStacked()
 }

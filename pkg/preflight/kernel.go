@@ -4,48 +4,34 @@
 package preflight
 
 import (
+	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/version"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component/tables"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
-const (
-	// minKernel is what kubeadm's own check (k8s.io/system-validators) asks for.
-	minKernel = "5.4"
-	// minNFTablesKernel is what kube-proxy's nftables mode asks for.
-	minNFTablesKernel = "5.13"
+// minKernel is what kubeadm's own check (k8s.io/system-validators) asks for.
+const minKernel = "5.4"
 
-	// connectionTracking is needed by kube-proxy in each of its modes. In a container it is not seen.
-	connectionTracking = "nf_conntrack"
-)
-
-// kernelModules are what the container runtime and the network need, and what the user asked for.
-func kernelModules(t spec.Target) []string {
-	var modules []string
-	if t.Host.Role.IsNode() {
-		modules = append(modules, "overlay", "br_netfilter")
-		if t.Cluster.Kubernetes.Proxy.Mode == spec.ProxyIPVS {
-			modules = append(modules, "ip_vs", "ip_vs_rr", connectionTracking)
-		}
-	}
-	for _, m := range t.System().Modules {
-		if !slices.Contains(modules, m) {
-			modules = append(modules, m)
-		}
-	}
-	return modules
+// inputs are what a plan for the host would go by, with nothing of a bundle. ok is false where nothing fills a slot of its cluster.
+func inputs(t spec.Target, sys host.System) (in component.Inputs, ok bool) {
+	slots, err := tables.Slots(t.Cluster)
+	return component.Inputs{Target: t, System: sys, Slots: slots}, err == nil
 }
 
+// kernelQuery asks for the modules of a host that is no container: which it is, is not known yet.
 func kernelQuery(t spec.Target) host.Query {
-	q := host.Query{Modules: kernelModules(t)}
-	if t.Host.Role.IsNode() && t.Cluster.Kubernetes.Proxy.Mode != spec.ProxyNone && !slices.Contains(q.Modules, connectionTracking) {
-		q.Modules = append(q.Modules, connectionTracking)
+	in, ok := inputs(t, host.System{})
+	if !ok {
+		return host.Query{}
 	}
+	q := host.Query{Modules: in.Modules()}
 	for _, m := range q.Modules {
 		q.Commands = append(q.Commands, host.CommandQuery{ID: loadable(m), Argv: []string{"modprobe", "-n", "-q", "--", m}})
 	}
@@ -57,10 +43,11 @@ func loadable(module string) string { return "preflight/modprobe/" + module }
 
 // kernel: seed 002, Step_CheckKernel.
 func kernel(r *report) {
-	least := minKernel
-	if r.t.Cluster.Kubernetes.Proxy.Mode == spec.ProxyNFTables {
-		least = minNFTablesKernel
+	in, ok := inputs(r.t, r.f.System)
+	if !ok {
+		return
 	}
+	least := cmp.Or(in.ServiceProxy.MinKernel(in), minKernel)
 	release, _, _ := strings.Cut(r.f.System.Kernel, "-")
 	switch found, err := version.ParseGeneric(release); {
 	case err != nil:
@@ -68,18 +55,13 @@ func kernel(r *report) {
 	case found.LessThan(version.MustParseGeneric(least)):
 		r.error(fmt.Sprintf("the kernel is %s, and %s is needed", r.f.System.Kernel, least), "install a newer kernel and restart the host")
 	}
-	modules := kernelModules(r.t)
-	tracks := r.t.Host.Role.IsNode() && r.t.Cluster.Kubernetes.Proxy.Mode != spec.ProxyNone
-	if tracks && r.f.System.Container == "" && !slices.Contains(modules, connectionTracking) {
-		modules = append(modules, connectionTracking)
-	}
-	for _, m := range modules {
+	for _, m := range in.Modules() {
 		if tried, asked := r.f.Commands[loadable(m)]; !r.f.Modules[m] && (!asked || tried.ExitCode != 0) {
 			r.error(fmt.Sprintf("the kernel module %s is not loaded and cannot be", m),
 				"install the package of the kernel's modules, or use a kernel that has it")
 		}
 	}
-	if r.t.Host.Role.IsNode() && r.f.System.CgroupVersion == 1 {
+	if in.IsNode() && r.f.System.CgroupVersion == 1 {
 		r.warn("the host has cgroup v1, which Kubernetes is about to drop; the kubelet is set to accept it",
 			"boot with systemd.unified_cgroup_hierarchy=1")
 	}

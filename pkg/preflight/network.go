@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component/tables"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
@@ -54,16 +55,24 @@ func networkQuery(t spec.Target) host.Query {
 		q.Commands = append(q.Commands, host.CommandQuery{ID: dualStackRoutes, Argv: []string{"ip", "-6", "-oneline", "route", "show", "default"}})
 		q.Sysctls = []string{ipv6Off, newIPv6Off}
 	}
-	if t.Cluster.Network.ByDefaultRoute() {
-		q.Commands = append(q.Commands, host.CommandQuery{ID: nodeInterface, Argv: []string{"ip", "-oneline", "address", "show", "to", t.Host.NodeAddress()}})
+	if byDefaultRoute(t) {
+		q.Commands = append(q.Commands, host.CommandQuery{
+			ID: nodeInterface, Argv: []string{"ip", "-oneline", "address", "show", "to", t.Host.NodeAddress()},
+		})
 	}
 	return q
+}
+
+// byDefaultRoute reports whether the host is a Node whose network goes by the default route.
+func byDefaultRoute(t spec.Target) bool {
+	network := tables.Networks[t.Cluster.Network.Plugin]
+	return t.Host.Role.IsNode() && network != nil && network.ByDefaultRoute(t.Cluster.Network)
 }
 
 // carried: where no networks of hosts are declared, Pods' packets leave by the interface of the default route, whichever has the Node's
 // address. Hosts may reach each other by both, so it is no error.
 func carried(r *report) {
-	if !r.t.Host.Role.IsNode() || !r.t.Cluster.Network.ByDefaultRoute() {
+	if !byDefaultRoute(r.t) {
 		return
 	}
 	words := strings.Fields(string(r.f.Commands[nodeInterface].Stdout)) // "2: eth0    inet 10.0.0.2/24 …"
@@ -81,8 +90,8 @@ func carried(r *report) {
 // where those that are there have addresses: so containers of Docker are.
 const ipv6Off, newIPv6Off = "net.ipv6.conf.all.disable_ipv6", "net.ipv6.conf.default.disable_ipv6"
 
-// dualStack: in a dual stack cluster, a Node has an address of each family on its interfaces, and flannel finds the interface to
-// send packets by in the default routes of both.
+// dualStack: in a dual stack cluster, a Node has an address of each family on its interfaces, and where flannel goes by the default
+// route, it goes by those of both.
 func dualStack(r *report) {
 	if !r.t.Host.Role.IsNode() || !r.t.Cluster.Network.IsDualStack() {
 		return
@@ -106,7 +115,7 @@ func dualStack(r *report) {
 			"correct it in internalAddresses")
 	}
 	routes := string(r.f.Commands[dualStackRoutes].Stdout)
-	if name := r.f.System.DefaultInterface; !r.t.Cluster.Network.IsUsers() && !slices.Contains(defaultDevices(routes), name) {
+	if name := r.f.System.DefaultInterface; byDefaultRoute(r.t) && !slices.Contains(defaultDevices(routes), name) {
 		r.error(fmt.Sprintf("there is no IPv6 default route by the interface %s, which has that of IPv4: flannel does not start without", name),
 			"give the interface an IPv6 default route")
 	}

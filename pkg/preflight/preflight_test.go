@@ -135,6 +135,10 @@ func scenarios() []scenario {
 		{name: "kernel too old for nftables", spoil: func(t *spec.Target, f *host.Facts) {
 			t.Cluster.Kubernetes.Proxy.Mode, f.System.Kernel = spec.ProxyNFTables, "5.10.0-33-amd64"
 		}},
+		{name: "kernel too old for nftables, on a load balancer", spoil: func(t *spec.Target, f *host.Facts) {
+			t.Host.Role = spec.RoleLoadBalancer
+			t.Cluster.Kubernetes.Proxy.Mode, f.System.Kernel = spec.ProxyNFTables, "5.10.0-33-amd64"
+		}},
 		{name: "unreadable kernel", spoil: func(_ *spec.Target, f *host.Facts) { f.System.Kernel = "custom" }},
 		{name: "module not loaded but at hand", spoil: func(_ *spec.Target, f *host.Facts) { f.Modules["overlay"] = false }},
 		{name: "module that cannot be had", spoil: func(t *spec.Target, f *host.Facts) {
@@ -188,6 +192,15 @@ func scenarios() []scenario {
 		{name: "no IPv6 default route by the default interface", spoil: func(t *spec.Target, f *host.Facts) {
 			dualStack(t, f)
 			f.Commands["preflight/ipv6-routes"] = host.Result{Stdout: []byte("default via fe80::1 dev eth1 proto ra metric 1024\n")}
+		}},
+		{name: "no IPv6 default route, and Pods' packets leave by the Node's address", spoil: func(t *spec.Target, f *host.Facts) {
+			dualStack(t, f)
+			t.Cluster.Network.Plugin, f.Commands["preflight/ipv6-routes"] = spec.NetworkCalico, host.Result{}
+		}},
+		{name: "no IPv6 default route, and networks of hosts are declared", spoil: func(t *spec.Target, f *host.Facts) {
+			dualStack(t, f)
+			t.Cluster.Network.HostCIDRs = []string{"172.16.0.0/24", "2001:db8::/64"}
+			f.Commands["preflight/ipv6-routes"] = host.Result{}
 		}},
 		{name: "IPv6 turned off in a dual stack cluster", spoil: func(t *spec.Target, f *host.Facts) {
 			dualStack(t, f)

@@ -137,8 +137,8 @@ func (l *LoadBalancer) IsPresent() bool { return l.Type != "" && l.Type != LoadB
 // IsLocal reports whether each Node reaches the API servers through a load balancer of its own.
 func (l *LoadBalancer) IsLocal() bool { return l.Type == LoadBalancerNodeLocal }
 
-// HasHosts reports whether it runs on hosts of its own.
-func (l *LoadBalancer) HasHosts() bool { return l.Type == LoadBalancerKeepalived }
+// OwnHosts are the hosts of its own that it runs on.
+func (l *LoadBalancer) OwnHosts() Hosts { return l.Keepalived.Hosts }
 
 // IsVirtual reports whether the endpoint's address moves between hosts of the cluster.
 func (l *LoadBalancer) IsVirtual() bool {
@@ -182,22 +182,17 @@ func (l *LoadBalancer) setDefaults(address string) {
 }
 
 func (l *LoadBalancer) validate(path *field.Path) field.ErrorList {
-	errs := oneOf(path.Child("type"), l.Type, LoadBalancerNone, LoadBalancerInfrastructure, LoadBalancerExternal,
-		LoadBalancerKubeVIP, LoadBalancerKeepalived, LoadBalancerNodeLocal)
+	var errs field.ErrorList
 	keepalived, local, kubeVIP := path.Child("keepalived"), path.Child("nodeLocal"), path.Child("kubeVIP")
-	if l.Type == LoadBalancerKeepalived {
-		errs = append(errs, oneOf(keepalived.Child("proxy"), l.Keepalived.Proxy, LoadBalancerHAProxy, LoadBalancerNginx)...)
-		if l.Keepalived.Hosts.IsZero() {
-			errs = append(errs, field.Required(keepalived.Child("hosts"),
-				"this load balancer runs on hosts of its own: name at least one, two for high availability"))
-		}
-	} else {
-		errs = append(errs, l.without(keepalived)...)
+	switch {
+	case l.Type != LoadBalancerKeepalived:
+		errs = l.without(keepalived)
+	case l.Keepalived.Hosts.IsZero():
+		errs = append(errs, field.Required(keepalived.Child("hosts"),
+			"this load balancer runs on hosts of its own: name at least one, two for high availability"))
 	}
 	errs = append(errs, l.Keepalived.Hosts.validate(keepalived.Child("hosts"))...)
-	if l.Type == LoadBalancerNodeLocal {
-		errs = append(errs, oneOf(local.Child("proxy"), l.NodeLocal.Proxy, LoadBalancerHAProxy, LoadBalancerNginx)...)
-	} else if l.NodeLocal != (NodeLocal{}) {
+	if l.Type != LoadBalancerNodeLocal && l.NodeLocal != (NodeLocal{}) {
 		errs = append(errs, field.Forbidden(local, fmt.Sprintf("the type is %s: remove it, or set %s to %s", l.Type, path.Child("type"), LoadBalancerNodeLocal)))
 	}
 	if l.Type != LoadBalancerKubeVIP && l.KubeVIP != (KubeVIP{}) {

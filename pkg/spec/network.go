@@ -238,10 +238,6 @@ func (n *Network) PodCIDR(family Family) string {
 // IsUsers reports whether users install what connects pods.
 func (n *Network) IsUsers() bool { return n.Plugin == NetworkNone }
 
-// ByDefaultRoute reports whether Pods' packets leave a host by the interface that has the default route, whatever the Node's address is:
-// flannel's own choice. Calico's is the interface of the Node's address.
-func (n *Network) ByDefaultRoute() bool { return n.Plugin == NetworkFlannel && len(n.HostCIDRs) == 0 }
-
 // ports are those at which the plugin listens on Nodes.
 func (n *Network) ports() []Port {
 	switch {

@@ -91,7 +91,7 @@ func (t *Target) MembersWith(role Role) []Member {
 // EtcdMembers are the hosts that run an etcd of this cluster's own, by their names; none where etcd is external.
 func (t *Target) EtcdMembers() []Member {
 	switch {
-	case t.Cluster.Etcd.Type == EtcdExternal:
+	case t.Cluster.Etcd.IsExternal():
 		return nil
 	case t.Cluster.Etcd.IsStacked():
 		return t.MembersWith(RoleControlPlane)
@@ -100,11 +100,25 @@ func (t *Target) EtcdMembers() []Member {
 }
 
 // HasEtcdMember reports whether the host is to have a member of etcd.
-func (t *Target) HasEtcdMember() bool {
-	if t.Cluster.Etcd.IsStacked() {
-		return t.Host.Role == RoleControlPlane
+func (t *Target) HasEtcdMember() bool { return t.Cluster.RunsEtcd(t.Host.Role) }
+
+// RunsEtcd reports whether hosts of a role have a member of etcd.
+func (c *Cluster) RunsEtcd(role Role) bool {
+	return role == RoleEtcd && !c.Etcd.IsExternal() || role == RoleControlPlane && c.Etcd.IsStacked()
+}
+
+// MayHave reports whether hosts of a role may have a component that can be restarted. Whether they do is for what fills its slot to say.
+func (c *Cluster) MayHave(name ComponentName, role Role) bool {
+	switch name {
+	case ComponentRuntime, ComponentKubelet, ComponentProxy:
+		return role.IsNode()
+	case ComponentEtcd:
+		return c.RunsEtcd(role)
+	case ComponentLoadBalancer:
+		return role == RoleLoadBalancer
+	case ComponentAPIServer, ComponentControllerManager, ComponentScheduler:
 	}
-	return t.Host.Role == RoleEtcd && t.Cluster.Etcd.Type != EtcdExternal
+	return role == RoleControlPlane
 }
 
 // NodeAddresses are the addresses that the Node has in the cluster, of the primary family first. In a dual stack cluster the

@@ -57,17 +57,14 @@ func System(in component.Inputs) plan.Task {
 	if names := append(in.ServiceProxy.Packages(in), users(in.OS.Packages().Kind, s.Packages)...); len(names) > 0 {
 		steps = append(steps, system.Packages(names, in.PackageFiles.For(names...)))
 	}
-	loaded, lasting, momentary := s.Modules, s.Sysctls, []spec.Sysctl(nil)
+	lasting, momentary := s.Sysctls, []spec.Sysctl(nil)
 	if in.IsNode() {
-		loaded = append(modules(in), slices.DeleteFunc(slices.Clone(loaded), func(m string) bool {
-			return slices.Contains(modules(in), m)
-		})...)
 		ofProxy, forProxy := in.ServiceProxy.Sysctls(in)
 		lasting = append(besides(append(sysctls(in), ofProxy...), s.Sysctls), s.Sysctls...)
 		momentary = besides(append(forProxy, momentarySysctls()...), s.Sysctls)
 	}
-	if len(loaded) > 0 {
-		steps = append(steps, system.Modules(loaded))
+	if names := in.Modules(); len(names) > 0 {
+		steps = append(steps, system.Modules(names))
 	}
 	if len(lasting) > 0 {
 		steps = append(steps, system.Sysctls(lasting, momentary))
@@ -99,11 +96,6 @@ func users(kind family.Kind, p spec.Packages) []string {
 		return p.RPMs
 	}
 	return p.Debs
-}
-
-// modules are what pods' networks, and what leads to Services, need of the kernel.
-func modules(in component.Inputs) []string {
-	return append([]string{"overlay", "br_netfilter"}, in.ServiceProxy.Modules(in)...)
 }
 
 // besides are those of ours that the user does not set.

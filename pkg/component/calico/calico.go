@@ -69,6 +69,9 @@ func (Network) PodMTU(n spec.Network) int32 {
 	return ethernet - vxlan
 }
 
+// ByDefaultRoute is not so: they leave by the interface of the Node's address.
+func (Network) ByDefaultRoute(spec.Network) bool { return false }
+
 // Residue is of Felix, of the plugins, and of the Pod's volumes. What Felix has in the packet filter goes by its own script, because sets
 // of addresses outlive the rules that use them.
 func (Network) Residue() step.Residue {

@@ -178,5 +178,5 @@ outdated() {
 }
 
 # What the pod runs with, as its manifest says and as it should: the manifest itself tells more, which counts only once.
-installed() { sed -n "s/^ *kubexm.io\/config: '\(.*\)'/\1/p" "$manifest" 2>/dev/null; }
+installed() { sed -n "s/^ *kubexm.cluster.x-k8s.io\/config: '\(.*\)'/\1/p" "$manifest" 2>/dev/null; }
 wanted_pod() { cat "$config" "$dir/ssl/ca.pem" | sha256sum | cut -c 1-64; }

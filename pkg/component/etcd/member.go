@@ -5,7 +5,6 @@ package etcd
 
 import (
 	_ "embed"
-	"strings"
 	"time"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component"
@@ -94,7 +93,7 @@ func Member(s Settings, done graph.Output[string], after ...string) step.Step {
 }
 
 // Members removes the members of hosts that leave or are gone, as far as the rest keeps quorum, and promotes learners that have
-// caught up. Members that no host has stay unless they are said to be gone; see UnknownMembers.
+// caught up. Members that no host has stay unless they are said to be gone.
 // It comes after Member, on any host that stays.
 func Members(s Settings) step.Step {
 	return step.New(step.Meta{
@@ -105,32 +104,6 @@ func Members(s Settings) step.Step {
 		Title: "bring the members of etcd up to date", Argv: s.script(cluster+`hold 240 "$own" "$members"`, "members="+cluster+members),
 		Done: step.Done{Check: s.script(cluster + membersCheck)},
 	})
-}
-
-// Unknown is a member that no host has: one that is neither among Members nor among Leaving. It counts for quorum.
-type Unknown struct {
-	// ID is the member's, in hexadecimal digits, and Name the name that it has told; "-" if it has never started.
-	ID, Name string
-	// PeerURL is where others reach it.
-	PeerURL string
-}
-
-// UnknownMembers are the members that no host has, of what was seen for Members. seen is false when etcd was not asked or did not
-// answer: then nothing is known of them.
-func UnknownMembers(s Settings, facts *host.Facts) (unknown []Unknown, seen bool) {
-	for _, q := range Members(s).Observe().Commands {
-		answer, asked := facts.Commands[q.ID]
-		if !asked || answer.Stopped > 0 {
-			return nil, false // of a list that was cut short, nobody knows what is missing
-		}
-		seen = answer.ExitCode == 0
-		for line := range strings.Lines(string(answer.Stdout)) {
-			if f := strings.Fields(line); len(f) == 4 && f[0] == "unknown" {
-				unknown, seen = append(unknown, Unknown{ID: f[1], Name: f[2], PeerURL: f[3]}), true
-			}
-		}
-	}
-	return unknown, seen
 }
 
 // Maintenance makes databases that are more than half free small again, and ends the alarm of a full one. It comes after Member,

@@ -102,7 +102,7 @@ func (s Settings) pod() string {
 		"apiVersion": "v1", "kind": "Pod",
 		"metadata": object{
 			"name": "etcd", "namespace": "kube-system", "labels": object{"component": "etcd", "tier": "control-plane"},
-			"annotations": object{"kubexm.io/config": "@CONFIG@"},
+			"annotations": object{"kubexm.cluster.x-k8s.io/config": "@CONFIG@"},
 		},
 		"spec": object{
 			"hostNetwork": true, "priorityClassName": "system-node-critical", "priority": 2000001000,

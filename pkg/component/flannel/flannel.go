@@ -65,6 +65,9 @@ func (Network) PodMTU(n spec.Network) int32 {
 	return ethernet
 }
 
+// ByDefaultRoute is so where no networks are declared in which hosts reach each other: see release.
+func (Network) ByDefaultRoute(n spec.Network) bool { return len(n.HostCIDRs) == 0 }
+
 // Residue is of flanneld, and of the plugins that it hands pods to.
 func (Network) Residue() step.Residue {
 	return step.Residue{

@@ -10,5 +10,5 @@ else
 	[ -z "$renew" ] || renew=all
 fi
 for one in $renew; do
-	error=$(certs renew "$one" 2>&1) || fail "kubeadm cannot renew the certificates ($one): $(printf '%s\n' "$error" | tail -n 1)"
+	error=$(certs renew "$one" 2>&1) || fail "kubeadm cannot renew the certificates ($one): $(printf '%s\n' "$error" | grep -v '^To see the stack trace' | tail -n 1)"
 done

@@ -191,7 +191,7 @@ func TestRenew(t *testing.T) {
 			t.Errorf("again %q differ, it does %q, and fails with %q", differed, got, failure)
 		}
 	}
-	if got := p.read("manifests/kube-apiserver.yaml"); strings.Contains(got, "new: true") || strings.Count(got, "kubexm.io/manifest") != 1 {
+	if got := p.read("manifests/kube-apiserver.yaml"); strings.Contains(got, "new: true") || strings.Count(got, "kubexm.cluster.x-k8s.io/manifest") != 1 {
 		t.Errorf("the manifest is\n%s", got)
 	}
 	config := p.read("config")

@@ -14,12 +14,12 @@ copy=$copies/$component.yaml
 new=$dir/.kubexm-$component
 
 # The manifest as it counts: without our marks. (The line "annotations:" may have come with one.)
-plain() { grep -v -e '^    kubexm.io/' -e '^  annotations:$' "$1"; }
+plain() { grep -v -e '^    kubexm.cluster.x-k8s.io/' -e '^  annotations:$' "$1"; }
 
 # kubeadm writes what it would do into a directory, and nothing else.
 render() {
 	error=$(printf '%s\n' "$config" | KUBEADM_INIT_DRYRUN_DIR="$new" kubeadm init phase $phase --dry-run --config /dev/stdin 2>&1 >/dev/null) ||
-		fail "kubeadm cannot make the manifest of $component: $(printf '%s\n' "$error" | tail -n 1)"
+		fail "kubeadm cannot make the manifest of $component: $(printf '%s\n' "$error" | grep -v '^To see the stack trace' | tail -n 1)"
 }
 
 # Which other members etcd's manifest names is of the time at which the host joined. It stays: without it, a member that has lost
@@ -65,10 +65,10 @@ plain "$manifest" >"$new/have" 2>/dev/null
 if ! cmp -s "$new/want" "$new/have" || ! is_current; then
 	# Each time another: the kubelet may not have seen what was there in between.
 	mark=$(date +%s.%N)
-	grep -v '^    kubexm.io/' "$want" >"$new/bare"
+	grep -v '^    kubexm.cluster.x-k8s.io/' "$want" >"$new/bare"
 	after='metadata:' line='  annotations:\n'
 	if grep -q '^  annotations:$' "$new/bare"; then after='  annotations:' line=; fi
-	awk -v after="$after" -v line="$line    kubexm.io/manifest: \"$mark\"" '
+	awk -v after="$after" -v line="$line    kubexm.cluster.x-k8s.io/manifest: \"$mark\"" '
 		{ print }
 		$0 == after && !written { print line; written = 1 }
 		END { exit !written }' "$new/bare" >"$new/marked" ||

@@ -35,7 +35,7 @@ etcd_is_healthy() {
 case $component in
 kube-apiserver) api_is_ready && exit ;;
 etcd) etcd_is_healthy && exit ;;
-*) is_ready "$component" "$(sed -n 's/^    kubexm.io\/manifest: "\(.*\)"$/\1/p' "$manifest")" && exit ;;
+*) is_ready "$component" "$(sed -n 's/^    kubexm.cluster.x-k8s.io\/manifest: "\(.*\)"$/\1/p' "$manifest")" && exit ;;
 esac
 
 # The name of its newest log is how often the container was started again. One of the Pod before does not count.

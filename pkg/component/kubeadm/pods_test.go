@@ -50,7 +50,7 @@ func (p *controlPlane) differs(name string) string {
 
 // unmarked is a manifest without our marks.
 func unmarked(manifest string) string {
-	return regexp.MustCompile(`(?m)^(    kubexm\.io/.*|  annotations:)\n`).ReplaceAllString(manifest, "")
+	return regexp.MustCompile(`(?m)^(    kubexm\.cluster\.x-k8s\.io/.*|  annotations:)\n`).ReplaceAllString(manifest, "")
 }
 
 // upgraded is a host whose kubeadm would make other manifests but etcd's.
@@ -94,7 +94,7 @@ func TestStaticPods(t *testing.T) {
 	}
 	for _, component := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler"} {
 		got := p.read("manifests/" + component + ".yaml")
-		if !strings.Contains(got, "new: true") || strings.Count(got, "kubexm.io/") != 1 || strings.Count(got, "annotations:") != 1 {
+		if !strings.Contains(got, "new: true") || strings.Count(got, "kubexm.cluster.x-k8s.io/") != 1 || strings.Count(got, "annotations:") != 1 {
 			t.Errorf("%s is\n%s", component, got)
 		}
 		info, err := os.Stat(p.path("manifests/" + component + ".yaml"))
@@ -146,7 +146,7 @@ func TestStaticPodsOfEtcd(t *testing.T) {
 		t.Errorf("it does %q, and fails with %q", does, failure)
 	}
 	got := p.read("manifests/etcd.yaml")
-	for _, want := range []string{"--new=true", "n0=https://10.0.0.9:2380,n1=", "--initial-cluster-state=existing", "kubexm.io/manifest"} {
+	for _, want := range []string{"--new=true", "n0=https://10.0.0.9:2380,n1=", "--initial-cluster-state=existing", "kubexm.cluster.x-k8s.io/manifest"} {
 		if strings.Count(got, want) != 1 {
 			t.Errorf("want %s once in\n%s", want, got)
 		}

@@ -11,7 +11,7 @@ api() { kubectl --kubeconfig "$dir/kubelet.conf" --server "https://$host:$port" 
 # Whether the component's pod is Ready, and is the one whose manifest has the mark $2, if that is not empty.
 is_ready() {
 	pod=$(api "/api/v1/namespaces/kube-system/pods/$1-$name") || return
-	case $pod in *'"kubexm.io/manifest":"'"$2"'"'*) ;; *) [ -z "$2" ] || return 1 ;; esac
+	case $pod in *'"kubexm.cluster.x-k8s.io/manifest":"'"$2"'"'*) ;; *) [ -z "$2" ] || return 1 ;; esac
 	printf '%s\n' "$pod" | tr '{}' '\n\n' | grep -q '"type":"Ready".*"status":"True"'
 }
 

@@ -90,6 +90,14 @@ func (proxy) Modules(in component.Inputs) []string {
 	return names
 }
 
+// MinKernel is what nftables' mode asks for.
+func (proxy) MinKernel(in component.Inputs) string {
+	if in.IsNode() && in.Target.Cluster.Kubernetes.Proxy.Mode == spec.ProxyNFTables {
+		return "5.13"
+	}
+	return ""
+}
+
 // Sysctls are those by which it tracks connections, and that by which NodePorts are reached at a loopback address.
 func (proxy) Sysctls(in component.Inputs) (lasting, momentary []spec.Sysctl) {
 	if tracked := component.Relevant(in.System).TrackedConnections; tracked > 0 {

@@ -28,6 +28,9 @@ func (Network) Agent() (string, string) { return "", "" }
 // PodMTU is nothing to say: with a configuration of pods' interfaces, a Node would be Ready without a network.
 func (Network) PodMTU(spec.Network) int32 { return 0 }
 
+// ByDefaultRoute is not known.
+func (Network) ByDefaultRoute(spec.Network) bool { return false }
+
 // Residue is nothing that is known of.
 func (Network) Residue() step.Residue { return step.Residue{} }
 
@@ -64,6 +67,9 @@ func (ServiceProxy) Packages(component.Inputs) []string { return nil }
 
 // Modules are none.
 func (ServiceProxy) Modules(component.Inputs) []string { return nil }
+
+// MinKernel is nothing that is known of.
+func (ServiceProxy) MinKernel(component.Inputs) string { return "" }
 
 // Sysctls are none.
 func (ServiceProxy) Sysctls(component.Inputs) (lasting, momentary []spec.Sysctl) { return nil, nil }

@@ -41,6 +41,9 @@ func (Network) Agent() (string, string) { return "null-network", "null" }
 // PodMTU is that of an Ethernet.
 func (Network) PodMTU(spec.Network) int32 { return 1500 }
 
+// ByDefaultRoute is not so.
+func (Network) ByDefaultRoute(spec.Network) bool { return false }
+
 // Residue is one of each kind.
 func (Network) Residue() step.Residue {
 	return step.Residue{Paths: []string{"/run/null"}, Links: []string{"null0"}, Chains: []string{"NULL-"}, Tables: []string{"ip null"}}

@@ -46,6 +46,9 @@ func (ServiceProxy) Packages(component.Inputs) []string { return []string{"null"
 // Modules are one.
 func (ServiceProxy) Modules(component.Inputs) []string { return []string{"null"} }
 
+// MinKernel is any.
+func (ServiceProxy) MinKernel(component.Inputs) string { return "" }
+
 // Sysctls are one of each.
 func (ServiceProxy) Sysctls(component.Inputs) (lasting, momentary []spec.Sysctl) {
 	return []spec.Sysctl{{Name: "null.lasting", Value: "1"}}, []spec.Sysctl{{Name: "null.momentary", Value: "1"}}
