@@ -13,7 +13,6 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
 )
@@ -87,11 +86,10 @@ func (i *InventoryAdapter) owns(s Subject, h *infrav1.KubexmHost) bool {
 
 func (i *InventoryAdapter) claim(ctx context.Context, s Subject, h *infrav1.KubexmHost) error {
 	before := h.DeepCopy()
-	h.Spec.ClaimRef = infrav1.MachineReference{
+	h.Claim(infrav1.MachineReference{
 		Kind: infrav1.ClaimedByConfig, Name: s.Config.Name,
 		ClusterName: s.Config.Labels[clusterv1.ClusterNameLabel], UID: string(s.Config.UID),
-	}
-	controllerutil.AddFinalizer(h, infrav1.HostFinalizer)
+	})
 	if err := i.client.Patch(ctx, h, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("claim the KubexmHost %s: %w", h.Name, err)
 	}
@@ -103,12 +101,7 @@ func (i *InventoryAdapter) markInUse(ctx context.Context, s Subject, h *infrav1.
 	if !s.Config.DeletionTimestamp.IsZero() || conditions.GetReason(h, infrav1.CleanCondition) == infrav1.InUseReason {
 		return nil
 	}
-	return i.change(ctx, h, func(h *infrav1.KubexmHost) {
-		conditions.Set(h, metav1.Condition{
-			Type: infrav1.CleanCondition, Status: metav1.ConditionFalse, Reason: infrav1.InUseReason,
-			Message: fmt.Sprintf("the KubexmConfig %s of the Cluster %s uses the host", s.Config.Name, s.Config.Labels[clusterv1.ClusterNameLabel]),
-		})
-	})
+	return i.change(ctx, h, (*infrav1.KubexmHost).MarkInUse)
 }
 
 // Met writes the KubexmHost's facts and its condition Reachable.
@@ -139,12 +132,7 @@ func (i *InventoryAdapter) Release(ctx context.Context, s Subject) error {
 		return err
 	}
 	if conditions.GetReason(h, infrav1.CleanCondition) == infrav1.InUseReason {
-		if err := i.change(ctx, h, func(h *infrav1.KubexmHost) {
-			conditions.Set(h, metav1.Condition{
-				Type: infrav1.CleanCondition, Status: metav1.ConditionFalse, Reason: infrav1.NotResetReason,
-				Message: fmt.Sprintf("the KubexmConfig %s was deleted, and the host was not reset before", s.Config.Name),
-			})
-		}); err != nil {
+		if err := i.change(ctx, h, (*infrav1.KubexmHost).MarkNotReset); err != nil {
 			return err
 		}
 		if h, err = i.find(ctx, s); err != nil {
@@ -153,7 +141,6 @@ func (i *InventoryAdapter) Release(ctx context.Context, s Subject) error {
 	}
 	before := h.DeepCopy()
 	h.Release(metav1.Now())
-	controllerutil.RemoveFinalizer(h, infrav1.HostFinalizer)
 	err = i.client.Patch(ctx, h, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("release the KubexmHost %s: %w", h.Name, err)

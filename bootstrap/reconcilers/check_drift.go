@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/cluster-api/util/conditions"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
@@ -50,8 +49,7 @@ func (r *KubexmConfigReconciler) settleDriftCheck(ctx context.Context, s *scope)
 		learnt.err = nil // it has found drift, whatever else is not known
 	}
 	m.recordOutcome(&learnt, s.job.Ended)
-	said := conditions.GetMessage(s.config, bootstrapv1.HostConvergedCondition)
-	same, err := showDriftCheck(s.config, s.job, s.driftPolicy())
+	same, news, err := showDriftCheck(s.config, s.job, s.driftPolicy())
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -61,9 +59,8 @@ func (r *KubexmConfigReconciler) settleDriftCheck(ctx context.Context, s *scope)
 		if out.err == nil {
 			m.weight = weigh(out, r.Clock.Now()) // it is known what a run would disrupt
 		}
-		// Or it is not known, and the run that follows says why.
-		if now := conditions.GetMessage(s.config, bootstrapv1.HostConvergedCondition); learnt.err == nil && now != said {
-			r.Events.Eventf(s.config, nil, corev1.EventTypeWarning, bootstrapv1.DriftedReason, looking, "%s", short(now))
+		if news != "" {
+			r.Events.Eventf(s.config, nil, corev1.EventTypeWarning, bootstrapv1.DriftedReason, looking, "%s", short(news))
 		}
 	}
 	r.store(s.config.UID, m)

@@ -155,7 +155,7 @@ func (r *KubexmConfigReconciler) announce(s *scope, out *outcome, before hostCac
 		r.Events.Eventf(s.config, nil, corev1.EventTypeWarning, "ConvergeFailed", converging, "%s", short(message))
 	case !before.converged || before.drifted || out.report.Total().Changed > 0:
 		r.Events.Eventf(s.config, nil, corev1.EventTypeNormal, bootstrapv1.HostConvergedReason, converging,
-			"%d steps changed, %d were so already", out.report.Total().Changed, out.report.Total().Skipped)
+			"%d steps changed, %d already up to date", out.report.Total().Changed, out.report.Total().Skipped)
 	}
 }
 

@@ -183,15 +183,14 @@ func (r *KubexmConfigReconciler) showHold(s *scope, w *weight, held *hold) {
 	if held.remedy != "" {
 		lines = append(lines, held.remedy)
 	}
-	before := conditions.Get(s.config, bootstrapv1.DisruptionAllowedCondition).DeepCopy()
-	setFalse(s.config, bootstrapv1.DisruptionAllowedCondition, reason, strings.Join(lines, "\n"))
-	now := conditions.Get(s.config, bootstrapv1.DisruptionAllowedCondition)
+	before, message := conditions.GetReason(s.config, bootstrapv1.DisruptionAllowedCondition), strings.Join(lines, "\n")
+	changed := setFalse(s.config, bootstrapv1.DisruptionAllowedCondition, reason, message)
 	// In a large pool, whose turn it is changes often, and all that wait would tell of it.
-	if before == nil || before.Reason != now.Reason || held.Wait != nil && before.Message != now.Message {
+	if before != reason || held.Wait != nil && changed {
 		kind := corev1.EventTypeNormal
 		if reason == bootstrapv1.PoolStoppedReason {
 			kind = corev1.EventTypeWarning
 		}
-		r.Events.Eventf(s.config, nil, kind, reason, converging, "%s", short(now.Message))
+		r.Events.Eventf(s.config, nil, kind, reason, converging, "%s", short(message))
 	}
 }

@@ -198,7 +198,7 @@ func (w *world) roles() []spec.Role {
 	if !shared.Etcd.IsStacked() && shared.Etcd.Type != spec.EtcdExternal {
 		roles = append(roles, spec.RoleEtcd)
 	}
-	if shared.LoadBalancer.HasHosts() {
+	if shared.LoadBalancer.Type == spec.LoadBalancerKeepalived {
 		roles = append(roles, spec.RoleLoadBalancer)
 	}
 	return roles

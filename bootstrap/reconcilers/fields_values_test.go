@@ -78,7 +78,7 @@ var elsewhere = func() map[string]string {
 		// Of a host that is in one of those before it, it is no other address.
 		all[at+".network.hostCIDRs"] = "bootstrap/target/shared.go: Network.Usable"
 		all[at+".etcd.hosts"] = "controlplane/reconcilers/inventory.go: Etcd.Hosts"
-		all[at+".loadBalancer.keepalived.hosts"] = "controlplane/reconcilers/inventory.go: LoadBalancer.Keepalived.Hosts"
+		all[at+".loadBalancer.keepalived.hosts"] = "controlplane/reconcilers/inventory.go: LoadBalancer.OwnHosts"
 	}
 	return all
 }()

@@ -32,7 +32,7 @@ func (r *KubexmConfigReconciler) ensureMember(_ context.Context, s *scope) (bool
 	ref := s.config.Spec.HostRef
 	setFalse(s.config, bootstrapv1.HostConvergedCondition, bootstrapv1.NotMemberReason, fmt.Sprintf(
 		"the KubexmClusterConfig %s does not list the host %s with the role %s for this KubexmConfig, and nothing is done with it. "+
-			"To make it a member, choose it in the KubexmControlPlane (spec.cluster.etcd.hosts or spec.cluster.controlPlaneEndpoint.hosts), which "+
+			"To make it a member, choose it in the KubexmControlPlane (spec.cluster.etcd.hosts or spec.cluster.loadBalancer.keepalived.hosts), which "+
 			"makes a KubexmConfig of its own for it; and delete this one", s.cluster.Name, ref.Name, ref.Role))
 	return false, ctrl.Result{}, nil // we are told when the list changes
 }

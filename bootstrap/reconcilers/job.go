@@ -56,10 +56,8 @@ type outcome struct {
 
 	// kept is what became of the host's logs, where they were to be kept.
 	kept kept
-	// saved is the file of the backup of etcd on the host, "" if there is none.
-	saved string
-	// restarted are the components that were to be restarted on the host.
-	restarted []spec.ComponentName
+	// note is what the operation says of itself that has succeeded, "" if nothing.
+	note string
 	// notForgotten is why the host's Node was not deleted after the reset, nil if it was or needs not be.
 	notForgotten error
 	// asked is when it was asked for, the zero time if nobody did.

@@ -16,11 +16,11 @@ import (
 )
 
 // following is what the job is called.
-const following = string(bootstrapv1.KeepUpOperation)
+const following = string(bootstrapv1.ConvergeNonDisruptiveOperation)
 
 // keepUp has a host keep up with the others of its cluster while the rest of its plan waits.
 func (r *KubexmConfigReconciler) keepUp() operation {
-	return operation{name: bootstrapv1.KeepUpOperation, checks: r.planned(), due: r.keepUpIsDue, settle: r.settleKeepUp}
+	return operation{name: bootstrapv1.ConvergeNonDisruptiveOperation, checks: r.planned(), due: r.keepUpIsDue, settle: r.settleKeepUp}
 }
 
 func (r *KubexmConfigReconciler) keepUpIsDue(_ context.Context, s *scope) (*run, error) {
@@ -56,10 +56,10 @@ func (r *KubexmConfigReconciler) settleKeepUp(ctx context.Context, s *scope) (ct
 	}
 	switch {
 	case out.err != nil:
-		r.Events.Eventf(s.config, nil, corev1.EventTypeWarning, "KeepUpFailed", following, "%s", short(textOf(out.err)))
+		r.Events.Eventf(s.config, nil, corev1.EventTypeWarning, "PartialConvergeFailed", following, "%s", short(textOf(out.err)))
 	case changed > 0:
-		r.Events.Eventf(s.config, nil, corev1.EventTypeNormal, "KeptUp", following,
-			"%d steps changed by which the host keeps up with the others of its cluster; the rest waits", changed)
+		r.Events.Eventf(s.config, nil, corev1.EventTypeNormal, "PartiallyConverged", following,
+			"%d steps changed that are not disruptive; the rest waits", changed)
 	}
 	return decideAnew(), r.reportContact(ctx, s)
 }

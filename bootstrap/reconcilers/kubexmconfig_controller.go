@@ -376,7 +376,7 @@ func (r *KubexmConfigReconciler) reconcileWithoutHost(ctx context.Context, s *sc
 	s.ended = true
 	r.drop(s.config.UID)
 	controllerutil.RemoveFinalizer(s.config, bootstrapv1.ConfigFinalizer)
-	ctrl.LoggerFrom(ctx).V(4).Info("Let a KubexmConfig go", "KubexmConfig", klog.KObj(s.config))
+	ctrl.LoggerFrom(ctx).V(4).Info("Removed the finalizer of a KubexmConfig", "KubexmConfig", klog.KObj(s.config))
 	return ctrl.Result{}, nil
 }
 

@@ -211,7 +211,7 @@ func (r *KubexmRemediationReconciler) reconcileDelete(ctx context.Context, p *re
 		return nil
 	}
 	if err := r.Client.Patch(ctx, p.remediation, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("let the KubexmRemediation %s go: %w", klog.KObj(p.remediation), err)
+		return fmt.Errorf("remove the finalizer of the KubexmRemediation %s: %w", klog.KObj(p.remediation), err)
 	}
 	return nil
 }

@@ -67,17 +67,17 @@ func TestLookWithoutAPI(t *testing.T) {
 	p := testPlan(t)
 	look := func(check plan.Check) (*bootstrapv1.KubexmConfig, bool) {
 		c := &bootstrapv1.KubexmConfig{}
-		setTrue(c, bootstrapv1.HostConvergedCondition, bootstrapv1.HostConvergedReason, "")
+		setFalse(c, bootstrapv1.HostConvergedCondition, bootstrapv1.DriftedReason, "what it was before")
 		setTrue(c, bootstrapv1.NodeJoinedCondition, bootstrapv1.NodeJoinedReason, "")
-		same, err := showDriftCheck(c, &hostrun.State[outcome]{What: looking, Result: outcome{
+		same, news, err := showDriftCheck(c, &hostrun.State[outcome]{What: looking, Result: outcome{
 			system: &host.System{}, reached: true, plan: p, report: engine.Report{
 				Controller: engine.Counts{Total: 1, Changed: 1},
 				Hosts:      []engine.HostReport{{Host: "w1", Counts: engine.Counts{Total: 1, Skipped: 1}}},
 				Checks:     []plan.Check{check},
 			},
 		}}, spec.DriftRepair)
-		if err != nil {
-			t.Fatal(err)
+		if err != nil || news != "" {
+			t.Fatal(news, err)
 		}
 		if !conditions.IsTrue(c, bootstrapv1.HostConvergedCondition) || !hosthealth.Answers(c) {
 			t.Errorf("%v is the host's: %s", check, conditions.GetMessage(c, bootstrapv1.HostConvergedCondition))

@@ -106,8 +106,8 @@ func TestEachOperationOnce(t *testing.T) {
 		t.Errorf("%s comes before a host is enrolled", first)
 	}
 	for _, name := range []bootstrapv1.OperationType{
-		bootstrapv1.EnrollOperation, bootstrapv1.ConvergeOperation, bootstrapv1.KeepUpOperation, bootstrapv1.CheckDriftOperation,
-		bootstrapv1.AssessDisruptionOperation,
+		bootstrapv1.EnrollOperation, bootstrapv1.ConvergeOperation, bootstrapv1.ConvergeNonDisruptiveOperation,
+		bootstrapv1.CheckDriftOperation, bootstrapv1.AssessDisruptionOperation,
 		bootstrapv1.RebootOperation, bootstrapv1.RestartOperation, bootstrapv1.CollectLogsOperation,
 		bootstrapv1.RecoverCertificatesOperation, bootstrapv1.SaveEtcdOperation,
 		bootstrapv1.BackupEtcdOperation, bootstrapv1.AskEtcdOperation, bootstrapv1.StopAPIServerOperation, bootstrapv1.ResetOperation,

@@ -60,8 +60,8 @@ func (r *KubexmConfigReconciler) authority(ctx context.Context, cluster client.O
 	key := client.ObjectKey{Namespace: cluster.Namespace, Name: capisecret.Name(cluster.Name, capisecret.ClusterCA)}
 	s := &corev1.Secret{}
 	if err := r.Reader.Get(ctx, key, s); apierrors.IsNotFound(err) {
-		return "", fmt.Errorf("the Secret %s with the cluster's certificate authority does not exist: without it nobody can tell "+
-			"whether the host is the cluster's, and it is not touched. Remedy: restore the Secret", key.Name)
+		return "", fmt.Errorf("the Secret %s with the cluster's certificate authority does not exist: the host's ownership "+
+			"cannot be verified, so it is not changed. Remedy: restore the Secret", key.Name)
 	} else if err != nil {
 		return "", fmt.Errorf("get the Secret %s: %w", key.Name, err)
 	}

@@ -108,7 +108,7 @@ func TestPoliciesOnHost(t *testing.T) {
 	if out.err != nil {
 		t.Fatal(out.err)
 	}
-	if same, err := showDriftCheck(s.config, &hostrun.State[outcome]{What: looking, Result: out}, spec.DriftReport); err != nil || same {
+	if same, _, err := showDriftCheck(s.config, &hostrun.State[outcome]{What: looking, Result: out}, spec.DriftReport); err != nil || same {
 		t.Fatalf("the host is as planned, it is said (%v)", err)
 	}
 	message := conditions.GetMessage(s.config, bootstrapv1.HostConvergedCondition)

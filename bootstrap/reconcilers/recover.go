@@ -22,7 +22,6 @@ import (
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/certificate/recovery"
-	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
@@ -45,14 +44,8 @@ func (r *KubexmConfigReconciler) recoveryIsDue(_ context.Context, s *scope) (*ru
 	if asked.IsZero() {
 		return nil, nil
 	}
-	wanted, err := wantedPairs(s)
-	if err != nil {
-		r.showRecovery(s, asked, time.Now(), err)
-		return nil, nil
-	}
-	j := &recoveryJob{
-		asked: asked, host: s.host.Name, wanted: wanted, dial: r.dialer(s.config.Namespace, *s.host), ownership: r.ownership(s),
-	}
+	j := &recoveryJob{withoutPlan: r.withoutPlan(s, recovering, asked)}
+	j.wanted, j.refused = wantedPairs(s)
 	return &run{Urgent: true, Do: j.do, Lost: lostOf(asked)}, nil
 }
 
@@ -90,20 +83,23 @@ func controllerOf(s *scope) *metav1.OwnerReference {
 
 // recoveryJob is all that a recovery needs.
 type recoveryJob struct {
-	asked     time.Time
-	host      string
-	wanted    pki.Fingerprints
-	dial      func(context.Context, string) (host.Host, error)
-	ownership func(context.Context, string) (host.Ownership, error)
+	withoutPlan
+	wanted pki.Fingerprints
+	// refused is why the host is not dialled for it, nil if it is.
+	refused error
 }
 
-func (j *recoveryJob) do(ctx context.Context, _ event.Reader) outcome {
-	within, cancel := context.WithTimeout(ctx, recoverLimit)
-	defer cancel()
+func (j *recoveryJob) do(ctx context.Context, tell event.Reader) outcome {
 	out := outcome{asked: j.asked}
-	if out.recovered, out.err = j.read(within); out.err != nil && ctx.Err() != nil {
-		out.err = &engine.Error{Cause: context.Cause(ctx)}
-	}
+	out.err = j.tell(ctx, tell, func(ctx context.Context) (err error) {
+		if j.refused != nil {
+			return j.refused
+		}
+		within, cancel := context.WithTimeout(ctx, recoverLimit)
+		defer cancel()
+		out.recovered, err = j.read(within)
+		return err
+	})
 	return out
 }
 
@@ -156,29 +152,18 @@ func (r *KubexmConfigReconciler) settleRecovery(ctx context.Context, s *scope) (
 	if interrupted(out.err) {
 		return decideAnew(), nil
 	}
-	if out.err == nil {
-		written, err := r.writePairs(ctx, s, &out.recovered)
-		if err != nil {
-			return ctrl.Result{}, err // they are not lost: the job's result is kept
-		}
-		r.Events.Eventf(s.config, nil, corev1.EventTypeNormal, "CertificatesRecovered", recovering,
-			"read back from the host, and written: Secret %s", cmp.Or(strings.Join(written, ", "), "none, all are there"))
-	}
-	r.showRecovery(s, out.asked, s.job.Ended, out.err)
-	return decideAnew(), nil
-}
-
-// showRecovery notes what came of it, also where it was refused before it began.
-func (r *KubexmConfigReconciler) showRecovery(s *scope, asked, ended time.Time, err error) {
-	last := bootstrapv1.OperationStatus{
-		Type:        bootstrapv1.RecoverCertificatesOperation,
-		RequestTime: metav1.NewTime(asked), EndTime: metav1.NewTime(ended), Outcome: bootstrapv1.RunSucceeded,
-	}
-	if err != nil {
-		last.Outcome, last.Message = bootstrapv1.RunFailed, short(textOf(err))
+	if out.err != nil {
+		last := record(s, "")
 		r.Events.Eventf(s.config, nil, corev1.EventTypeWarning, "CertificatesNotRecovered", recovering, "%s", last.Message)
+		return decideAnew(), nil
 	}
-	s.config.Status.SetOperation(last)
+	written, err := r.writePairs(ctx, s, &out.recovered)
+	if err != nil {
+		return ctrl.Result{}, err // they are not lost: the job's result is kept
+	}
+	last := record(s, "read back from the host, and written: Secret "+cmp.Or(strings.Join(written, ", "), "none, all are there"))
+	r.Events.Eventf(s.config, nil, corev1.EventTypeNormal, "CertificatesRecovered", recovering, "%s", last.Message)
+	return decideAnew(), nil
 }
 
 // writePairs writes the Secrets that are missing, as Cluster API knows them, and returns their names. They are whose the Machine is: the

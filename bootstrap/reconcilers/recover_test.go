@@ -26,6 +26,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/hostrun"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/certificate/recovery/recoverytest"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/fake"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/ssh"
@@ -111,16 +112,25 @@ func TestReadPairs(t *testing.T) {
 				m.Put(host.StateDir+"/"+host.OwnerFile, string(record), 0o600)
 			}
 			m.OnCommand = func(_ *fake.Machine, c host.Command) host.Result { return w.disk.Exec(c) }
-			r := &KubexmConfigReconciler{Reader: kubefake.NewClientBuilder().Build()}
-			j := &recoveryJob{asked: recoveryTime, host: "cp1", wanted: prints, ownership: r.ownership(w.scope)}
+			var told []event.Event
+			r := &KubexmConfigReconciler{
+				Reader: kubefake.NewClientBuilder().Build(), Reads: event.ReaderFunc(func(e event.Event) { told = append(told, e) }),
+			}
+			j := &recoveryJob{withoutPlan: r.withoutPlan(w.scope, recovering, recoveryTime), wanted: prints}
 			j.dial = func(context.Context, string) (host.Host, error) {
 				if w.away != nil {
 					return nil, w.away
 				}
 				return m.Connect(), nil
 			}
-			out := j.do(t.Context(), nil)
-			if text := fmt.Sprintf("%+v %v", out, out.err); strings.Contains(text, "PRIVATE") {
+			out, end := j.do(t.Context(), nobody), event.Changed
+			if tc.want != "" {
+				end = event.Failed
+			}
+			if len(told) != 4 || told[0].Intent != recovering || told[1].Host != "cp1" || told[2].Type != end || told[3].Type != event.RunEnded {
+				t.Errorf("it was told %+v", told)
+			}
+			if text := fmt.Sprintf("%+v %v %+v", out, out.err, told); strings.Contains(text, "PRIVATE") {
 				t.Errorf("a key is shown: %s", text)
 			}
 			if stats := m.Stats(); stats.Exchanges > 2 || stats.BytesStaged > 0 {
@@ -177,9 +187,9 @@ func TestTakesRecovery(t *testing.T) {
 		t.Errorf("without an API, it says %+v, %v", s.config.Status.Operation(bootstrapv1.RecoverCertificatesOperation), err)
 	}
 	away = nil
-	if err := ends(nil); err != nil || !s.ended ||
-		s.config.Status.Operation(bootstrapv1.RecoverCertificatesOperation).Outcome != bootstrapv1.RunSucceeded {
-		t.Errorf("it says %+v, %v", s.config.Status.Operation(bootstrapv1.RecoverCertificatesOperation), err)
+	err, last := ends(nil), s.config.Status.Operation(bootstrapv1.RecoverCertificatesOperation)
+	if err != nil || !s.ended || last.Outcome != bootstrapv1.RunSucceeded || !last.StartTime.Time.Equal(recoveryTime) {
+		t.Errorf("it says %+v, %v", last, err)
 	}
 	for name, data := range map[string]map[string][]byte{
 		"prod-ca":         {"tls.crt": pairs.Cluster.Cert, "tls.key": pairs.Cluster.Key.Reveal()},
@@ -216,7 +226,7 @@ func TestRecovers(t *testing.T) {
 		change func(*scope)
 		want   string
 	}{
-		"it is asked for":               {func(*scope) {}, ""},
+		"it is asked for":               {func(*scope) {}, "the host is dialled"},
 		"of a worker":                   {func(s *scope) { s.machine.Labels = nil }, "the host is none of a control plane's"},
 		"of a Machine that nobody owns": {func(s *scope) { s.machine.OwnerReferences = nil }, "the host is none of a control plane's"},
 		"without fingerprints":          {func(s *scope) { s.config.AskRecovery("", recoveryTime) }, "no fingerprint follows the time"},
@@ -229,35 +239,32 @@ func TestRecovers(t *testing.T) {
 			s := controlPlaneScope()
 			s.clusterConfig.Spec.Authorities = []bootstrapv1.AuthorityFingerprint{{Name: "ca", Fingerprint: prints["ca"]}}
 			r := &KubexmConfigReconciler{Runner: NewRunner(t.Context(), 1, time.Second), Events: events.NewFakeRecorder(9)}
-			started := make(chan struct{}, 1)
 			r.Reader = kubefake.NewClientBuilder().WithObjects(&corev1.Secret{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "ssh"}, Type: corev1.SecretTypeSSHAuth,
 				Data: map[string][]byte{"ssh-privatekey": []byte("x")},
 			}).Build()
-			r.Dial = func(ctx context.Context, _ ssh.Config) (host.Host, error) {
-				started <- struct{}{}
-				<-ctx.Done()
-				return nil, ctx.Err()
-			}
+			r.Dial = func(context.Context, ssh.Config) (host.Host, error) { return nil, errors.New("the host is dialled") }
 			if goOn, _, err := r.operate([]operation{r.recoverCertificates()})(t.Context(), s); !goOn || err != nil {
 				t.Fatalf("nobody asks: goes on %v, %v", goOn, err)
 			}
 			s.config.AskRecovery(prints.String(), recoveryTime)
 			tc.change(s)
-			goOn, _, err := r.operate([]operation{r.recoverCertificates()})(t.Context(), s)
+			due, err := r.recoveryIsDue(t.Context(), s)
+			if err != nil || due == nil {
+				t.Fatalf("due %v, %v", due != nil, err)
+			}
+			s.job = &hostrun.State[outcome]{
+				What: recovering, Started: recoveryTime, Ended: recoveryTime, Result: due.Do(t.Context(), nobody),
+			}
+			if goOn, _, err := r.collectResult(t.Context(), s); goOn || err != nil {
+				t.Fatalf("goes on %v, %v", goOn, err)
+			}
 			last := s.config.Status.Operation(bootstrapv1.RecoverCertificatesOperation)
-			if err != nil || goOn != (tc.want != "") || !strings.Contains(last.Message, tc.want) {
-				t.Fatalf("goes on %v, says %q, %v", goOn, last.Message, err)
+			if last.Outcome != bootstrapv1.RunFailed || !strings.Contains(last.Message, tc.want) || last.StartTime.IsZero() {
+				t.Errorf("it says %+v", last)
 			}
-			if tc.want == "" {
-				<-started
-				r.Runner.Cancel(s.key, errDeleting)
-				last.RequestTime = metav1.NewTime(recoveryTime)
-				s.config.Status.SetOperation(*last)
-			}
-			if goOn, _, err := r.operate([]operation{r.recoverCertificates()})(t.Context(), s); !goOn ||
-				err != nil || !last.RequestTime.Time.Equal(recoveryTime) {
-				t.Errorf("once more: goes on %v, %v", goOn, err)
+			if due, err := r.recoveryIsDue(t.Context(), s); due != nil || err != nil {
+				t.Errorf("once more: due %v, %v", due != nil, err)
 			}
 		})
 	}

@@ -97,8 +97,8 @@ func (p *remediationCase) decide(now time.Time) remediationDecision {
 		return nothing(bootstrapv1.RemediationSkippedReason, "the Machine has the annotation "+clusterv1.MachineSkipRemediationAnnotation)
 	case !conditions.IsFalse(m, clusterv1.MachineHealthCheckSucceededCondition):
 		return nothing(bootstrapv1.WaitingForHealthCheckReason,
-			"the Machine does not say that it is unhealthy: its HealthCheckSucceeded is not False. If that stays "+
-				"so and it is, delete this: its MachineHealthCheck makes another, and says so then")
+			"the Machine does not say that it is unhealthy: its HealthCheckSucceeded is not False. If it is, "+
+				"delete this to have the MachineHealthCheck create another")
 	}
 	if why := p.notRemediable(); why != nil {
 		return p.replace(why.Message)

@@ -134,8 +134,8 @@ func (r *KubexmConfigReconciler) reset() operation {
 			{"resolve the host", func(ctx context.Context, s *scope) (bool, ctrl.Result, error) {
 				return true, ctrl.Result{}, r.locate(ctx, s)
 			}},
-			{"let a host go that is clean", r.releaseClean},
-			{"let a host go that is not to be reset", r.skipReset},
+			{"release a clean host", r.releaseClean},
+			{"release without a reset", r.skipReset},
 			{"wait after a failure", r.waitForBackoff},
 		},
 		due: r.resetIsDue, show: showReset, settle: r.settleReset,
@@ -166,10 +166,10 @@ func (s *scope) notReset(now time.Time) string {
 		conditions.GetReason(s.config, bootstrapv1.HostResetCondition) == bootstrapv1.ResetFailedReason &&
 		conditions.GetReason(s.config, bootstrapv1.HostReachableCondition) == bootstrapv1.UnreachableReason:
 		return "the host does not answer, and was released without a reset, as reset.policy says (WhenReachable): " +
-			conditions.GetMessage(s.config, bootstrapv1.HostReachableCondition)
+			s.config.Status.Operation(bootstrapv1.ResetOperation).Message
 	case !s.resetUntil().IsZero() && !now.Before(s.resetUntil()):
-		return fmt.Sprintf("the host was released, which was not reset in %s (reset.timeoutSeconds): %s", policy.Timeout(),
-			conditions.GetMessage(s.config, bootstrapv1.HostResetCondition))
+		return fmt.Sprintf("the host was released without a reset after %s (reset.timeoutSeconds): %s", policy.Timeout(),
+			cmp.Or(s.config.Status.Operation(bootstrapv1.ResetOperation).Message, "it has not ended yet"))
 	}
 	return ""
 }
@@ -274,7 +274,7 @@ func (r *KubexmConfigReconciler) settleReset(ctx context.Context, s *scope) (ctr
 			reason, adopt = bootstrapv1.HostOwnedByOtherReason, howToAdopt(s.config)+"\n"
 		}
 		setFalse(s.config, bootstrapv1.HostResetCondition, reason, fmt.Sprintf(
-			"%s\n%sThe next attempt follows in %s, until %s (reset.timeoutSeconds). To skip the reset and release the host as it is: annotate the %s %s with %s.",
+			"%s\n%sNext attempt in %s, until %s (reset.timeoutSeconds). To skip the reset and release the host as it is: annotate the %s %s with %s.",
 			textOf(out.err), adopt, pause.Round(time.Second), s.resetUntil().UTC().Format(time.RFC3339), s.ownerKind(), s.owner().GetName(),
 			bootstrapv1.SkipHostResetAnnotation))
 		r.Events.Eventf(s.config, nil, corev1.EventTypeWarning, reason, resetting, "%s", short(textOf(out.err)))

@@ -23,12 +23,16 @@ func TestNotReset(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	begun := func(s *scope, ago time.Duration, reason string) {
 		conditions.Set(s.config, metav1.Condition{
-			Type: bootstrapv1.HostResetCondition, Status: metav1.ConditionFalse, Reason: reason, Message: "the disk is full",
+			Type: bootstrapv1.HostResetCondition, Status: metav1.ConditionFalse, Reason: reason, Message: "what is for people, and the next attempt",
 			LastTransitionTime: metav1.NewTime(now.Add(-ago)),
 		})
+		if reason == bootstrapv1.ResetFailedReason {
+			s.config.Status.OperationFor(bootstrapv1.ResetOperation).Message = "the disk is full"
+		}
 	}
 	unreachable := func(s *scope) {
-		setFalse(s.config, bootstrapv1.HostReachableCondition, bootstrapv1.UnreachableReason, "no route to host")
+		setFalse(s.config, bootstrapv1.HostReachableCondition, bootstrapv1.UnreachableReason, "what is for people")
+		s.config.Status.OperationFor(bootstrapv1.ResetOperation).Message = "no route to host"
 	}
 	for name, tc := range map[string]struct {
 		cluster, node spec.Reset
@@ -37,8 +41,8 @@ func TestNotReset(t *testing.T) {
 	}{
 		"it has not begun":               {},
 		"it has failed a while ago":      {change: func(s *scope) { begun(s, 9*time.Minute, bootstrapv1.ResetFailedReason) }},
-		"by default, it has ten minutes": {change: func(s *scope) { begun(s, 10*time.Minute, bootstrapv1.ResetFailedReason) }, want: "the host was released, which was not reset in 10m0s (reset.timeoutSeconds): the disk is full"},
-		"also while it goes on":          {change: func(s *scope) { begun(s, 10*time.Minute, bootstrapv1.ResettingReason) }, want: "the host was released"},
+		"by default, it has ten minutes": {change: func(s *scope) { begun(s, 10*time.Minute, bootstrapv1.ResetFailedReason) }, want: "the host was released without a reset after 10m0s (reset.timeoutSeconds): the disk is full"},
+		"also while it goes on":          {change: func(s *scope) { begun(s, 10*time.Minute, bootstrapv1.ResettingReason) }, want: "the host was released without a reset after 10m0s (reset.timeoutSeconds): it has not ended yet"},
 		"the cluster gives it more": {
 			cluster: spec.Reset{TimeoutSeconds: ptr.To[int32](3600)}, change: func(s *scope) {
 				begun(s, 10*time.Minute, bootstrapv1.ResetFailedReason)
@@ -46,7 +50,7 @@ func TestNotReset(t *testing.T) {
 		},
 		"the host's own counts first": {
 			cluster: spec.Reset{TimeoutSeconds: ptr.To[int32](3600)}, node: spec.Reset{TimeoutSeconds: ptr.To[int32](60)},
-			change: func(s *scope) { begun(s, time.Minute, bootstrapv1.ResetFailedReason) }, want: "the host was released, which was not reset in 1m0s",
+			change: func(s *scope) { begun(s, time.Minute, bootstrapv1.ResetFailedReason) }, want: "the host was released without a reset after 1m0s",
 		},
 		"never":                     {cluster: spec.Reset{Policy: spec.ResetNever}, want: "the host was not reset, as reset.policy says"},
 		"never, but for this host":  {cluster: spec.Reset{Policy: spec.ResetNever}, node: spec.Reset{Policy: spec.ResetAlways}},

@@ -66,7 +66,7 @@ func restartComponents(ctx context.Context, options engine.Options, target spec.
 		out.err, out.planFailed = err, true
 		return out
 	}
-	out.restarted = restarts[0].Components
+	out.note = spec.JoinComponents(restarts[0].Components) + " restarted"
 	out.report, out.err = engine.New(options).Run(ctx, p)
 	return out
 }
@@ -78,7 +78,7 @@ func (r *KubexmConfigReconciler) settleRestart(s *scope) ctrl.Result {
 		return decideAnew()
 	}
 	took := s.job.Ended.Sub(s.job.Started).Round(100 * time.Millisecond)
-	last := record(s, fmt.Sprintf("%s restarted, and well after %s", spec.JoinComponents(out.restarted), took))
+	last := record(s, fmt.Sprintf("%s, and well after %s", out.note, took))
 	if out.err != nil {
 		r.Events.Eventf(s.config, nil, corev1.EventTypeWarning, "RestartFailed", restarting, "%s", last.Message)
 	} else {

@@ -119,14 +119,13 @@ func TestRestartIsDue(t *testing.T) {
 // TestRestartResult keeps what was restarted, or why it was not, and what was interrupted is not done.
 func TestRestartResult(t *testing.T) {
 	asked := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
-	both := []spec.ComponentName{spec.ComponentKubelet, spec.ComponentEtcd}
 	for name, tc := range map[string]struct {
 		out   outcome
 		want  bootstrapv1.RunOutcome
 		says  string
 		event string
 	}{
-		"restarted":   {outcome{asked: asked, restarted: both}, bootstrapv1.RunSucceeded, "Kubelet,Etcd restarted, and well after 1.5s", "Normal ComponentsRestarted"},
+		"restarted":   {outcome{asked: asked, note: "Kubelet,Etcd restarted"}, bootstrapv1.RunSucceeded, "Kubelet,Etcd restarted, and well after 1.5s", "Normal ComponentsRestarted"},
 		"failed":      {outcome{asked: asked, err: errors.New("it does not start")}, bootstrapv1.RunFailed, "it does not start", "Warning RestartFailed"},
 		"interrupted": {outcome{asked: asked, err: &engine.Error{Cause: errors.New("the manager ends")}}, "", "", ""},
 	} {

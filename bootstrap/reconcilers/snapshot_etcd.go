@@ -83,8 +83,8 @@ func (e *etcdSnapshot) do(ctx context.Context, options engine.Options, target sp
 		return outcome{err: fmt.Errorf("plan: %w", err), planFailed: true, asked: asked}
 	}
 	out := outcome{asked: asked}
-	if out.report, out.err = engine.New(options).Run(ctx, p); out.err == nil {
-		out.saved = file
+	if out.report, out.err = engine.New(options).Run(ctx, p); out.err == nil && file != "" {
+		out.note = "saved as " + file
 	}
 	return out
 }
@@ -95,18 +95,14 @@ func (r *KubexmConfigReconciler) settleSnapshot(s *scope, kind string) ctrl.Resu
 	if interrupted(out.err) {
 		return decideAnew()
 	}
-	note := ""
-	if out.saved != "" {
-		note = "saved as " + out.saved
-	}
-	last := record(s, note)
+	last := record(s, out.note)
 	if out.err != nil {
 		r.Events.Eventf(s.config, nil, corev1.EventTypeWarning, kind+"Failed", s.job.What, "%s", last.Message)
 		r.checkSoon(s)
 		return decideAnew()
 	}
 	r.Events.Eventf(s.config, nil, corev1.EventTypeNormal, kind+"Saved", s.job.What, "a snapshot of etcd was saved on the host in %s: %s",
-		s.job.Ended.Sub(s.job.Started).Round(time.Millisecond), cmp.Or(out.saved, "it goes with the host"))
+		s.job.Ended.Sub(s.job.Started).Round(time.Millisecond), cmp.Or(out.note, "it goes with the host"))
 	return decideAnew()
 }
 

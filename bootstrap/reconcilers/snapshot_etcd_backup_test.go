@@ -54,8 +54,8 @@ func TestBackup(t *testing.T) {
 		{"asked for again", first.Add(time.Minute), 2, "/data/backups/etcd-prod-20261123T120100Z-cp1.db"},
 	} {
 		out := backup(t.Context(), options, target, step.asked)
-		if out.err != nil || !out.asked.Equal(step.asked) || len(saved) != step.want || out.saved != step.file {
-			t.Errorf("%s: %d backups, want %d; %q: %v", step.what, len(saved), step.want, out.saved, out.err)
+		if out.err != nil || !out.asked.Equal(step.asked) || len(saved) != step.want || out.note != "saved as "+step.file {
+			t.Errorf("%s: %d backups, want %d; %q: %v", step.what, len(saved), step.want, out.note, out.err)
 		}
 	}
 	if !strings.Contains(saved[0], "keep=3") {
@@ -68,8 +68,8 @@ func TestBackup(t *testing.T) {
 	}
 	full = true
 	out := backup(t.Context(), options, target, first.Add(time.Hour))
-	if out.err == nil || !strings.Contains(out.err.Error(), "there is no space") || out.saved != "" {
-		t.Errorf("it says %v, and %q is saved", out.err, out.saved)
+	if out.err == nil || !strings.Contains(out.err.Error(), "there is no space") || out.note != "" {
+		t.Errorf("it says %v, and %q is saved", out.err, out.note)
 	}
 	target.Host.Role = spec.RoleWorker
 	if out := backup(t.Context(), options, target, first); out.err == nil || !strings.Contains(out.err.Error(), "no member of etcd") {
@@ -85,7 +85,7 @@ func TestBackupResult(t *testing.T) {
 		want bootstrapv1.RunOutcome
 		says string
 	}{
-		"saved":       {outcome{asked: asked, saved: "/b/etcd.db"}, bootstrapv1.RunSucceeded, "saved as /b/etcd.db"},
+		"saved":       {outcome{asked: asked, note: "saved as /b/etcd.db"}, bootstrapv1.RunSucceeded, "saved as /b/etcd.db"},
 		"failed":      {outcome{asked: asked, err: errors.New("no space")}, bootstrapv1.RunFailed, "no space"},
 		"interrupted": {outcome{asked: asked, err: &engine.Error{Cause: errors.New("the manager ends")}}, "", ""},
 	} {

@@ -33,12 +33,16 @@ func setTrue(c *bootstrapv1.KubexmConfig, kind, reason, message string) {
 	set(c, kind, metav1.ConditionTrue, reason, message)
 }
 
-func setFalse(c *bootstrapv1.KubexmConfig, kind, reason, message string) {
-	set(c, kind, metav1.ConditionFalse, reason, message)
+func setFalse(c *bootstrapv1.KubexmConfig, kind, reason, message string) (changed bool) {
+	return set(c, kind, metav1.ConditionFalse, reason, message)
 }
 
-func set(c *bootstrapv1.KubexmConfig, kind string, status metav1.ConditionStatus, reason, message string) {
-	conditions.Set(c, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: host.Text(message, longest)})
+// set reports whether that is news, so that events need not go by what a condition said before.
+func set(c *bootstrapv1.KubexmConfig, kind string, status metav1.ConditionStatus, reason, message string) (changed bool) {
+	was, now := conditions.Get(c, kind), metav1.Condition{Type: kind, Status: status, Reason: reason, Message: host.Text(message, longest)}
+	changed = was == nil || !conditions.HasSameStateExceptObservedGeneration(was, &now)
+	conditions.Set(c, now)
+	return changed
 }
 
 // summarise sets Ready and HostReady, and every condition that nothing was said of yet.
@@ -123,7 +127,7 @@ func showProgress(c *bootstrapv1.KubexmConfig, job *hostrun.State[outcome]) {
 	if !hosthealth.IsFailing(c) {
 		last.Message = "" // why the one before has failed is what others of its pool wait for
 	}
-	message := "the run begins"
+	message := "starting"
 	if p.Total > 0 {
 		message = fmt.Sprintf("converged %d/%d steps", p.Done, p.Total)
 	}
@@ -174,14 +178,14 @@ func showRun(c *bootstrapv1.KubexmConfig, job *hostrun.State[outcome], m *hostCa
 		}
 	}
 	reason, after := bootstrapv1.StepFailedReason, backoff(max(1, m.failures)).Round(time.Second)
-	next := fmt.Sprintf("\nThe next attempt follows in %s.", after)
+	next := fmt.Sprintf("\nNext attempt in %s.", after)
 	switch {
 	case m.exhausted():
 		reason = bootstrapv1.RetriesExhaustedReason
-		next = fmt.Sprintf("\nThe host was rolled back %d times, and is not drained for this again. Declare what it was before, or something else; or repair the cause, "+
+		next = fmt.Sprintf("\nThe host was rolled back %d times, and is not retried. Revert or change the spec; or repair the cause, "+
 			"and ask for it: kubectl annotate kubexmconfig -n %s %s %s=\"$(date)\" --overwrite", m.restored, c.Namespace, c.Name, bootstrapv1.ConvergeAnnotation)
 	case !out.restored():
-		next = fmt.Sprintf("\nWhat is done stays; the next attempt starts there in %s.", after)
+		next = fmt.Sprintf("\nCompleted steps are kept; next attempt in %s.", after)
 	}
 	switch {
 	case interrupted(out.err):
@@ -195,7 +199,7 @@ func showRun(c *bootstrapv1.KubexmConfig, job *hostrun.State[outcome], m *hostCa
 	case foreign(out.err):
 		last.Outcome = bootstrapv1.RunFailed
 		setFalse(c, bootstrapv1.HostConvergedCondition, bootstrapv1.HostOwnedByOtherReason,
-			fmt.Sprintf("%s\n%s\nThe next attempt follows in %s.", textOf(out.err), howToAdopt(c), lastBackoff))
+			fmt.Sprintf("%s\n%s\nNext attempt in %s.", textOf(out.err), howToAdopt(c), lastBackoff))
 		return nil
 	case errors.Is(out.err, errPreflight):
 		last.Outcome = bootstrapv1.RunFailed
@@ -237,25 +241,28 @@ func showNetwork(c *bootstrapv1.KubexmConfig, declared *spec.Cluster) {
 	}
 }
 
-// showDriftCheck says what a drift check of a converged host came to, and reports whether the host is as planned.
-func showDriftCheck(c *bootstrapv1.KubexmConfig, job *hostrun.State[outcome], drift spec.DriftPolicy) (same bool, err error) {
+// showDriftCheck says what a drift check of a converged host came to, and reports whether the host is as planned, and what differs if that
+// was not said before.
+func showDriftCheck(
+	c *bootstrapv1.KubexmConfig, job *hostrun.State[outcome], drift spec.DriftPolicy,
+) (same bool, news string, err error) {
 	out := &job.Result
 	setReachability(c, out)
 	switch {
 	case interrupted(out.err):
-		return true, nil
+		return true, "", nil
 	case out.err != nil && !engine.Undecided(out.err):
-		return false, nil // the run that follows says why
+		return false, "", nil // the run that follows says why
 	case out.report.Converged():
 		c.Status.Drift = nil
 		setTrue(c, bootstrapv1.HostConvergedCondition, bootstrapv1.HostConvergedReason, "")
 		if c.Spec.HostRef.Name == "" {
 			setTrue(c, bootstrapv1.NodeJoinedCondition, bootstrapv1.NodeJoinedReason, "")
 		}
-		return true, showPlan(c, out)
+		return true, "", showPlan(c, out)
 	}
 	if counts := out.onHost(); counts.Total > 0 && counts.Skipped == counts.Total {
-		return showCluster(c, out), nil
+		return showCluster(c, out), "", nil
 	}
 	c.Status.Drift = driftOf(out.plan, out.report.Checks)
 	message := differences(out.plan, out.report.Checks)
@@ -263,8 +270,10 @@ func showDriftCheck(c *bootstrapv1.KubexmConfig, job *hostrun.State[outcome], dr
 		message += fmt.Sprintf("\nThis is reported, and not repaired (driftPolicy). To have it repaired: "+
 			"kubectl annotate kubexmconfig -n %s %s %s=\"$(date)\" --overwrite", c.Namespace, c.Name, bootstrapv1.ConvergeAnnotation)
 	}
-	setFalse(c, bootstrapv1.HostConvergedCondition, bootstrapv1.DriftedReason, message)
-	return false, nil
+	if setFalse(c, bootstrapv1.HostConvergedCondition, bootstrapv1.DriftedReason, message) {
+		news = message
+	}
+	return false, news, nil
 }
 
 // showCluster says what a look came to that found the host as planned, and the cluster not, and reports whether that is known: an

@@ -211,11 +211,14 @@ func TestShowLook(t *testing.T) {
 		}},
 	}}
 	c := &bootstrapv1.KubexmConfig{}
-	same, err := showDriftCheck(c, &hostrun.State[outcome]{What: looking, Result: drifted}, spec.DriftRepair)
-	if err != nil || same {
-		t.Fatalf("same %v, error %v", same, err)
-	}
 	want := "1 of 1 steps differ:\nw1/os/files/file: file /etc/a: found 1234, expected 5678"
+	for _, fresh := range []string{want, ""} { // what was said before is no news
+		same, news, err := showDriftCheck(c, &hostrun.State[outcome]{What: looking, Result: drifted}, spec.DriftRepair)
+		if err != nil || same || news != fresh {
+			t.Fatalf("same %v, news %q, error %v", same, news, err)
+		}
+		c.Generation++
+	}
 	if got := conditions.Get(c, bootstrapv1.HostConvergedCondition); got.Reason != bootstrapv1.DriftedReason || got.Message != want {
 		t.Errorf("%s %q, want Drifted %q", got.Reason, got.Message, want)
 	}
@@ -224,8 +227,9 @@ func TestShowLook(t *testing.T) {
 		t.Errorf("drift (-want +got):\n%s", diff)
 	}
 	// Where it is only reported, it says how to have it repaired.
-	if same, err := showDriftCheck(c, &hostrun.State[outcome]{What: looking, Result: drifted}, spec.DriftReport); err != nil || same {
-		t.Fatalf("same %v, error %v", same, err)
+	same, news, err := showDriftCheck(c, &hostrun.State[outcome]{What: looking, Result: drifted}, spec.DriftReport)
+	if err != nil || same || news == "" {
+		t.Fatalf("same %v, news %q, error %v", same, news, err)
 	}
 	if got := conditions.GetMessage(c, bootstrapv1.HostConvergedCondition); !strings.HasPrefix(got, want+"\nThis is reported, and not repaired") ||
 		!strings.Contains(got, bootstrapv1.ConvergeAnnotation) {
@@ -313,7 +317,7 @@ func TestKubernetesVersion(t *testing.T) {
 		t.Errorf("after an upgrade that was undone the version is %q", got)
 	}
 	message := conditions.GetMessage(c, bootstrapv1.HostConvergedCondition)
-	if !strings.HasSuffix(message, "Host w1 was rolled back.\nThe next attempt follows in 5s.") {
+	if !strings.HasSuffix(message, "Host w1 was rolled back.\nNext attempt in 5s.") {
 		t.Errorf("the message is %q", message)
 	}
 	out := outcome{version: "v1.36.3", input: "i", system: &host.System{}, plan: testPlan(t), err: failed, report: engine.Report{
@@ -335,7 +339,7 @@ func TestKubernetesVersion(t *testing.T) {
 		t.Errorf("the next manager is told %+v", last)
 	}
 	look := outcome{version: "v1.36.3", system: &host.System{}, plan: testPlan(t)}
-	if _, err := showDriftCheck(c, &hostrun.State[outcome]{What: looking, Result: look}, spec.DriftRepair); err != nil ||
+	if _, _, err := showDriftCheck(c, &hostrun.State[outcome]{What: looking, Result: look}, spec.DriftRepair); err != nil ||
 		c.Status.KubernetesVersion != "v1.36.3" {
 		t.Errorf("a look that finds the host so: %v, and the version is %q", err, c.Status.KubernetesVersion)
 	}

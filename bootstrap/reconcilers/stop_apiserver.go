@@ -51,7 +51,7 @@ func (r *KubexmConfigReconciler) stopIsDue(ctx context.Context, s *scope) (*run,
 		return nil, nil
 	}
 	if skip || s.host == nil {
-		r.stopped(s, metav1.ConditionFalse, bootstrapv1.HostLeftAloneReason, "nobody is to touch the host, or there is none: "+
+		r.stopped(s, metav1.ConditionFalse, bootstrapv1.HostNotManagedReason, "the host is not managed, or does not exist: "+
 			"its etcd member is removed all the same")
 		return nil, nil
 	}
@@ -85,7 +85,7 @@ func withdraw(ctx context.Context, limit time.Duration, options engine.Options, 
 	out.report, out.err = engine.New(options).Run(within, p)
 	if out.err != nil && within.Err() != nil && ctx.Err() == nil {
 		// Its text alone makes it a failure, and no interruption that is tried again.
-		out.err = fmt.Errorf("host %s: its API server had not ended after %s: %s", target.Host.Name, limit, out.err.Error())
+		out.err = fmt.Errorf("host %s: its API server did not stop within %s: %s", target.Host.Name, limit, out.err.Error())
 	}
 	return out
 }
@@ -127,7 +127,7 @@ func (r *KubexmConfigReconciler) stopped(s *scope, status metav1.ConditionStatus
 }
 
 func (r *KubexmConfigReconciler) stopFailed(s *scope, err error) {
-	message := "the host's API server may keep connections until the host is reset, and let requests on them wait: " + short(textOf(err))
+	message := "the host's API server may hold open connections until the reset; requests on them may hang: " + short(textOf(err))
 	r.stopped(s, metav1.ConditionFalse, bootstrapv1.APIServerNotStoppedReason, message)
 	r.Events.Eventf(s.config, s.machine, corev1.EventTypeWarning, "APIServerStopFailed", stopping, "%s", message)
 }

@@ -79,7 +79,7 @@ func TestWithdrawIsGivenUp(t *testing.T) {
 		Dial:   func(ctx context.Context, _ string) (host.Host, error) { <-ctx.Done(); return nil, ctx.Err() },
 		Holder: "test", Reader: event.ReaderFunc(func(event.Event) {}),
 	}, target)
-	const want = "host cp1: its API server had not ended after 10ms: WithdrawAPIServer of prod was interrupted (context deadline exceeded)"
+	const want = "host cp1: its API server did not stop within 10ms: WithdrawAPIServer of prod was interrupted (context deadline exceeded)"
 	if out.err == nil || !strings.HasPrefix(out.err.Error(), want) || interrupted(out.err) {
 		t.Errorf("it says %v", out.err)
 	}

@@ -9,7 +9,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -22,15 +21,7 @@ import (
 
 // targetOf is what a host must be.
 func targetOf(s *scope) (spec.Target, error) {
-	t, err := target.New(s.shared(), s.machine, s.config, s.host.Host)
-	if err == nil && len(s.host.NodeLabels) > 0 {
-		t.Node.NodeLabels = maps.Clone(t.Node.NodeLabels)
-		if t.Node.NodeLabels == nil {
-			t.Node.NodeLabels = map[string]string{}
-		}
-		maps.Copy(t.Node.NodeLabels, s.host.NodeLabels)
-	}
-	return t, err
+	return target.New(s.shared(), s.machine, s.config, s.host.Host, s.host.NodeLabels)
 }
 
 // inputOf is the digest of all that a run depends on, but for the host itself. versions are those of Secrets that the

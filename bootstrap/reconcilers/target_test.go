@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/infra"
@@ -76,6 +77,28 @@ func TestTargetNamesTheWrongField(t *testing.T) {
 	s.config.Spec.NodeLabels = map[string]string{"kubernetes.io/role": "x"}
 	if _, err := targetOf(s); err == nil || !strings.Contains(err.Error(), "target.node.nodeLabels[kubernetes.io/role]") {
 		t.Errorf("got %v, want the path of the field", err)
+	}
+}
+
+// TestLabelsOfInfrastructure: they come to those of the config, and are validated like them.
+func TestLabelsOfInfrastructure(t *testing.T) {
+	s := testScope()
+	s.config.Spec.NodeLabels, s.host.NodeLabels = map[string]string{"disk": "ssd"}, map[string]string{"metal3.io/uuid": "4c4c-44"}
+	target, err := targetOf(s)
+	if err != nil || len(target.Node.NodeLabels) != 2 || len(s.config.Spec.NodeLabels) != 1 {
+		t.Errorf("labels %v, and %v in the config: %v", target.Node.NodeLabels, s.config.Spec.NodeLabels, err)
+	}
+	for label, remedy := range map[string]string{"a b": "use a label's key", "kubernetes.io/uuid": "use a domain of your own"} {
+		s := testScope()
+		s.host.NodeLabels = map[string]string{label: "x"}
+		if _, _, err := (&KubexmConfigReconciler{}).decideNeed(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		said := conditions.Get(s.config, bootstrapv1.HostConvergedCondition)
+		if said == nil || said.Reason != bootstrapv1.InvalidReason ||
+			!strings.Contains(said.Message, "target.node.nodeLabels["+label+"]") || !strings.Contains(said.Message, remedy) {
+			t.Errorf("of the label %q it says %+v", label, said)
+		}
 	}
 }
 

@@ -71,13 +71,13 @@ func (p *pool) waits() *hold {
 		case o.unwell != "":
 			away = append(away, fmt.Sprintf("%s, %s", o.name, o.unwell))
 		case !o.turn.IsZero():
-			away = append(away, fmt.Sprintf("%s, whose turn it is since %s", o.name, o.turn.UTC().Format(time.RFC3339)))
+			away = append(away, fmt.Sprintf("%s, being updated since %s", o.name, o.turn.UTC().Format(time.RFC3339)))
 		}
 	}
 	if len(broken) > 0 {
 		return &hold{
 			reason: bootstrapv1.PoolStoppedReason, message: "waits, because the change failed on " + strings.Join(broken, "; "),
-			remedy: "No other host begins before that one is as it must be: repair it there, declare something else, or delete its Machine.",
+			remedy: "No other host is updated until that one has converged: repair it, change the spec, or delete its Machine.",
 		}
 	}
 	if len(away) < p.most {
@@ -91,9 +91,9 @@ func (p *pool) waits() *hold {
 		reason:  bootstrapv1.WaitingForPoolReason,
 		message: fmt.Sprintf("waits for %s; %d of %s may be unavailable at once", strings.Join(away, "; "), p.most, p.name),
 	}
-	h.remedy = "Repair hosts that are not well, or replace them."
+	h.remedy = "Repair unhealthy hosts, or replace them."
 	if p.workers {
-		h.remedy = "Repair hosts that are not well, or delete their Machines. To have more changed at once, raise disruption.maxUnavailable."
+		h.remedy = "Repair unhealthy hosts, or delete their Machines. To have more changed at once, raise disruption.maxUnavailable."
 	}
 	return h
 }
@@ -182,9 +182,9 @@ func (p *peer) ofCondition(c *bootstrapv1.KubexmConfig, kind string) {
 	said := conditions.Get(c, kind)
 	switch {
 	case said == nil || said.Status == metav1.ConditionUnknown:
-		p.unwell, p.unknown = "of which it is not known whether it is well", true
+		p.unwell, p.unknown = "whose health is unknown", true
 	case said.Status == metav1.ConditionFalse:
-		p.unwell = notSince("which is not well", said)
+		p.unwell = notSince("which is unhealthy", said)
 	default:
 		p.well = said.LastTransitionTime.Time
 	}

@@ -45,7 +45,7 @@ func TestPool(t *testing.T) {
 		"all are well": {own: well("w1"), others: []peer{well("w2"), well("w3")}},
 		"one alone":    {own: well("w1")},
 		"another one's turn": {own: well("w1"), others: []peer{turn(well("w2"))},
-			reason: bootstrapv1.WaitingForPoolReason, says: "w2, whose turn it is since 2026-11-23T08:00:00Z"},
+			reason: bootstrapv1.WaitingForPoolReason, says: "w2, being updated since 2026-11-23T08:00:00Z"},
 		"its own turn":                       {own: turn(well("w1")), others: []peer{turn(well("w2"))}},
 		"its own turn, though others failed": {own: turn(well("w1")), others: []peer{failed(turn(well("w2")))}},
 		"another one is not well": {own: well("w1"), others: []peer{down(well("w2"))},
@@ -176,11 +176,11 @@ func TestPeer(t *testing.T) {
 		"whose Node was found Ready": {&clusterv1.Machine{}, config(said(bootstrapv1.NodeJoinedCondition, metav1.ConditionTrue)),
 			peer{name: "c1", turn: since.Time, well: since.Time}},
 		"whose Node was not": {&clusterv1.Machine{}, config(said(bootstrapv1.NodeJoinedCondition, metav1.ConditionFalse)), peer{
-			name: "c1", turn: since.Time, unwell: "which is not well since 2026-11-23T08:00:00Z (why)",
+			name: "c1", turn: since.Time, unwell: "which is unhealthy since 2026-11-23T08:00:00Z (why)",
 		}},
 		"no Node, and it answers": {nil, config(said(bootstrapv1.HostReachableCondition, metav1.ConditionTrue)),
 			peer{name: "c1", turn: since.Time, well: since.Time}},
-		"no Node, and nothing is known": {nil, config(), peer{name: "c1", turn: since.Time, unwell: "of which it is not known whether it is well", unknown: true}},
+		"no Node, and nothing is known": {nil, config(), peer{name: "c1", turn: since.Time, unwell: "whose health is unknown", unknown: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := newPeer(tc.machine, tc.config, turns); got != tc.want {

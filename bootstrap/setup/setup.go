@@ -179,7 +179,7 @@ func hostPool(mgr ctrl.Manager) (bool, error) {
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("look for the kind %s: %w", kind.Kind, err)
+		return false, fmt.Errorf("find the kind %s: %w", kind.Kind, err)
 	}
 	return true, nil
 }

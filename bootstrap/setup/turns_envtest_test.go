@@ -169,7 +169,7 @@ func TestTurns(t *testing.T) {
 	f.Eventually(waits, patience, 50*time.Millisecond).Should(Equal([]string{queue, queue}))
 	f.Eventually(kubelet.begun, patience, 50*time.Millisecond).Should(HaveLen(1))
 	f.Eventually(func() string { waits(); return said }, patience, 50*time.Millisecond).Should(
-		ContainSubstring("waits for " + kubelet.begun()[0] + ", whose turn it is since "))
+		ContainSubstring("waits for " + kubelet.begun()[0] + ", being updated since "))
 	f.Expect(said).To(ContainSubstring("* test/kubelet: restarts kubelet"))
 	f.Consistently(kubelet.begun, blink, 50*time.Millisecond).Should(HaveLen(1))
 

@@ -120,7 +120,7 @@ func watcher(mgr ctrl.Manager, built controller.Controller) func(context.Context
 			return nil // it is not installed yet, and asked for again
 		}
 		if err != nil {
-			return fmt.Errorf("look for the kind %s: %w", kind, err)
+			return fmt.Errorf("find the kind %s: %w", kind, err)
 		}
 		object := &unstructured.Unstructured{}
 		object.SetGroupVersionKind(found.GroupVersionKind)

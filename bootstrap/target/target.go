@@ -5,6 +5,7 @@ package target
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,8 +18,11 @@ import (
 )
 
 // New is what a host must be. machine is nil where the host does not become a Node. host is the host as its infrastructure has it; its
-// role is that of the objects. The error has the path of every field that is wrong, as seen from the target.
-func New(shared *Shared, machine *clusterv1.Machine, config *bootstrapv1.KubexmConfig, host spec.Host) (spec.Target, error) {
+// role is that of the objects. labels are those by which the infrastructure finds the Node. The error has the path of every field that is
+// wrong, as seen from the target.
+func New(
+	shared *Shared, machine *clusterv1.Machine, config *bootstrapv1.KubexmConfig, host spec.Host, labels map[string]string,
+) (spec.Target, error) {
 	t := spec.Target{
 		ClusterName:       shared.cluster.Name,
 		KubernetesVersion: shared.config.Version,
@@ -27,6 +31,10 @@ func New(shared *Shared, machine *clusterv1.Machine, config *bootstrapv1.KubexmC
 		Host:              shared.Host(host, RoleOf(machine, config)),
 		BootstrapMode:     config.Spec.BootstrapMode,
 	}
+	if len(labels) > 0 && t.Node.NodeLabels == nil {
+		t.Node.NodeLabels = map[string]string{}
+	}
+	maps.Copy(t.Node.NodeLabels, labels)
 	if machine != nil {
 		t.KubernetesVersion = cmp.Or(machine.Spec.Version, t.KubernetesVersion)
 		limitDrain(&t, machine)

@@ -46,7 +46,7 @@ func ValidateConfig(c *bootstrapv1.KubexmConfig) field.ErrorList {
 		}
 		if owner := metav1.GetControllerOf(c); owner == nil || owner.Kind != "KubexmControlPlane" {
 			errs = append(errs, field.Forbidden(at, "hosts of etcd and of load balancers are chosen in a KubexmControlPlane (spec.cluster.etcd.hosts, "+
-				"spec.cluster.controlPlaneEndpoint.hosts), which makes their KubexmConfigs"))
+				"spec.cluster.loadBalancer.keepalived.hosts), which makes their KubexmConfigs"))
 		}
 		errs = append(errs, validateNoNode(&c.Spec.Node, path)...)
 	}
@@ -77,7 +77,7 @@ func ValidateConfigUpdate(old, updated *bootstrapv1.KubexmConfig) field.ErrorLis
 	path := field.NewPath("spec")
 	var errs field.ErrorList
 	if was, is := old.Spec.BootstrapMode, updated.Spec.BootstrapMode; was != is {
-		errs = append(errs, field.Invalid(path.Child("bootstrapMode"), is, fmt.Sprintf("what the host has begun or joined stays so: set it back to %q", was)))
+		errs = append(errs, field.Invalid(path.Child("bootstrapMode"), is, fmt.Sprintf("cannot be changed once the host has initialized or joined: set it back to %q", was)))
 	}
 	if was, is := old.Spec.HostRef, updated.Spec.HostRef; was != is {
 		errs = append(errs, field.Forbidden(path.Child("hostRef"), "a KubexmConfig stays with its host: delete it, and create another"))

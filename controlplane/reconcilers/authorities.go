@@ -53,7 +53,7 @@ func (r *KubexmControlPlaneReconciler) mayComplete(ctx context.Context, s *scope
 	}
 	return &untrusted{
 		reason: controlplanev1.AuthorityMissingReason,
-		message: fmt.Sprintf("missing: Secret %s. %sNo other key pair is made for a cluster that exists (%s): its hosts would lose each other. "+
+		message: fmt.Sprintf("missing: Secret %s. %sNo other key pair is made for a cluster that exists (%s): its hosts would no longer trust each other. "+
 			"%s", strings.Join(missing, ", "), said, begun, restore(s, "")),
 	}
 }

@@ -68,7 +68,7 @@ func (s *scope) setAvailable() {
 		s.set(controlplanev1.AvailableCondition, status, reason, message)
 	}
 	if !s.Object.DeletionTimestamp.IsZero() {
-		set(metav1.ConditionFalse, clusterv1.DeletingReason, s.deleting)
+		set(metav1.ConditionFalse, clusterv1.DeletingReason, s.deleting.String())
 		return
 	}
 	for _, needed := range []string{controlplanev1.CertificatesAvailableCondition, controlplanev1.InitializedCondition} {

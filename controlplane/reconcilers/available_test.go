@@ -18,6 +18,7 @@ import (
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/desired"
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/decision"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
@@ -105,7 +106,8 @@ func TestAvailable(t *testing.T) {
 		},
 			metav1.ConditionFalse, "Initialized"},
 		"it is being deleted": {func(s *scope) {
-			s.Object.DeletionTimestamp, s.deleting = ptr.To(metav1.Now()), "2 Machines still exist"
+			s.Object.DeletionTimestamp = ptr.To(metav1.Now())
+			s.deleting = decision.Block(controlplanev1.WaitingForMachineDeletionReason, "2 Machines still exist")
 		},
 			metav1.ConditionFalse, "2 Machines still exist"},
 	} {

@@ -13,42 +13,61 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/decision"
 )
 
-// askAgain is when to look again for Machines that are not ours, of which we are not told.
+// askAgain is when to look again for Machines that are not ours, whose changes are not watched.
 const askAgain = 5 * time.Second
 
-// delete lets the control plane go: the workers first, so that they can be drained, then its own Machines.
+// delete lets the control plane go, in order. Each phase says what it waits for.
 func (r *KubexmControlPlaneReconciler) delete(ctx context.Context, s *scope) (ctrl.Result, error) {
-	own := s.Own()
-	if workers := s.Workers(); len(workers) > 0 {
-		s.deletingReason = controlplanev1.WaitingForWorkersDeletionReason
-		s.deleting = fmt.Sprintf("%d workers still exist, among them the Machine %s", len(workers), workers[0].Name)
-		return ctrl.Result{RequeueAfter: askAgain}, nil
+	for _, phase := range []struct {
+		name string
+		do   func(context.Context, *scope) (*decision.Blocker, error)
+		// again is when to reconcile again, 0 where what is waited for is watched.
+		again time.Duration
+	}{
+		{"workers", waitForWorkers, askAgain}, // first, so that they can be drained
+		{"Machines", r.deleteMachines, 0},
+		{"hosts that are no Nodes", r.forgo, 0},
+	} {
+		var err error
+		if s.deleting, err = phase.do(ctx, s); err != nil {
+			return ctrl.Result{}, fmt.Errorf("%s: %w", phase.name, err)
+		}
+		if s.deleting != nil {
+			return ctrl.Result{RequeueAfter: phase.again}, nil
+		}
 	}
+	s.deleting = decision.Block(controlplanev1.DeletionCompletedReason, "")
+	r.forget(s.Object.UID)
+	controllerutil.RemoveFinalizer(s.Object, controlplanev1.ControlPlaneFinalizer)
+	return ctrl.Result{}, nil
+}
+
+func waitForWorkers(_ context.Context, s *scope) (*decision.Blocker, error) {
+	workers := s.Workers()
+	if len(workers) == 0 {
+		return nil, nil
+	}
+	return decision.Block(controlplanev1.WaitingForWorkersDeletionReason,
+		"%d workers still exist, among them the Machine %s", len(workers), workers[0].Name), nil
+}
+
+// deleteMachines deletes the control plane's own Machines, and lets their hosts go.
+func (r *KubexmControlPlaneReconciler) deleteMachines(ctx context.Context, s *scope) (*decision.Blocker, error) {
+	own := s.Own()
 	for i := range own {
 		if !own[i].DeletionTimestamp.IsZero() {
 			continue
 		}
 		if err := r.Client.Delete(ctx, &own[i]); client.IgnoreNotFound(err) != nil {
-			return ctrl.Result{}, fmt.Errorf("delete the Machine %s: %w", own[i].Name, err)
+			return nil, fmt.Errorf("delete the Machine %s: %w", own[i].Name, err)
 		}
 	}
-	if err := r.leave(ctx, s); err != nil {
-		return ctrl.Result{}, err
+	if err := r.leave(ctx, s); err != nil || len(own) == 0 {
+		return nil, err
 	}
-	if len(own) > 0 {
-		s.deletingReason = controlplanev1.WaitingForMachineDeletionReason
-		s.deleting = fmt.Sprintf("%d control plane Machines still exist, among them %s", len(own), own[0].Name)
-		return ctrl.Result{}, nil // we are told when they are gone
-	}
-	if left, err := r.forgo(ctx, s); err != nil || left > 0 {
-		s.deletingReason = controlplanev1.WaitingForMachineDeletionReason
-		s.deleting = fmt.Sprintf("%d hosts that are no Nodes are still being reset", left)
-		return ctrl.Result{}, err // we are told when they are gone
-	}
-	s.deletingReason = controlplanev1.DeletionCompletedReason
-	r.forget(s.Object.UID)
-	controllerutil.RemoveFinalizer(s.Object, controlplanev1.ControlPlaneFinalizer)
-	return ctrl.Result{}, nil
+	return decision.Block(controlplanev1.WaitingForMachineDeletionReason,
+		"%d control plane Machines still exist, among them %s", len(own), own[0].Name), nil
 }

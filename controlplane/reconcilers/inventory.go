@@ -18,6 +18,7 @@ import (
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/desired"
 	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/decision"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
@@ -37,7 +38,7 @@ func (r *KubexmControlPlaneReconciler) inventory(ctx context.Context, s *scope) 
 			continue
 		}
 		if unknown != nil && ref.Role == spec.RoleEtcd {
-			s.blocked = fmt.Sprintf("the host %s: %s", ref.Name, unknown)
+			s.blocked = unknown.Prefixed("the host %s: ", ref.Name)
 			continue
 		}
 		config := desired.InventoryConfig(s.ControlPlane, ref)
@@ -58,14 +59,14 @@ func (r *KubexmControlPlaneReconciler) inventory(ctx context.Context, s *scope) 
 			continue
 		}
 		if unknown != nil && config.Spec.HostRef.Role == spec.RoleEtcd {
-			s.blocked = fmt.Sprintf("the host %s: %s", config.Spec.HostRef.Name, unknown)
+			s.blocked = unknown.Prefixed("the host %s: ", config.Spec.HostRef.Name)
 			continue
 		}
 		if err := r.Client.Delete(ctx, config); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("delete the KubexmConfig %s: %w", config.Name, err)
 		}
 		config.DeletionTimestamp = ptr.To(metav1.NewTime(s.Now)) // so that it is no new member
-		ctrl.LoggerFrom(ctx).Info("Gave up a host that is no part of the cluster any more", "KubexmConfig", config.Name)
+		ctrl.LoggerFrom(ctx).Info("Released a host that left the cluster", "KubexmConfig", config.Name)
 	}
 	return nil
 }
@@ -77,7 +78,9 @@ func (r *KubexmControlPlaneReconciler) isTaken(ctx context.Context, s *scope, co
 		return client.IgnoreNotFound(err)
 	}
 	if !s.Controls(found) {
-		s.blocked = fmt.Sprintf("the KubexmConfig %s is not of this control plane, and keeps the host %s out of the cluster: delete it", config.Name, config.Spec.HostRef.Name)
+		s.blocked = decision.Block(bootstrapv1.InvalidReason,
+			"the KubexmConfig %s is not of this control plane, and keeps the host %s out of the cluster: delete it",
+			config.Name, config.Spec.HostRef.Name)
 	}
 	return nil
 }
@@ -90,7 +93,7 @@ func (r *KubexmControlPlaneReconciler) chosen(ctx context.Context, s *scope) ([]
 		role  spec.Role
 	}{
 		{s.Object.Spec.Cluster.Etcd.Hosts, spec.RoleEtcd},
-		{s.Object.Spec.Cluster.LoadBalancer.Keepalived.Hosts, spec.RoleLoadBalancer},
+		{s.Object.Spec.Cluster.LoadBalancer.OwnHosts(), spec.RoleLoadBalancer},
 	} {
 		names := slices.Clone(part.hosts.Names)
 		if part.hosts.Selector != nil {
@@ -124,8 +127,8 @@ func (r *KubexmControlPlaneReconciler) selected(ctx context.Context, namespace s
 	return names, nil
 }
 
-// forgo deletes the KubexmConfigs of all hosts that are no Nodes, and reports how many are left.
-func (r *KubexmControlPlaneReconciler) forgo(ctx context.Context, s *scope) (int, error) {
+// forgo deletes the KubexmConfigs of all hosts that are no Nodes.
+func (r *KubexmControlPlaneReconciler) forgo(ctx context.Context, s *scope) (*decision.Blocker, error) {
 	left := 0
 	for i := range s.Configs {
 		config := &s.Configs[i]
@@ -134,16 +137,19 @@ func (r *KubexmControlPlaneReconciler) forgo(ctx context.Context, s *scope) (int
 		}
 		left++
 		if err := r.release(ctx, config); err != nil {
-			return left, err
+			return nil, err
 		}
 		if !config.DeletionTimestamp.IsZero() {
 			continue
 		}
 		if err := r.Client.Delete(ctx, config); client.IgnoreNotFound(err) != nil {
-			return left, fmt.Errorf("delete the KubexmConfig %s: %w", config.Name, err)
+			return nil, fmt.Errorf("delete the KubexmConfig %s: %w", config.Name, err)
 		}
 	}
-	return left, nil
+	if left > 0 {
+		return decision.Block(controlplanev1.WaitingForMachineDeletionReason, "%d hosts that are no Nodes are still being reset", left), nil
+	}
+	return nil, nil
 }
 
 // release takes the hook off that keeps a host, or a Machine's, as long as its etcd member is counted on.

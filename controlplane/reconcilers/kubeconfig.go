@@ -55,7 +55,7 @@ func (r *KubexmControlPlaneReconciler) writeKubeconfig(ctx context.Context, s *s
 	}
 	ends, err := kubeconfig.NeedsClientCertRotation(found, renewBefore)
 	if err != nil {
-		return fmt.Errorf("look at the client certificate in the Secret %s: %w", key.Name, err)
+		return fmt.Errorf("check the client certificate in the Secret %s: %w", key.Name, err)
 	}
 	if is, err := clientcmd.RESTConfigFromKubeConfig(s.kubeconfig.Reveal()); !ends && err == nil && is.Host == s.Server() {
 		return nil

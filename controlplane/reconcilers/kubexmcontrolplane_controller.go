@@ -67,16 +67,16 @@ type scope struct {
 	clusterConfig *bootstrapv1.KubexmClusterConfig
 	// infrastructure are the Machines' infrastructure machines, by the Machines' names.
 	infrastructure map[string]*unstructured.Unstructured
-	// blocked is why no Machine is made, replaced or changed though it should be, "" if nothing stands in the way.
-	blocked string
+	// blocked is why no Machine is made, replaced or changed though it should be, nil if nothing stands in the way.
+	blocked *decision.Blocker
 	// wait is what that waits for, if nothing else stands in the way.
 	wait *state.Wait
 	// preflight is what must be repaired before another version is rolled out, nil if nothing must.
 	preflight *decision.Blocker
 	// serving is what became of the requests of kubelets for serving certificates, nil if it was not looked.
 	serving *state.Serving
-	// deleting is what the deletion waits for, and its reason.
-	deleting, deletingReason string
+	// deleting is what the deletion waits for, or that it is completed; nil while neither is known.
+	deleting *decision.Blocker
 	// silence is for how long the cluster's API has not answered, 0 if it does.
 	silence time.Duration
 	// kubeconfig is the administrator's, if there is one.

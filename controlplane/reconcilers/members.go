@@ -22,6 +22,7 @@ import (
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/desired"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/decision"
 )
 
 // clusterConfigOwner is the field manager of all that a KubexmClusterConfig says.
@@ -70,7 +71,8 @@ func (r *KubexmControlPlaneReconciler) members(ctx context.Context, s *scope) er
 	}
 	err := r.applyClusterConfig(ctx, s, desired.ClusterConfig(s.ControlPlane, s.clusterConfig, members))
 	if apierrors.IsInvalid(err) {
-		s.blocked = err.Error() // such as of what the Cluster object says, which nobody has checked before
+		// Such as of what the Cluster object says, which nobody has checked before.
+		s.blocked = decision.Block(bootstrapv1.InvalidReason, "%v", err)
 	}
 	return err
 }

@@ -31,8 +31,8 @@ func (r *KubexmControlPlaneReconciler) recovers(ctx context.Context, s *scope, n
 	}
 	wanted, unknown := s.fingerprintsOf(names, recorded)
 	if len(unknown) > 0 {
-		return fmt.Sprintf("They are not read back from a host: nothing is recorded of %s, by which what a host has could be told from "+
-			"another's. Who knows its fingerprint adds it to the annotation %s. ",
+		return fmt.Sprintf("They are not read back from a host: nothing is recorded of %s, by which what a host has could be "+
+			"verified. Add its fingerprint to the annotation %s. ",
 			strings.Join(unknown, ", "), controlplanev1.AuthoritiesAnnotation), nil
 	}
 	d := s.Recover()
@@ -43,7 +43,7 @@ func (r *KubexmControlPlaneReconciler) recovers(ctx context.Context, s *scope, n
 		return "", err
 	}
 	ctrl.LoggerFrom(ctx).Info("Reading key pairs back from a control plane host", "Machine", d.Ask.Name, "pairs", names)
-	r.Events.Eventf(s.Object, d.Ask, corev1.EventTypeNormal, "CertificatesRecover", "Recover",
+	r.Events.Eventf(s.Object, d.Ask, corev1.EventTypeNormal, "RecoveringCertificates", "Recover",
 		"the key pairs %s are read back from the host of the Machine %s", strings.Join(names, ", "), d.Ask.Name)
 	return sentence(d.Message), nil
 }

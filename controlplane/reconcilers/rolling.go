@@ -26,14 +26,14 @@ func (s *scope) setScaling(own []clusterv1.Machine) {
 	}
 	waiting := s.waiting(own)
 	if have < want || len(waiting) > 0 {
-		coming = append(coming, cmp.Or(strings.Join(waiting, "; "), s.blocked))
+		coming = append(coming, cmp.Or(strings.Join(waiting, "; "), s.blocked.String()))
 		s.set(controlplanev1.ScalingUpCondition, metav1.ConditionTrue, clusterv1.ScalingUpReason, joined(coming, "; "))
 	} else {
 		s.set(controlplanev1.ScalingUpCondition, metav1.ConditionFalse, clusterv1.NotScalingUpReason, "")
 	}
 	if have > want {
 		s.set(controlplanev1.ScalingDownCondition, metav1.ConditionTrue, clusterv1.ScalingDownReason,
-			joined([]string{fmt.Sprintf("%d Machines exist, %d are wanted", have, want), s.blocked}, "; "))
+			joined([]string{fmt.Sprintf("%d Machines exist, %d are wanted", have, want), s.blocked.String()}, "; "))
 	} else {
 		s.set(controlplanev1.ScalingDownCondition, metav1.ConditionFalse, clusterv1.NotScalingDownReason, "")
 	}
@@ -76,8 +76,8 @@ func (s *scope) setRollingOut(own []clusterv1.Machine) {
 	for _, change := range changes {
 		lines = append(lines, "* "+change.Text)
 	}
-	if s.blocked != "" {
-		lines = append(lines, "* Waiting: "+s.blocked)
+	if s.blocked != nil {
+		lines = append(lines, "* Waiting: "+s.blocked.Message)
 	}
 	s.set(controlplanev1.RollingOutCondition, metav1.ConditionTrue, clusterv1.RollingOutReason, strings.Join(lines, "\n"))
 }

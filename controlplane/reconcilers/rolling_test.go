@@ -17,6 +17,7 @@ import (
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/desired"
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/decision"
 )
 
 // rollingScope is a control plane of two that is to have v1.36.3.
@@ -53,7 +54,7 @@ func TestWhatIsSaidOfChanges(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		scope   *scope
-		blocked string
+		blocked *decision.Blocker
 		// upToDate is said of the Machine a, and the others of the control plane; "" is that nothing is on its way.
 		upToDate, rollingOut, scalingUp string
 	}{
@@ -63,7 +64,8 @@ func TestWhatIsSaidOfChanges(t *testing.T) {
 			rollingOut: "Rolling out 2 not up-to-date replicas\n* Version v1.35.4, v1.36.3 required\n* Version v1.35.5, v1.36.3 required",
 		},
 		"that waits": {
-			scope: rollingScope(outdated), blocked: "the Machine b is being deleted", upToDate: "NotUpToDate: * Version v1.35.4, v1.36.3 required",
+			scope: rollingScope(outdated), blocked: decision.Block(state.MachineDeletingReason, "the Machine b is being deleted"),
+			upToDate:   "NotUpToDate: * Version v1.35.4, v1.36.3 required",
 			rollingOut: "Rolling out 2 not up-to-date replicas\n* Version v1.35.4, v1.36.3 required\n* Version v1.35.5, v1.36.3 required\n* Waiting: the Machine b is being deleted",
 		},
 		"a host that follows": {

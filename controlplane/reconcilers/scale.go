@@ -24,6 +24,7 @@ import (
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/desired"
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/decision"
 )
 
 // scale makes, deletes or changes the one Machine whose turn it is.
@@ -34,17 +35,19 @@ func (r *KubexmControlPlaneReconciler) scale(ctx context.Context, s *scope) erro
 	}
 	switch {
 	case !s.Cluster.DeletionTimestamp.IsZero():
-		s.blocked = "the Cluster is being deleted"
+		s.blocked = decision.Block(clusterv1.DeletingReason, "the Cluster is being deleted")
 		return nil
 	case !s.InfrastructureProvisioned():
-		s.blocked = "the Cluster's infrastructure is not provisioned yet"
+		s.blocked = decision.Block(controlplanev1.WaitingForInfrastructureReason, "the Cluster's infrastructure is not provisioned yet")
 		return nil
 	case s.EndpointConflicts():
-		s.blocked = fmt.Sprintf("the Cluster's spec.controlPlaneEndpoint is %s, and this spec.controlPlaneEndpoint %s: leave it out of the "+
-			"infrastructure cluster, and create the Cluster anew", s.Cluster.Spec.ControlPlaneEndpoint.String(), s.Object.Spec.ControlPlaneEndpoint.String())
+		s.blocked = decision.Block(bootstrapv1.InvalidReason, "the Cluster's spec.controlPlaneEndpoint is %s, and this "+
+			"spec.controlPlaneEndpoint %s: leave it out of the infrastructure cluster, and create the Cluster anew",
+			s.Cluster.Spec.ControlPlaneEndpoint.String(), s.Object.Spec.ControlPlaneEndpoint.String())
 		return nil
 	case s.Lost():
-		s.blocked = "the cluster's data was on the Machines that are gone: delete the Cluster, or restore a backup into a new one"
+		s.blocked = decision.Block(controlplanev1.NotAvailableReason,
+			"the cluster's data was on the Machines that are gone: delete the Cluster, or restore a backup into a new one")
 		return nil
 	}
 	if s.Approved() {
@@ -79,12 +82,12 @@ func (r *KubexmControlPlaneReconciler) scale(ctx context.Context, s *scope) erro
 
 // wait says why nothing is done, and has hosts asked for what that waits for.
 func (r *KubexmControlPlaneReconciler) wait(ctx context.Context, s *scope, d state.Decision) error {
-	s.blocked, s.wait, s.preflight = d.Blocked.String(), d.Wait, d.Preflight
+	s.blocked, s.wait, s.preflight = d.Blocked, d.Wait, d.Preflight
 	if d.Save != nil {
 		if err := r.askHost(ctx, s, d.Save, bootstrapv1.SaveEtcdAnnotation); err != nil {
 			return err
 		}
-		r.Events.Eventf(s.Object, d.Save, corev1.EventTypeNormal, "EtcdIsSaved", "Rollout",
+		r.Events.Eventf(s.Object, d.Save, corev1.EventTypeNormal, "SavingEtcdSnapshot", "Rollout",
 			"a snapshot of etcd is saved on the host of the Machine %s before %s is rolled out", d.Save.Name, s.Object.Spec.Version)
 	}
 	return r.askEtcd(ctx, s, d.Ask)
@@ -100,19 +103,19 @@ func (r *KubexmControlPlaneReconciler) remove(ctx context.Context, s *scope, m *
 	return nil
 }
 
-// follow gives a Machine the declared version: its host follows.
+// follow gives a Machine the declared version: its host is updated in place.
 func (r *KubexmControlPlaneReconciler) follow(ctx context.Context, s *scope, m *clusterv1.Machine, why string) error {
 	before := m.DeepCopy()
 	m.Spec.Version = s.Object.Spec.Version
 	// What was decided of the Machine holds as long as it is what it was.
 	if err := r.Client.Patch(ctx, m, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("give the Machine %s the version %s: %w", m.Name, s.Object.Spec.Version, err)
+		return fmt.Errorf("set the version of Machine %s to %s: %w", m.Name, s.Object.Spec.Version, err)
 	}
 	if i := slices.IndexFunc(s.Machines, func(other clusterv1.Machine) bool { return other.UID == m.UID }); i >= 0 {
 		s.Machines[i] = *m
 	}
-	ctrl.LoggerFrom(ctx).Info("Gave a control plane Machine another version", "Machine", m.Name, "version", m.Spec.Version, "before", before.Spec.Version)
-	r.Events.Eventf(s.Object, m, corev1.EventTypeNormal, "MachineUpdated", "Rollout", "the host of the Machine %s follows in place: %s", m.Name, why)
+	ctrl.LoggerFrom(ctx).Info("Updated a Machine's version", "Machine", m.Name, "version", m.Spec.Version, "before", before.Spec.Version)
+	r.Events.Eventf(s.Object, m, corev1.EventTypeNormal, "MachineUpdated", "Rollout", "updating the host of Machine %s in place: %s", m.Name, why)
 	return nil
 }
 
@@ -122,7 +125,8 @@ func (r *KubexmControlPlaneReconciler) template(ctx context.Context, s *scope) (
 	ref := s.Object.Spec.MachineTemplate.Spec.InfrastructureRef
 	found, err := external.GetObjectFromContractVersionedRef(ctx, r.Reader, ref, s.Object.Namespace)
 	if apierrors.IsNotFound(err) {
-		s.blocked = fmt.Sprintf("the %s %s does not exist (spec.machineTemplate.spec.infrastructureRef)", ref.Kind, ref.Name)
+		s.blocked = decision.Block(controlplanev1.NotAvailableReason,
+			"the %s %s does not exist (spec.machineTemplate.spec.infrastructureRef)", ref.Kind, ref.Name)
 		return nil, nil
 	}
 	if err != nil {

@@ -65,8 +65,8 @@ func (s *scope) setDeleting() {
 		s.set(controlplanev1.DeletingCondition, metav1.ConditionFalse, controlplanev1.NotDeletingReason, "")
 		return
 	}
-	if s.deletingReason != "" {
-		s.set(controlplanev1.DeletingCondition, metav1.ConditionTrue, s.deletingReason, s.deleting)
+	if s.deleting != nil {
+		s.set(controlplanev1.DeletingCondition, metav1.ConditionTrue, s.deleting.Reason, s.deleting.Message)
 	}
 }
 

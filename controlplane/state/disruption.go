@@ -68,9 +68,9 @@ func (c *ControlPlane) canary(d Decision, outdated []clusterv1.Machine) Decision
 	settled := since.Add(time.Duration(canary.SettleSeconds) * time.Second)
 	switch {
 	case approval != nil:
-		return c.waits(fmt.Sprintf("The Machine %s has %s, and the rest %s. These would follow:", first.Name, version, approval), approval, digest, outdated)
+		return c.waits(fmt.Sprintf("The Machine %s has %s, and the update of the other hosts %s. These would be updated:", first.Name, version, approval), approval, digest, outdated)
 	case canary.SettleSeconds > 0 && settled.After(c.Now):
-		message := fmt.Sprintf("The Machine %s has %s since %s; others follow at %s", first.Name, version,
+		message := fmt.Sprintf("The Machine %s has %s since %s; the others are updated from %s", first.Name, version,
 			since.UTC().Format(time.RFC3339), settled.UTC().Format(time.RFC3339))
 		why := decision.Block(controlplanev1.CanarySettlingReason, "%s", message)
 		return Decision{Blocked: why, Wait: &Wait{Blocker: why, Until: settled}}

@@ -11,7 +11,6 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
-	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/internal/decision"
 	"github.com/mensylisir/cluster-api-provider-kubexm/internal/hosthealth"
@@ -125,15 +124,14 @@ func (c *ControlPlane) unhealthy(m *clusterv1.Machine) *decision.Blocker {
 // HasNoNode says that a Machine has no Node yet, and what it waits for, such as a host.
 func (c *ControlPlane) HasNoNode(m *clusterv1.Machine) string {
 	why := fmt.Sprintf("the Machine %s has no Node yet", m.Name)
-	said := []*metav1.Condition{
-		conditions.Get(m, clusterv1.MachineInfrastructureReadyCondition), conditions.Get(m, clusterv1.MachineBootstrapConfigReadyCondition),
+	for _, kind := range []string{clusterv1.MachineInfrastructureReadyCondition, clusterv1.MachineBootstrapConfigReadyCondition} {
+		if now := conditions.Get(m, kind); now != nil && now.Status != metav1.ConditionTrue && now.Message != "" {
+			return why + ": " + now.Message
+		}
 	}
 	if config := c.ConfigOf(m); config != nil {
-		said = append(said, conditions.Get(config, bootstrapv1.HostReadyCondition))
-	}
-	for _, now := range said {
-		if now != nil && now.Status != metav1.ConditionTrue && now.Message != "" {
-			return why + ": " + now.Message
+		if missing := hosthealth.Missing(config); missing != nil {
+			return why + ": " + cmp.Or(missing.Message, missing.Reason)
 		}
 	}
 	return why

@@ -71,7 +71,7 @@ func validateCanary(s *controlplanev1.RolloutStrategy, path *field.Path) field.E
 	}
 	var errs field.ErrorList
 	if s.Type != controlplanev1.InPlaceStrategy {
-		errs = append(errs, field.Forbidden(path, "it is for hosts that follow where they are: set strategy.type to InPlace, or remove it"))
+		errs = append(errs, field.Forbidden(path, "only for in-place updates: set strategy.type to InPlace, or remove it"))
 	}
 	switch canary.Approval {
 	case "", spec.ApprovalNone, spec.ApprovalRequired:

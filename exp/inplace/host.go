@@ -55,7 +55,7 @@ func newHost(m *clusterv1.Machine, c *bootstrapv1.KubexmConfig, version string) 
 		h.state = isDone
 	case asked:
 		h.state = isUpgrading
-	case c == nil || !available || hosthealth.IsFailing(c) || !conditions.IsTrue(c, bootstrapv1.HostReadyCondition):
+	case c == nil || !available || hosthealth.IsFailing(c) || !hosthealth.IsReady(c):
 		h.state = isUnfit
 	}
 	if h.state != mayBegin && h.state != isDone {
@@ -69,13 +69,8 @@ func (h *host) problem() string {
 	if h.config == nil {
 		return "its Machine has no KubexmConfig"
 	}
-	for _, kind := range []string{
-		bootstrapv1.HostReachableCondition, bootstrapv1.PreflightPassedCondition, bootstrapv1.HostConvergedCondition,
-		bootstrapv1.NodeJoinedCondition, bootstrapv1.DisruptionAllowedCondition,
-	} {
-		if c := conditions.Get(h.config, kind); c != nil && c.Status == metav1.ConditionFalse {
-			return cmp.Or(c.Message, c.Reason)
-		}
+	if missing := hosthealth.Missing(h.config); missing != nil {
+		return cmp.Or(missing.Message, missing.Reason)
 	}
 	if c := conditions.Get(h.machine, clusterv1.MachineAvailableCondition); c != nil && c.Status != metav1.ConditionTrue {
 		return cmp.Or(c.Message, c.Reason)
@@ -103,11 +98,11 @@ func (all hosts) words() []string {
 		line := h.name
 		switch {
 		case h.state == mayBegin:
-			line += " begins"
+			line += " is starting"
 		case h.why != "":
 			line += ": " + h.why
 		case h.state == isUpgrading:
-			line += " is on its way"
+			line += " is being updated"
 		}
 		lines = append(lines, line)
 	}

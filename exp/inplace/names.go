@@ -34,11 +34,11 @@ const (
 	WaitingForRolloutReason = "WaitingForRollout"
 	// HostFailedReason means that a host did not become what it must be. No other begins until it has.
 	HostFailedReason = "HostFailed"
-	// CompletingReason means that all Machines have the version, and the MachineDeployment is given it.
+	// CompletingReason means that all Machines have the version, and the MachineDeployment's template is updated to it.
 	CompletingReason = "Completing"
 	// UpgradedReason means that all is done.
 	UpgradedReason = "Upgraded"
-	// CanceledReason means that the annotation was taken off before all was done.
+	// CanceledReason means that the annotation was removed before all was done.
 	CanceledReason = "Canceled"
 	// InvalidReason means that what is asked for is not possible; the message says why, and what to do.
 	InvalidReason = "Invalid"

@@ -24,10 +24,10 @@ func (r *Rollout) refuses(version string) *decision.Blocker {
 	}
 	md := r.Deployment
 	if _, owned := md.Labels[clusterv1.ClusterTopologyOwnedLabel]; owned {
-		return decision.Block(InvalidReason, "%s: the MachineDeployment follows a ClusterClass, which would take its version back: change the Cluster's spec.topology.version", annotation)
+		return decision.Block(InvalidReason, "%s: the MachineDeployment is managed by a ClusterClass, which would revert its version: change the Cluster's spec.topology.version", annotation)
 	}
 	if kind := md.Spec.Template.Spec.Bootstrap.ConfigRef.GroupKind(); kind != bootstrapv1.GroupVersion.WithKind("KubexmConfigTemplate").GroupKind() {
-		return decision.Block(InvalidReason, "%s: only hosts with KubexmConfigs follow in place: change spec.template.spec.version", annotation)
+		return decision.Block(InvalidReason, "%s: only hosts with KubexmConfigs can be updated in place: change spec.template.spec.version", annotation)
 	}
 	if errs := ValidateVersion(md.Spec.Template.Spec.Version, r.Machines, version, annotation); len(errs) > 0 {
 		return decision.Block(InvalidReason, "%s", errs.ToAggregate())

@@ -81,7 +81,7 @@ func (r *Rollout) Decide() Act {
 		return Act{Kind: Clear, Version: version, Reason: UpgradedReason, Message: upgraded(len(hosts), version)}
 	}
 	return Act{Kind: Pause, Version: version, Reason: CompletingReason,
-		Message: upgraded(len(hosts), version) + "; the MachineDeployment is given it"}
+		Message: upgraded(len(hosts), version) + "; updating the MachineDeployment's template"}
 }
 
 func upgraded(n int, version string) string {
@@ -95,7 +95,7 @@ func (r *Rollout) ended() Act {
 	}
 	version := r.Deployment.Spec.Template.Spec.Version
 	if slices.ContainsFunc(r.Machines, func(m clusterv1.Machine) bool { return m.Spec.Version != version }) {
-		return Act{Kind: Rest, Reason: CanceledReason, Message: "the annotation " + VersionAnnotation + " was taken off; Machines keep the versions that they have"}
+		return Act{Kind: Rest, Reason: CanceledReason, Message: "the annotation " + VersionAnnotation + " was removed; Machines keep their versions"}
 	}
 	return Act{Kind: Rest, Reason: UpgradedReason, Message: upgraded(len(r.Machines), version)}
 }
@@ -109,7 +109,7 @@ func (r *Rollout) slide(version string, hosts hosts) Act {
 	}
 	if broken := hosts.of(hasFailed); len(broken) > 0 {
 		act.Reason = HostFailedReason
-		tell(append(broken.words(), "No other host begins before these have the version. Their KubexmConfigs say more.")...)
+		tell(append(broken.words(), "No other host is updated until these have the version. Their KubexmConfigs say more.")...)
 		return act
 	}
 	window := max(1, int(mdutil.MaxUnavailable(*r.Deployment)))
@@ -169,7 +169,7 @@ func (r *Rollout) complete(version string) Act {
 		act.Message = "Cluster API has not paused the MachineDeployment yet"
 	case set != nil && set.Spec.Template.Spec.Version != version:
 		act.Kind, act.MachineSet = Template, set
-		act.Message = "the MachineSet " + set.Name + " is given the version " + version
+		act.Message = "updating the template of the MachineSet " + set.Name + " to " + version
 	case set != nil && set.Status.ObservedGeneration < set.Generation:
 		act.Message = "Cluster API has not seen the MachineSet " + set.Name + " with the version " + version + " yet"
 	default:

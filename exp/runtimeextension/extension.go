@@ -118,7 +118,7 @@ func (e *Extension) UpdateMachine(
 	machine := &request.Desired.Machine
 	ref := machine.Spec.Bootstrap.ConfigRef
 	if ref.GroupKind() != configs.kind {
-		fail(response, fmt.Sprintf("the Machine %s has a %s: only hosts with KubexmConfigs follow in place", klog.KObj(machine), ref.Kind))
+		fail(response, fmt.Sprintf("the Machine %s has a %s: only hosts with KubexmConfigs can be updated in place", klog.KObj(machine), ref.Kind))
 		return
 	}
 	config := &bootstrapv1.KubexmConfig{}
@@ -141,7 +141,7 @@ func succeed(ctx context.Context, response runtimehooksv1.ResponseObject, of str
 	response.SetStatus(runtimehooksv1.ResponseStatusSuccess)
 	response.SetMessage(strings.Join(refused, "\n"))
 	if len(refused) > 0 {
-		ctrl.LoggerFrom(ctx).Info("Hosts do not follow all of a change in place", "of", of, "not", refused)
+		ctrl.LoggerFrom(ctx).Info("Change cannot be applied in place", "of", of, "not", refused)
 	}
 }
 

@@ -241,7 +241,7 @@ func TestUpdateMachine(t *testing.T) {
 	}{
 		"it has followed": {
 			change: func(*clusterv1.Machine, *bootstrapv1.KubexmConfig) {},
-			status: runtimehooksv1.ResponseStatusSuccess, message: "host w1 is as its KubexmConfig says, with v1.36.3",
+			status: runtimehooksv1.ResponseStatusSuccess, message: "host w1 is up to date with v1.36.3",
 		},
 		"nobody has looked yet": {
 			change: func(_ *clusterv1.Machine, c *bootstrapv1.KubexmConfig) { c.Status.KubernetesVersion = old },
@@ -294,7 +294,7 @@ func TestUpdateMachine(t *testing.T) {
 				m.Spec.Bootstrap.ConfigRef.Kind = "KubeadmConfig"
 			},
 			status:  runtimehooksv1.ResponseStatusFailure,
-			message: "the Machine fleet/workers-a has a KubeadmConfig: only hosts with KubexmConfigs follow in place",
+			message: "the Machine fleet/workers-a has a KubeadmConfig: only hosts with KubexmConfigs can be updated in place",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -26,7 +26,7 @@ func progress(machine *clusterv1.Machine, config *bootstrapv1.KubexmConfig, resp
 	switch health.Phase {
 	case hosthealth.Healthy:
 		response.SetStatus(runtimehooksv1.ResponseStatusSuccess)
-		response.SetMessage(fmt.Sprintf("host %s is as its KubexmConfig says, with %s", host, config.Status.KubernetesVersion))
+		response.SetMessage(fmt.Sprintf("host %s is up to date with %s", host, config.Status.KubernetesVersion))
 	case hosthealth.Failed:
 		fail(response, fmt.Sprintf("host %s: %s\nRepair the host, or delete the Machine %s to have it replaced.", host, health, machine.Name))
 	default:

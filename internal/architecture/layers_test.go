@@ -131,9 +131,9 @@ func TestComponentsAreAskedByTheirSlot(t *testing.T) {
 func TestNobodyAsksForAComponentByName(t *testing.T) {
 	choices := map[string]bool{
 		"EtcdType": true, "KubernetesType": true, "NetworkPlugin": true, "ContainerRuntimeType": true, "LoadBalancerType": true,
-		"LoadBalancerProxy": true, "DNSType": true,
+		"LoadBalancerProxy": true, "DNSType": true, "ProxyMode": true,
 	}
-	names, chosen := map[string]bool{}, map[string]bool{}
+	names, chosen := map[string]string{}, map[string]bool{}
 	for _, f := range files(t) {
 		for _, declaration := range f.syntax.Decls {
 			general, ok := declaration.(*ast.GenDecl)
@@ -142,7 +142,7 @@ func TestNobodyAsksForAComponentByName(t *testing.T) {
 			}
 			for _, s := range general.Specs {
 				if value, ok := s.(*ast.ValueSpec); ok && value.Type != nil && choices[kindOf(value.Type)] {
-					names[value.Names[0].Name], chosen[kindOf(value.Type)] = true, true
+					names[value.Names[0].Name], chosen[kindOf(value.Type)] = kindOf(value.Type), true
 				}
 			}
 		}
@@ -155,13 +155,16 @@ func TestNobodyAsksForAComponentByName(t *testing.T) {
 		if within(f.dir, "pkg/component/tables", "pkg/spec/...", "test/...") || f.isTest() {
 			continue
 		}
+		modes := f.dir == "pkg/component/kubeproxy" // kube-proxy is one component, which tells its own modes apart
 		for name, node := range uses(f, "pkg/spec") {
-			if names[name] {
+			if kind := names[name]; kind != "" && (!modes || kind != "ProxyMode") {
 				t.Errorf("%s asks for spec.%s: ask what fills the slot (component.Slots)", f.at(node), name)
 			}
 		}
 		for _, node := range comparedTypes(f) {
-			t.Errorf("%s compares what a cluster's specification chooses: ask what fills the slot (component.Slots)", f.at(node))
+			if !modes {
+				t.Errorf("%s compares what a cluster's specification chooses: ask what fills the slot (component.Slots)", f.at(node))
+			}
 		}
 	}
 }
@@ -169,7 +172,7 @@ func TestNobodyAsksForAComponentByName(t *testing.T) {
 // comparedTypes are the places where a file compares the field by which a cluster's specification chooses a component with anything but
 // nothing.
 func comparedTypes(f *file) []ast.Node {
-	chooses := regexp.MustCompile(`(^|\.)((Etcd|Kubernetes|ContainerRuntime|LoadBalancer)\.Type|Network\.Plugin)$`)
+	chooses := regexp.MustCompile(`(^|\.)((Etcd|Kubernetes|ContainerRuntime|LoadBalancer|DNS)\.Type|Network\.Plugin|Proxy\.Mode)$`)
 	isChoice := func(expression ast.Expr) bool {
 		for {
 			call, ok := expression.(*ast.CallExpr) // a conversion
@@ -280,28 +283,41 @@ func TestNobodyParsesMessages(t *testing.T) {
 	} {
 		parsers[name] = true
 	}
-	said := func(expression ast.Expr) bool {
-		if call, ok := expression.(*ast.CallExpr); ok {
-			selector, ok := call.Fun.(*ast.SelectorExpr)
-			return ok && selector.Sel.Name == "GetMessage"
-		}
-		selector, ok := expression.(*ast.SelectorExpr)
-		return ok && selector.Sel.Name == "Message"
-	}
 	for _, f := range files(t) {
 		if f.isTest() || !within(f.dir, "bootstrap/...", "controlplane/...", "exp/...", "cmd/...", "internal/...") {
 			continue
 		}
+		kept := map[string]bool{} // the variables of one function that have a message
+		said := func(expression ast.Expr) bool {
+			switch e := expression.(type) {
+			case *ast.CallExpr:
+				selector, ok := e.Fun.(*ast.SelectorExpr)
+				return ok && selector.Sel.Name == "GetMessage"
+			case *ast.SelectorExpr:
+				return e.Sel.Name == "Message"
+			case *ast.Ident:
+				return kept[e.Name]
+			}
+			return false
+		}
 		ast.Inspect(f.syntax, func(node ast.Node) bool {
 			switch n := node.(type) {
+			case *ast.FuncDecl:
+				clear(kept)
+			case *ast.AssignStmt:
+				for i, value := range n.Rhs {
+					if name, ok := n.Lhs[i].(*ast.Ident); ok && len(n.Lhs) == len(n.Rhs) && said(value) {
+						kept[name.Name] = true
+					}
+				}
 			case *ast.CallExpr:
 				if selector, ok := n.Fun.(*ast.SelectorExpr); ok && parsers[selector.Sel.Name] && slices.ContainsFunc(n.Args, said) {
 					t.Errorf("%s parses a message: ask for the status or the reason, or for what it was made of", f.at(n))
 				}
 			case *ast.BinaryExpr:
 				literal, ok := n.Y.(*ast.BasicLit)
-				if ok && said(n.X) && (n.Op == token.EQL || n.Op == token.NEQ) && literal.Value != `""` {
-					t.Errorf("%s compares a message with a text: ask for the status or the reason", f.at(n))
+				if (n.Op == token.EQL || n.Op == token.NEQ) && (said(n.X) || said(n.Y)) && !(ok && literal.Value == `""`) {
+					t.Errorf("%s compares a message: ask for the status or the reason, or have what sets it say whether it has changed", f.at(n))
 				}
 			}
 			return true

@@ -4,8 +4,10 @@
 package architecture
 
 import (
+	"cmp"
 	"fmt"
 	"go/ast"
+	"go/token"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -19,6 +21,9 @@ import (
 // released, reported, notified. To tell two things apart is no such word.
 var ownWords = regexp.MustCompile(`(?i)\b(give[ns]? back|looked at|mend(s|ed|ing)?|(is|are|was|were|be|been) told|puts? back|as declared|lets? go)\b`)
 
+// ownWordsToRead are more of them, for pages and messages: a drift check, checks or observes, releases.
+var ownWordsToRead = regexp.MustCompile(`(?i)\b((a|the|each) look|looks? (at|whether)|g[ai]ves? .{0,30} back)\b`)
+
 // words are the first of ownWords in a text, "" if there is none.
 func words(text string) string {
 	for _, at := range ownWords.FindAllStringIndex(text, -1) {
@@ -28,6 +33,9 @@ func words(text string) string {
 	}
 	return ""
 }
+
+// wordsToRead are the first of both in what users read, "" if there is none.
+func wordsToRead(text string) string { return cmp.Or(words(text), ownWordsToRead.FindString(text)) }
 
 func TestDocsHaveTheFieldsWords(t *testing.T) {
 	root := filepath.Join("..", "..")
@@ -63,7 +71,7 @@ func ownWordsIn(page string) []string {
 		if strings.HasPrefix(strings.TrimSpace(line), "```") {
 			fenced = !fenced
 		}
-		if word := words(line); word != "" && !fenced && !strings.HasPrefix(line, "    ") {
+		if word := wordsToRead(line); word != "" && !fenced && !strings.HasPrefix(line, "    ") {
 			found = append(found, fmt.Sprintf("%d: %s", i+1, word))
 		}
 	}
@@ -93,9 +101,26 @@ func TestDeclarationsHaveTheFieldsWords(t *testing.T) {
 	}
 }
 
+// Users read what programs say: messages, reasons, Events, help.
+func TestStringsHaveTheFieldsWords(t *testing.T) {
+	for _, f := range files(t) {
+		if f.isTest() {
+			continue
+		}
+		ast.Inspect(f.syntax, func(n ast.Node) bool {
+			if text, ok := n.(*ast.BasicLit); ok && text.Kind == token.STRING {
+				if word := wordsToRead(text.Value); word != "" {
+					t.Errorf("%s: %q: say it in the field's words", f.at(text), word)
+				}
+			}
+			return true
+		})
+	}
+}
+
 func TestOwnWordsAreSeen(t *testing.T) {
-	page := "A host is observed.\nIt was looked at.\nThey are told apart.\n```\nit is told\n```\nMending is a repair.\n"
-	if got, want := ownWordsIn(page), []string{"2: looked at", "7: Mending"}; !slices.Equal(got, want) {
+	page := "A host is observed.\nIt was looked at.\nThey are told apart.\n```\nit is told\n```\nMending is a repair.\nIt gives the turn back.\n"
+	if got, want := ownWordsIn(page), []string{"2: looked at", "7: Mending", "8: gives the turn back"}; !slices.Equal(got, want) {
 		t.Errorf("found %q, want %q", got, want)
 	}
 }

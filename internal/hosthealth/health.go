@@ -106,12 +106,40 @@ func Behind(c *bootstrapv1.KubexmConfig, version string) *decision.Blocker {
 	return nil
 }
 
+// IsReady reports whether the host was ready when it was last observed, whatever it is to become since.
+func IsReady(c *bootstrapv1.KubexmConfig) bool {
+	return meta.IsStatusConditionTrue(c.Status.Conditions, bootstrapv1.HostReadyCondition)
+}
+
+// isFalse is what a condition says that is False; nil if it is not.
+func isFalse(c *bootstrapv1.KubexmConfig, kind string) *decision.Blocker {
+	if said := meta.FindStatusCondition(c.Status.Conditions, kind); said != nil && said.Status == metav1.ConditionFalse {
+		return &decision.Blocker{Reason: said.Reason, Message: said.Message}
+	}
+	return nil
+}
+
 // Problem is the first of these conditions that is False; nil if none is. A host on its way to what it must be has none.
 func Problem(c *bootstrapv1.KubexmConfig, kinds ...string) *decision.Blocker {
 	for _, kind := range kinds {
-		said := meta.FindStatusCondition(c.Status.Conditions, kind)
-		if said != nil && said.Status == metav1.ConditionFalse && said.Reason != bootstrapv1.ConvergingReason {
-			return &decision.Blocker{Reason: said.Reason, Message: said.Message}
+		if said := isFalse(c, kind); said != nil && said.Reason != bootstrapv1.ConvergingReason {
+			return said
+		}
+	}
+	return nil
+}
+
+// Missing is what a host waits for, be it a problem or not: the first of its conditions that is False, in the order in which it comes to
+// them; nil if none is. The summary is the last: the others say the same in fewer words.
+func Missing(c *bootstrapv1.KubexmConfig) *decision.Blocker {
+	for _, kind := range []string{
+		bootstrapv1.HostResetCondition, // of a host that leaves, nothing else counts
+		bootstrapv1.DataSecretAvailableCondition, bootstrapv1.HostReachableCondition, bootstrapv1.PreflightPassedCondition,
+		bootstrapv1.HostConvergedCondition, bootstrapv1.NodeJoinedCondition, bootstrapv1.DisruptionAllowedCondition,
+		bootstrapv1.HostReadyCondition,
+	} {
+		if said := isFalse(c, kind); said != nil {
+			return said
 		}
 	}
 	return nil

@@ -6,6 +6,7 @@ package hosthealth_test
 import (
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
@@ -36,4 +37,29 @@ func TestProblem(t *testing.T) {
 			t.Errorf("%q: %q, want %q", tt.kinds, got, tt.want)
 		}
 	}
+}
+
+// TestMissing: what a host waits for is the first condition that is False, under way or not, and the summary where no other is.
+func TestMissing(t *testing.T) {
+	c := &bootstrapv1.KubexmConfig{}
+	is := func(kind string, status metav1.ConditionStatus, reason, message string) {
+		meta.SetStatusCondition(&c.Status.Conditions, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message})
+	}
+	wants := func(want string) {
+		t.Helper()
+		if got := hosthealth.WithReason(hosthealth.Missing(c)); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	wants("")
+	is(bootstrapv1.HostReachableCondition, metav1.ConditionUnknown, bootstrapv1.NotStartedReason, "")
+	is(bootstrapv1.HostReadyCondition, metav1.ConditionFalse, bootstrapv1.NotStartedReason, "HostReachable")
+	wants("NotStarted: HostReachable")
+	is(bootstrapv1.DisruptionAllowedCondition, metav1.ConditionFalse, bootstrapv1.WaitingForApprovalReason, "agree to it")
+	wants("WaitingForApproval: agree to it")
+	is(bootstrapv1.NodeJoinedCondition, metav1.ConditionFalse, bootstrapv1.WaitingForNodeReason, "")
+	is(bootstrapv1.HostConvergedCondition, metav1.ConditionFalse, bootstrapv1.ConvergingReason, "converged 3/5 steps")
+	wants("Converging: converged 3/5 steps")
+	is(bootstrapv1.HostResetCondition, metav1.ConditionFalse, bootstrapv1.ResettingReason, "1 of 3 changes restored")
+	wants("Resetting: 1 of 3 changes restored")
 }

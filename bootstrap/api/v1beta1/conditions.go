@@ -30,13 +30,13 @@ const ConvergeAnnotation = "bootstrap.cluster.x-k8s.io/converge"
 const AskEtcdAnnotation = "bootstrap.cluster.x-k8s.io/ask-etcd"
 
 // SaveEtcdAnnotation on the KubexmConfig of a control plane host has a snapshot of etcd saved on that host, once for each time that is its
-// value, such as 2026-11-21T12:00:00Z. What came of it is in status.lastEtcdSnapshot.
+// value, such as 2026-11-21T12:00:00Z. What came of it is SaveEtcd in status.operations.
 const SaveEtcdAnnotation = "bootstrap.cluster.x-k8s.io/save-etcd"
 
 // RecoverCertificatesAnnotation on the KubexmConfig of a control plane host has key pairs of the cluster read from that host, and those
 // Secrets written that are missing, once for each time in its value: a time, a space, and the fingerprints that the pairs must have, as
-// package pki writes them, such as "2026-11-21T12:00:00Z ca=sha256:…,sa=sha256:…". What came of it is in
-// status.lastCertificateRecovery.
+// package pki writes them, such as "2026-11-21T12:00:00Z ca=sha256:…,sa=sha256:…". What came of it is
+// RecoverCertificates in status.operations.
 const RecoverCertificatesAnnotation = "bootstrap.cluster.x-k8s.io/recover-certificates"
 
 // ApprovedDisruptionAnnotation on a KubexmConfig is the digest that its condition DisruptionAllowed shows: what is listed there may be
@@ -84,14 +84,14 @@ const (
 	// DataSecretAvailableCondition is whether the Secret with the bootstrap data exists.
 	DataSecretAvailableCondition = "DataSecretAvailable"
 
-	// HostReachableCondition is whether the host shows the pinned key, lets us in, and lets us become root.
+	// HostReachableCondition is whether the host shows the pinned key, accepts the login, and sudo works.
 	HostReachableCondition = "HostReachable"
 
 	// PreflightPassedCondition is whether the host can become what it must be. Its message has every problem with its remedy.
 	PreflightPassedCondition = "PreflightPassed"
 
 	// HostConvergedCondition is whether the host is what it must be. While it is False, its message names the host, the
-	// task, the step, the cause and the remedy; so it does while it is Unknown because a look has failed.
+	// task, the step, the cause and the remedy; so it does while it is Unknown because a drift check failed.
 	HostConvergedCondition = "HostConverged"
 
 	// NodeJoinedCondition is whether the host's Node is registered and ready, or, where users install the network, registered.
@@ -191,9 +191,9 @@ const (
 	// APIServerStoppedReason means that the API server has ended.
 	APIServerStoppedReason = "Stopped"
 	// APIServerNotStoppedReason means that it is not known to have ended, and that the others go on without waiting for it.
-	APIServerNotStoppedReason = "GivenUp"
-	// HostLeftAloneReason means that nobody is to touch the host.
-	HostLeftAloneReason = "HostLeftAlone"
+	APIServerNotStoppedReason = "StopFailed"
+	// HostNotManagedReason means that the host is not managed, or does not exist.
+	HostNotManagedReason = "HostNotManaged"
 )
 
 // Reasons of DisruptionAllowed.
@@ -268,6 +268,4 @@ const (
 const (
 	// NotStartedReason means that the conditions before this one are not True yet.
 	NotStartedReason = "NotStarted"
-	// InternalErrorReason means an error that is not the host's or the user's; the manager's log has it.
-	InternalErrorReason = clusterv1.InternalErrorReason
 )

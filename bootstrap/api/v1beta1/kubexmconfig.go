@@ -121,12 +121,12 @@ type KubexmConfigStatus struct {
 	// +kubebuilder:validation:MaxItems=64
 	Certificates []CertificateStatus `json:"certificates,omitempty"`
 
-	// etcd is etcd as the member on the host told of it when it was last asked: with each look and run, and when somebody asks for it.
+	// etcd is etcd as reported by the host's member, at each drift check and run, and when somebody asks for it.
 	// Hosts without a member have none.
 	// +optional
 	Etcd EtcdStatus `json:"etcd,omitempty,omitzero"`
 
-	// drift is what the last look at the host found to differ from its plan, as long as it does: of more than fit here, the first. The
+	// drift is what the last drift check found to differ from the host's plan, as long as it does: of more than fit here, the first. The
 	// condition HostConverged sums it up.
 	// +optional
 	// +listType=atomic
@@ -300,7 +300,7 @@ type EtcdMemberStatus struct {
 	// +kubebuilder:validation:MaxLength=16
 	ID string `json:"id,omitempty"`
 
-	// name is what the member calls itself. One that has never started has not told it.
+	// name is what the member calls itself. Empty if it has never started.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
@@ -402,13 +402,13 @@ const (
 // +kubebuilder:printcolumn:name="Cluster",type="string",JSONPath=".metadata.labels['cluster\\.x-k8s\\.io/cluster-name']",description="The Cluster"
 // +kubebuilder:printcolumn:name="Host",type="string",JSONPath=".status.host.name",description="The host that is made a Node"
 // +kubebuilder:printcolumn:name="Ready",type="string",JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether the bootstrap data exists"
-// +kubebuilder:printcolumn:name="HostReady",type="string",JSONPath=`.status.conditions[?(@.type=="HostReady")].status`,description="Whether the host is what it must be"
-// +kubebuilder:printcolumn:name="Done",type="integer",JSONPath=".status.progress.completedSteps",description="Steps that are as planned"
+// +kubebuilder:printcolumn:name="HostReady",type="string",JSONPath=`.status.conditions[?(@.type=="HostReady")].status`,description="Whether the host is in its desired state"
+// +kubebuilder:printcolumn:name="Done",type="integer",JSONPath=".status.progress.completedSteps",description="Completed steps"
 // +kubebuilder:printcolumn:name="Total",type="integer",JSONPath=".status.progress.totalSteps",description="Steps of the plan"
 // +kubebuilder:printcolumn:name="Reason",type="string",JSONPath=`.status.conditions[?(@.type=="HostReady")].reason`,description="Why the host is not ready",priority=10
-// +kubebuilder:printcolumn:name="Paused",type="string",JSONPath=`.status.conditions[?(@.type=="Paused")].status`,description="Whether nothing is done for now",priority=10
+// +kubebuilder:printcolumn:name="Paused",type="string",JSONPath=`.status.conditions[?(@.type=="Paused")].status`,description="Whether reconciliation is paused",priority=10
 // +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp",description="Time since creation"
-// +kubebuilder:validation:XValidation:rule="oldSelf.?spec.?bootstrapMode.orValue('') in ['', self.?spec.?bootstrapMode.orValue('')]",message="spec.bootstrapMode: what a host has begun or joined stays so"
+// +kubebuilder:validation:XValidation:rule="oldSelf.?spec.?bootstrapMode.orValue('') in ['', self.?spec.?bootstrapMode.orValue('')]",message="spec.bootstrapMode: cannot be changed once the host has initialized or joined"
 // +kubebuilder:validation:XValidation:rule="oldSelf.?spec.?hostRef.?name.orValue('') in ['', self.?spec.?hostRef.?name.orValue('')]",message="spec.hostRef: a KubexmConfig stays with its host"
 
 // KubexmConfig says what one host must be.

@@ -224,7 +224,7 @@ const (
 // +kubebuilder:printcolumn:name="Succeeded",type="string",JSONPath=`.status.conditions[?(@.type=="Succeeded")].status`,description="Whether it was done with all of them"
 // +kubebuilder:printcolumn:name="Hosts",type="string",JSONPath=".status.summary",description="With how many of them it has ended"
 // +kubebuilder:printcolumn:name="Message",type="string",JSONPath=`.status.conditions[?(@.type=="Succeeded")].message`,description="What it waits for, or what failed",priority=10
-// +kubebuilder:printcolumn:name="Paused",type="string",JSONPath=`.status.conditions[?(@.type=="Paused")].status`,description="Whether nothing is done for now",priority=10
+// +kubebuilder:printcolumn:name="Paused",type="string",JSONPath=`.status.conditions[?(@.type=="Paused")].status`,description="Whether reconciliation is paused",priority=10
 // +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp",description="Time since creation"
 
 // KubexmOperation has something done once with hosts, and keeps what came of it.

@@ -86,10 +86,10 @@ type KubexmRemediationStatus struct {
 // +kubebuilder:printcolumn:name="Cluster",type="string",JSONPath=".metadata.labels['cluster\\.x-k8s\\.io/cluster-name']",description="The Cluster"
 // +kubebuilder:printcolumn:name="Remediating",type="string",JSONPath=`.status.conditions[?(@.type=="Remediating")].status`,description="Whether something is done with the Machine of this name"
 // +kubebuilder:printcolumn:name="Reason",type="string",JSONPath=`.status.conditions[?(@.type=="Remediating")].reason`,description="What, or why not"
-// +kubebuilder:printcolumn:name="Converge",type="date",JSONPath=".status.lastConvergeTime",description="Time since its host was asked to be brought to what it must be"
-// +kubebuilder:printcolumn:name="Reboot",type="date",JSONPath=".status.lastRebootTime",description="Time since its host was asked to reboot"
+// +kubebuilder:printcolumn:name="Converge",type="date",JSONPath=".status.lastConvergeTime",description="Time since a converge was requested"
+// +kubebuilder:printcolumn:name="Reboot",type="date",JSONPath=".status.lastRebootTime",description="Time since a reboot was requested"
 // +kubebuilder:printcolumn:name="Message",type="string",JSONPath=`.status.conditions[?(@.type=="Remediating")].message`,description="What it waits for",priority=10
-// +kubebuilder:printcolumn:name="Paused",type="string",JSONPath=`.status.conditions[?(@.type=="Paused")].status`,description="Whether nothing is done for now",priority=10
+// +kubebuilder:printcolumn:name="Paused",type="string",JSONPath=`.status.conditions[?(@.type=="Paused")].status`,description="Whether reconciliation is paused",priority=10
 // +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp",description="Time since creation"
 
 // KubexmRemediation repairs the host of one unhealthy Machine, and has the Machine replaced if that does not help. A MachineHealthCheck

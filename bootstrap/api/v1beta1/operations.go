@@ -11,7 +11,7 @@ import (
 
 // OperationType is what is done with a host.
 //
-// +kubebuilder:validation:Enum=Enroll;Converge;KeepUp;CheckDrift;AssessDisruption;Reboot;Restart;CollectLogs;RecoverCertificates;SaveEtcd;BackupEtcd;AskEtcd;StopAPIServer;Reset
+// +kubebuilder:validation:Enum=Enroll;Converge;ConvergeNonDisruptive;CheckDrift;AssessDisruption;Reboot;Restart;CollectLogs;RecoverCertificates;SaveEtcd;BackupEtcd;AskEtcd;StopAPIServer;Reset
 type OperationType string
 
 const (
@@ -19,8 +19,8 @@ const (
 	EnrollOperation OperationType = "Enroll"
 	// ConvergeOperation makes the host what it must be.
 	ConvergeOperation OperationType = "Converge"
-	// KeepUpOperation has the host keep up with the others of its cluster while the rest of its plan waits.
-	KeepUpOperation OperationType = "KeepUp"
+	// ConvergeNonDisruptiveOperation runs the steps of the host's plan that disrupt nothing, while the rest of it waits.
+	ConvergeNonDisruptiveOperation OperationType = "ConvergeNonDisruptive"
 	// CheckDriftOperation compares the host with its plan and changes nothing.
 	CheckDriftOperation OperationType = "CheckDrift"
 	// AssessDisruptionOperation finds out what converging would disrupt and changes nothing. The condition DisruptionAllowed has its

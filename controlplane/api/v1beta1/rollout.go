@@ -10,7 +10,7 @@ import (
 )
 
 // Rollout says when Machines are replaced, and how changes reach them. What spec.cluster and spec.node say never replaces a
-// Machine: its host follows.
+// Machine: its host is updated in place.
 //
 // +kubebuilder:validation:MinProperties=1
 type Rollout struct {
@@ -48,7 +48,7 @@ type RolloutStrategyType string
 const (
 	// RollingUpdateStrategy replaces Machines, one after the other.
 	RollingUpdateStrategy RolloutStrategyType = "RollingUpdate"
-	// InPlaceStrategy has the hosts follow another version of Kubernetes where they are, one after the other. Machines are
+	// InPlaceStrategy updates the hosts in place to another version of Kubernetes, one after the other. Machines are
 	// replaced for all other reasons.
 	InPlaceStrategy RolloutStrategyType = "InPlace"
 )
@@ -56,9 +56,9 @@ const (
 // RolloutStrategy is how changes reach the Machines.
 //
 // +kubebuilder:validation:MinProperties=1
-// +kubebuilder:validation:XValidation:rule="!has(self.inPlace) || has(self.type) && self.type == 'InPlace'",fieldPath=".inPlace",message="it is for hosts that follow where they are: set type to InPlace, or remove it"
+// +kubebuilder:validation:XValidation:rule="!has(self.inPlace) || has(self.type) && self.type == 'InPlace'",fieldPath=".inPlace",message="only for in-place updates: set type to InPlace, or remove it"
 type RolloutStrategy struct {
-	// type is RollingUpdate, which replaces Machines, or InPlace, by which their hosts follow another version where they are.
+	// type is RollingUpdate, which replaces Machines, or InPlace, by which their hosts are updated in place.
 	// If unset, RollingUpdate.
 	// +optional
 	Type RolloutStrategyType `json:"type,omitempty"`
@@ -67,29 +67,29 @@ type RolloutStrategy struct {
 	// +optional
 	RollingUpdate RollingUpdate `json:"rollingUpdate,omitempty,omitzero"`
 
-	// inPlace is how hosts follow another version where they are. It is for the type InPlace.
+	// inPlace is how hosts are updated in place. It is for the type InPlace.
 	// +optional
 	InPlace InPlace `json:"inPlace,omitempty,omitzero"`
 }
 
-// InPlace is how hosts follow another version where they are.
+// InPlace is how hosts are updated in place.
 //
 // +kubebuilder:validation:MinProperties=1
 type InPlace struct {
-	// canary is what all other hosts wait for when the first one has followed.
+	// canary is what all other hosts wait for when the first one is updated.
 	// +optional
 	Canary Canary `json:"canary,omitempty,omitzero"`
 }
 
-// Canary is what hosts wait for when the first one has followed another version.
+// Canary is what hosts wait for when the first one is updated in place.
 //
 // +kubebuilder:validation:MinProperties=1
 type Canary struct {
-	// approval is Required, where somebody has to agree that the others follow, or None. If unset, None.
+	// approval is Required, where somebody has to approve that the others are updated, or None. If unset, None.
 	// +optional
 	Approval spec.Approval `json:"approval,omitempty"`
 
-	// settleSeconds is how long the first host must have had the version. The control plane is well, or nothing follows.
+	// settleSeconds is how long the first host must have had the version. The control plane is healthy, or no other host is updated.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=604800

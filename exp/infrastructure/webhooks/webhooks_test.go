@@ -62,6 +62,8 @@ func TestValidateHost(t *testing.T) {
 		"localhost":            {func(h *infrav1.KubexmHost) { h.Name = "localhost" }, []string{"metadata.name"}},
 		"no address":           {func(h *infrav1.KubexmHost) { h.Spec.Address = "" }, []string{"spec.address"}},
 		"a name for address":   {func(h *infrav1.KubexmHost) { h.Spec.Address = "rack1-07" }, []string{"spec.address"}},
+		"an IPv6 address":      {change: func(h *infrav1.KubexmHost) { h.Spec.Address = "2001:db8::7" }},
+		"a link's address":     {func(h *infrav1.KubexmHost) { h.Spec.Address = "fe80::7%eth0" }, []string{"spec.address"}},
 		"a loopback address":   {func(h *infrav1.KubexmHost) { h.Spec.InternalAddresses = []string{"127.0.0.1"} }, []string{"spec.internalAddresses[0]"}},
 		"an unknown processor": {func(h *infrav1.KubexmHost) { h.Spec.Arch = "mips" }, []string{"spec.arch"}},
 		"nothing of access": {

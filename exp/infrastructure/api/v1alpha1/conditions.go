@@ -19,7 +19,7 @@ const (
 	// AvailableCondition is whether a Machine may have the host.
 	AvailableCondition = clusterv1.AvailableCondition
 
-	// ReachableCondition is whether the host answered when it was last dialled, showed its pinned key and let us in.
+	// ReachableCondition is whether the host answered when it was last dialled, showed its pinned key and accepted the login.
 	// It is written by the bootstrap provider. A host that was never dialled does not have it, and may be claimed.
 	ReachableCondition = "Reachable"
 

@@ -11,8 +11,10 @@ import (
 // KubexmClusterSpec is what a cluster has beside its hosts.
 type KubexmClusterSpec struct {
 	// controlPlaneEndpoint is where the API server is reached. What is unset is taken from the Cluster, or else becomes
-	// the address of the first control plane Machine's host, and port 6443. A host, once set, never changes.
+	// the IPv4 address of the first control plane Machine's host, and port 6443. A host, once set, never changes.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="!has(oldSelf.host) || has(self.host) && self.host == oldSelf.host",fieldPath=".host",message="cannot be changed once it is set: set it back"
+	// +kubebuilder:validation:XValidation:rule="!has(oldSelf.port) || has(self.port) && self.port == oldSelf.port",fieldPath=".port",message="cannot be changed once it is set: set it back"
 	ControlPlaneEndpoint clusterv1.APIEndpoint `json:"controlPlaneEndpoint,omitempty,omitzero"`
 
 	// failureDomains are offered to the control plane to choose from. If unset, each Machine is given a host from the
@@ -72,7 +74,7 @@ type KubexmClusterInitializationStatus struct {
 // +kubebuilder:printcolumn:name="Endpoint",type="string",JSONPath=".spec.controlPlaneEndpoint.host",description="Where the API server is reached"
 // +kubebuilder:printcolumn:name="Port",type="integer",JSONPath=".spec.controlPlaneEndpoint.port",description="The API server's port"
 // +kubebuilder:printcolumn:name="Ready",type="string",JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether the infrastructure is there"
-// +kubebuilder:printcolumn:name="Paused",type="string",JSONPath=`.status.conditions[?(@.type=="Paused")].status`,description="Whether nothing is done for now",priority=10
+// +kubebuilder:printcolumn:name="Paused",type="string",JSONPath=`.status.conditions[?(@.type=="Paused")].status`,description="Whether reconciliation is paused",priority=10
 // +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp",description="Time since creation"
 
 // KubexmCluster is a cluster's endpoint and failure domains.

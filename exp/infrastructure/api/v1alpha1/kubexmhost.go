@@ -10,13 +10,15 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
 // KubexmHostSpec is where a host is and how it is reached.
 type KubexmHostSpec struct {
-	// address is the IPv4 address at which the host is reached over SSH.
+	// address is the address, of IPv4 or IPv6, at which the host is reached over SSH. Where it is not of the first family of the host's
+	// cluster, internalAddresses has one that is.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=45
@@ -188,6 +190,32 @@ func (h *KubexmHost) IsNamedBy(m *KubexmMachine) bool {
 	return h.Spec.ClaimRef.KindOrDefault() == ClaimedByMachine && h.Spec.ClaimRef.Name == m.Name
 }
 
+// Claim gives the host to an object, and keeps it from being deleted meanwhile.
+func (h *KubexmHost) Claim(by MachineReference) {
+	h.Spec.ClaimRef = by
+	controllerutil.AddFinalizer(h, HostFinalizer)
+}
+
+// MarkInUse says that who has the host is about to touch it: it is not handed out again without a reset.
+func (h *KubexmHost) MarkInUse() {
+	h.setUnclean(InUseReason, "uses the host")
+	conditions.Delete(h, ReachableCondition) // whether it answers is known of who had it before
+}
+
+// MarkNotReset says that who has the host is gone, and has left it as it was.
+func (h *KubexmHost) MarkNotReset() {
+	h.setUnclean(NotResetReason, "released the host without a reset")
+}
+
+// setUnclean says why the host is not clean: what became of who has it.
+func (h *KubexmHost) setUnclean(reason, what string) {
+	claim := h.Spec.ClaimRef
+	conditions.Set(h, metav1.Condition{
+		Type: CleanCondition, Status: metav1.ConditionFalse, Reason: reason,
+		Message: fmt.Sprintf("the %s %s of the Cluster %s %s", claim.KindOrDefault(), claim.Name, claim.ClusterName, what),
+	})
+}
+
 // longestMessage is how long the message of a quarantine may be, in bytes.
 const longestMessage = 4096
 
@@ -196,6 +224,7 @@ const longestMessage = 4096
 func (h *KubexmHost) Release(now metav1.Time) {
 	claim := h.Spec.ClaimRef
 	h.Spec.ClaimRef = MachineReference{}
+	controllerutil.RemoveFinalizer(h, HostFinalizer)
 	clean := conditions.Get(h, CleanCondition)
 	if clean != nil && clean.Status == metav1.ConditionTrue {
 		if h.Spec.Quarantine.Reason == NotResetReason || h.Spec.Quarantine.Reason == ResetFailedReason {
