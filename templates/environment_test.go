@@ -191,6 +191,9 @@ func read(t *testing.T, path string, values map[string]string) []*unstructured.U
 		if err := errors.Join(err, yaml.UnmarshalStrict(document, &object.Object)); err != nil {
 			t.Fatalf("%s: %v", path, err)
 		}
+		if strings.HasPrefix(path, "cluster/clusterclass") {
+			object.SetNamespace(values["NAMESPACE"]) // as clusterctl does
+		}
 		all = append(all, object)
 	}
 }

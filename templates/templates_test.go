@@ -8,6 +8,7 @@ package templates
 
 import (
 	"maps"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,6 +16,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
+
+// TestClassesHaveNoVariables keeps to the contract of clusterctl: a ClusterClass is the same wherever it is installed. The namespace is the
+// target that clusterctl or kubectl is called with.
+func TestClassesHaveNoVariables(t *testing.T) {
+	classes, err := filepath.Glob("cluster/clusterclass*.yaml")
+	if err != nil || len(classes) == 0 {
+		t.Fatal(classes, err)
+	}
+	for _, path := range classes {
+		if content, err := os.ReadFile(path); err != nil || variable.Match(content) {
+			t.Errorf("%s has %q (%v)", path, variable.FindAll(content, -1), err)
+		}
+	}
+}
 
 func TestTemplates(t *testing.T) {
 	own := map[string]map[string]string{

@@ -294,7 +294,21 @@ func TestSetOnce(t *testing.T) {
 		"claim-after-a-move": {fmt.Sprintf(host, "once-moved") + "  claimRef: {name: a, clusterName: prod, uid: x}\n", `{"claimRef": {"uid": "y"}}`, ""},
 		"network": {fmt.Sprintf(controlPlane, "once-network", "cluster: {network: {plugin: None}}"),
 			`{"cluster": {"network": {"plugin": "Flannel"}}}`, "set it back, or create another cluster"},
-		"dns":        {fmt.Sprintf(controlPlane, "once-dns", "cluster: {dns: {type: None}}"), `{"cluster": {"dns": {"type": "CoreDNS"}}}`, "set it back, or create another cluster"},
+		"dns": {fmt.Sprintf(controlPlane, "once-dns", "cluster: {dns: {type: None}}"), `{"cluster": {"dns": {"type": "CoreDNS"}}}`, "set it back, or create another cluster"},
+		"etcd": {fmt.Sprintf(controlPlane, "once-etcd", "cluster: {etcd: {type: Kubeadm, dataDir: /a}, kubernetes: {type: Kubeadm}}"),
+			`{"cluster": {"etcd": {"type": "Binary", "dataDir": "/b"}}}`, "spec.cluster.etcd.type: Invalid value"},
+		"etcd-data": {fmt.Sprintf(controlPlane, "once-data", "cluster: {etcd: {dataDir: /a}}"),
+			`{"cluster": {"etcd": {"dataDir": "/b"}}}`, "spec.cluster.etcd.dataDir: Invalid value"},
+		"runtime": {fmt.Sprintf(controlPlane, "once-runtime", "cluster: {containerRuntime: {type: Containerd, dataDir: /a}}"),
+			`{"cluster": {"containerRuntime": {"type": "CRIO"}}}`, "spec.cluster.containerRuntime.type: Invalid value"},
+		"runtime-data": {fmt.Sprintf(controlPlane, "once-images", "cluster: {containerRuntime: {dataDir: /a}}"),
+			`{"cluster": {"containerRuntime": {"dataDir": "/b"}}}`, "spec.cluster.containerRuntime.dataDir: Invalid value"},
+		"domain": {fmt.Sprintf(controlPlane, "once-domain", "cluster: {dns: {clusterDomain: a.local}}"),
+			`{"cluster": {"dns": {"clusterDomain": "b.local"}}}`, "spec.cluster.dns.clusterDomain: Invalid value"},
+		"authority": {fmt.Sprintf(controlPlane, "once-ca", "cluster: {certificates: {caValidityDays: 3650}}"),
+			`{"cluster": {"certificates": {"caValidityDays": 365}}}`, "spec.cluster.certificates.caValidityDays: Invalid value"},
+		"node-mask": {fmt.Sprintf(controlPlane, "once-mask", "cluster: {kubernetes: {nodeCIDRMaskSize: 24}}"),
+			`{"cluster": {"kubernetes": {"nodeCIDRMaskSize": 25}}}`, "spec.cluster.kubernetes.nodeCIDRMaskSize: Invalid value"},
 		"proxy":      {fmt.Sprintf(controlPlane, "once-proxy", "cluster: {kubernetes: {proxy: {mode: ipvs}}}"), `{"cluster": {"kubernetes": {"proxy": {"mode": "None"}}}}`, "to or from None"},
 		"proxy-mode": {fmt.Sprintf(controlPlane, "once-mode", "cluster: {kubernetes: {proxy: {mode: iptables}}}"), `{"cluster": {"kubernetes": {"proxy": {"mode": "nftables"}}}}`, ""},
 	} {
@@ -323,7 +337,7 @@ func TestBootstrapModeStays(t *testing.T) {
 	NewWithT(t).Expect(create(t, fmt.Sprintf(config, "begins", "bootstrapMode: Init"))).To(Succeed())
 	for _, body := range []string{`{"spec": {"bootstrapMode": "Join"}}`, `{"spec": {"bootstrapMode": null}}`, `{"spec": null}`} {
 		err := api.Patch(t.Context(), object.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(body)))
-		if err == nil || !strings.Contains(err.Error(), "what a host has begun or joined stays so") {
+		if err == nil || !strings.Contains(err.Error(), "cannot be changed once the host has initialized or joined") {
 			t.Errorf("%s: %v", body, err)
 		}
 	}

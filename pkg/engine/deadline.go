@@ -20,7 +20,7 @@ func noAnswer(name, exchange string, after time.Duration) error {
 	return &host.Error{
 		Kind: host.KindNoAnswer, Host: name,
 		Message: fmt.Sprintf("does not answer to %s: it was not complete after %s", exchange, after),
-		Remedy: "look at the host for what hangs there: a disk, a network file system, a process that was stopped " +
+		Remedy: "check the host for what hangs: a disk, a network file system, a process that was stopped " +
 			"(ps -eo stat,wchan,args)",
 	}
 }

@@ -209,7 +209,7 @@ func (s *scheduler) closed(h *hostRun, undone *host.Scope, restored int, err err
 	case undone != nil:
 		f.Left = fmt.Sprintf("All that this run changed on it was rolled back (%s).", plural(restored, "change"))
 	case h.m.began:
-		f.Left = "What is done stays; the next run starts from there."
+		f.Left = "Completed steps are kept; the next run resumes."
 	}
 	if f != nil && undone != nil && len(h.stayed) > 0 {
 		f.Left += " What has no way back stays: " + strings.Join(h.stayed, ", ") + "."

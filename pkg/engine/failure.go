@@ -165,7 +165,7 @@ type TimedOut struct {
 // Error says how long and, of a gate, what was last missing.
 func (t *TimedOut) Error() string {
 	if t.Missing != "" {
-		return fmt.Sprintf("not so after %s; last seen: %s", t.After, t.Missing)
+		return fmt.Sprintf("timed out after %s; last observed: %s", t.After, t.Missing)
 	}
 	return fmt.Sprintf("took longer than %s and was stopped", t.After)
 }

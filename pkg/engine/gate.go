@@ -120,7 +120,7 @@ func (w *worker) pass(ctx context.Context, n plan.Node, out *outcome, missing *s
 	if len(meta.Makes) == 0 {
 		diff, err := p.Probe(ctx, rt)
 		if err != nil {
-			return fmt.Errorf("ran, but it cannot be told whether it is so now: %w", err)
+			return fmt.Errorf("ran, but it cannot be determined whether it is so now: %w", err)
 		}
 		if len(diff) > 0 {
 			return &Unmet{Diff: diff}

@@ -498,7 +498,7 @@ func mayCome(err error) (missing string, may bool) {
 // unmet is why a node that has run does not count as done, nil if it does.
 func (m *machine) unmet(at int) error {
 	if f := m.found[at]; f.err != nil {
-		return fmt.Errorf("ran, but it cannot be told whether it is so now: %w", f.err)
+		return fmt.Errorf("ran, but it cannot be determined whether it is so now: %w", f.err)
 	} else if len(f.diff) > 0 {
 		return &Unmet{Diff: f.diff}
 	}

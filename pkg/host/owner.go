@@ -101,7 +101,7 @@ func (c Ownership) foreign(name, adopt, why string) error {
 	}
 	return &Error{
 		Kind: KindForeign, Host: name, Message: "the host belongs to somebody else, and nothing was changed: " + why,
-		Remedy: own + fmt.Sprintf("look whether the address leads to the host that is meant; have its owner reset it (kubexm reset host, "+
+		Remedy: own + fmt.Sprintf("check whether the address leads to the host that is meant; have its owner reset it (kubexm reset host, "+
 			"or delete its Machine), or, to take it over with all that runs there, adopt it by name: %s", adopt),
 	}
 }

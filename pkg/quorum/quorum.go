@@ -155,7 +155,7 @@ func (v *View) read(members, alarms []byte) error {
 	case len(raised.Alarms) > MostAlarms:
 		return fmt.Errorf("%d alarms, where %d are the most", len(raised.Alarms), MostAlarms)
 	case raised.Header != list.Header:
-		return errors.New("one member told the members, and another the alarms")
+		return errors.New("members and alarms were reported by different members")
 	}
 	v.Cluster, v.Own = hexadecimal(list.Header.Cluster), hexadecimal(list.Header.Member)
 	seen := map[string]bool{}

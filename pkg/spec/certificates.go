@@ -60,6 +60,7 @@ type Certificates struct {
 	// caAlgorithm is the kind of the private keys of the cluster's authorities and of its service account keys, where they
 	// are made here. If unset, RSA-2048. It cannot be changed later.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed once the cluster exists: set it back, or create another cluster"
 	CAAlgorithm KeyAlgorithm `json:"caAlgorithm,omitempty"`
 
 	// caValidityDays is for how many days the certificates of authorities are made, where they are made here. If unset,
@@ -67,6 +68,7 @@ type Certificates struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=36500
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed once the cluster exists: set it back, or create another cluster"
 	CAValidityDays int32 `json:"caValidityDays,omitempty"`
 }
 

@@ -41,6 +41,7 @@ type DNS struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed once the cluster exists: set it back, or create another cluster"
 	ClusterDomain string `json:"clusterDomain,omitempty"`
 
 	// etcHosts are names that CoreDNS answers for itself, in all zones, before it asks anybody.

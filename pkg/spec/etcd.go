@@ -54,6 +54,7 @@ type EtcdLogLevel string
 type Etcd struct {
 	// type is who runs etcd. If unset, Binary, whoever installs Kubernetes. It cannot be changed later.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed once the cluster exists: set it back, or create another cluster"
 	Type EtcdType `json:"type,omitempty"`
 
 	// hosts are hosts of the inventory that run etcd and nothing else; type must be Binary. If unset, etcd runs on the
@@ -69,6 +70,7 @@ type Etcd struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=2
 	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed once the cluster exists: set it back, or create another cluster"
 	DataDir string `json:"dataDir,omitempty"`
 
 	// heartbeatIntervalMilliseconds is how often the leader tells the others that it is there. If unset, etcd's own 100.
@@ -164,6 +166,7 @@ type ExternalEtcd struct {
 	// +kubebuilder:validation:MaxItems=15
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=512
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed once the cluster exists: set it back, or create another cluster"
 	Endpoints []string `json:"endpoints,omitempty"`
 
 	// secretRef is a Secret in the Cluster's namespace with ca.crt, tls.crt and tls.key, by which etcd is trusted and

@@ -78,6 +78,7 @@ type Kubernetes struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=16
 	// +kubebuilder:validation:Maximum=28
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed once the cluster exists: set it back, or create another cluster"
 	NodeCIDRMaskSize int32 `json:"nodeCIDRMaskSize,omitempty"`
 
 	// nodeCIDRMaskSizeIPv4 is, in a dual stack cluster, the prefix length of the part of the IPv4 pod network that each
@@ -85,6 +86,7 @@ type Kubernetes struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=16
 	// +kubebuilder:validation:Maximum=28
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed once the cluster exists: set it back, or create another cluster"
 	NodeCIDRMaskSizeIPv4 int32 `json:"nodeCIDRMaskSizeIPv4,omitempty"`
 
 	// nodeCIDRMaskSizeIPv6 is, in a dual stack cluster, the prefix length of the part of the IPv6 pod network that each
@@ -93,6 +95,7 @@ type Kubernetes struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=16
 	// +kubebuilder:validation:Maximum=124
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed once the cluster exists: set it back, or create another cluster"
 	NodeCIDRMaskSizeIPv6 int32 `json:"nodeCIDRMaskSizeIPv6,omitempty"`
 }
 
@@ -188,7 +191,7 @@ const (
 	ProxyIPTables ProxyMode = "iptables"
 	// ProxyNFTables programs services with nftables, which needs Linux 5.13 or later.
 	ProxyNFTables ProxyMode = "nftables"
-	// ProxyIPVS programs services with IPVS, which needs the kernel modules ip_vs, ip_vs_rr and nf_conntrack.
+	// ProxyIPVS programs services with IPVS, which needs the kernel modules ip_vs, ip_vs_rr, ip_vs_wrr, ip_vs_sh and nf_conntrack.
 	ProxyIPVS ProxyMode = "ipvs"
 	// ProxyNone runs no kube-proxy: users install what takes its place.
 	ProxyNone ProxyMode = "None"

@@ -29,6 +29,7 @@ const (
 type ContainerRuntime struct {
 	// type is what runs containers. If unset, Containerd. It cannot be changed later.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed once the cluster exists: set it back, or create another cluster"
 	Type ContainerRuntimeType `json:"type,omitempty"`
 
 	// registries is where images are pulled from, whatever the runtime.
@@ -40,6 +41,7 @@ type ContainerRuntime struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=2
 	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed once the cluster exists: set it back, or create another cluster"
 	DataDir string `json:"dataDir,omitempty"`
 }
 

@@ -93,7 +93,7 @@ func (d Done) missing(v View) (string, error) {
 		case r.ExitCode == CannotTell:
 			unknown = &Undecided{Check: shortOf(d.Check), Said: said(r)}
 		case r.ExitCode != 0:
-			return cmp.Or(said(r), "not so yet"), nil
+			return cmp.Or(said(r), "not ready yet"), nil
 		}
 	}
 	entry, journaled := v.Facts.Journal[v.Node]

@@ -64,9 +64,9 @@ func TestCommandIsChecked(t *testing.T) {
 	decide(t, []decision{
 		{"holds", run, told(0, "whatever it says"), "so already"},
 		{"holds not, and says why in its first line", run, told(1, "\nit is a learner\nof yesterday\n"), "command join: it is a learner → run" + does},
-		{"holds not, and says nothing", run, told(1, ""), "command join: not so yet → run" + does},
-		{"is not there", run, told(127, ""), "command join: not so yet → run" + does},
-		{"was not answered", run, host.Facts{Units: told(0, "").Units}, "command join: not so yet → run" + does},
+		{"holds not, and says nothing", run, told(1, ""), "command join: not ready yet → run" + does},
+		{"is not there", run, told(127, ""), "command join: not ready yet → run" + does},
+		{"was not answered", run, host.Facts{Units: told(0, "").Units}, "command join: not ready yet → run" + does},
 		{"all of it must hold", run, stopped, "command join: etcd.service is none → run" + does},
 		{"and so must the journal", step.Command{Title: "join", Argv: []string{"join"}, Done: step.Done{Check: check.Check, Journaled: true}},
 			told(0, ""), "command join: not done yet → run" + does},

@@ -24,7 +24,7 @@ type Undecided struct {
 
 // Error says which check, and why it is no answer.
 func (u *Undecided) Error() string {
-	text := "it cannot be told whether this is so: the check \"" + u.Check + "\" "
+	text := "it cannot be determined whether this is so: the check \"" + u.Check + "\" "
 	if u.After > 0 {
 		text += fmt.Sprintf("did not end within %s and was stopped", u.After)
 	} else {

@@ -66,11 +66,11 @@ func TestUndecidedDone(t *testing.T) {
 		want  string
 	}{
 		{"stopped", facts(true, journaled("input"), host.Result{ExitCode: 124, Stopped: 10 * time.Second}),
-			`it cannot be told whether this is so: the check "/bin/check x" did not end within 10s and was stopped`},
+			`it cannot be determined whether this is so: the check "/bin/check x" did not end within 10s and was stopped`},
 		{"cannot tell", facts(true, journaled("input"), host.Result{ExitCode: step.CannotTell, Stdout: []byte("no quorum\n")}),
-			`it cannot be told whether this is so: the check "/bin/check x" cannot tell: no quorum`},
-		{"ends with 124", facts(true, journaled("input"), host.Result{ExitCode: 124}), "not so yet"},
-		{"ends with 137", facts(true, journaled("input"), host.Result{ExitCode: 137}), "not so yet"},
+			`it cannot be determined whether this is so: the check "/bin/check x" cannot tell: no quorum`},
+		{"ends with 124", facts(true, journaled("input"), host.Result{ExitCode: 124}), "not ready yet"},
+		{"ends with 137", facts(true, journaled("input"), host.Result{ExitCode: 137}), "not ready yet"},
 		{"stopped, and not there", facts(false, journaled("input"), host.Result{Stopped: time.Second}), "/a is absent"},
 		{"stopped, and never done", facts(true, nil, host.Result{Stopped: time.Second}), "not done yet"},
 	} {

@@ -70,7 +70,7 @@ func (w WaitFor) Effect(v View) (Effect, error) {
 	case r.ExitCode == NotAnyMore:
 		return Effect{}, fmt.Errorf("%s: not so, and it will not be: %s", w.Title, cmp.Or(said(r), "the check does not say why"))
 	}
-	return Effect{}, &NotYet{Reason: w.Title + ": " + cmp.Or(said(r), "not so yet")}
+	return Effect{}, &NotYet{Reason: w.Title + ": " + cmp.Or(said(r), "not ready yet")}
 }
 
 // Run returns what Effect does.

@@ -28,7 +28,7 @@ func sixHosts() experiment {
 				name: "ha/six-hosts", unit: "s",
 				about: "kubexm create cluster, from 6 hosts that answer SSH: 3 become a kubeadm control plane with kubeadm's etcd, 2 get keepalived " +
 					"and haproxy, which they download from their distribution, and 1 a worker; with the start and the end of the program's own " +
-					"management plane and the last look at all hosts. Until the API answers at the virtual address, all API servers are ready, all " +
+					"management plane and the last drift check of all hosts. Until the API answers at the virtual address, all API servers are ready, all " +
 					"members of etcd vote, all Nodes are Ready and have a network, and CoreDNS runs, as asked by the same code on both sides; " +
 					"reference: test/bench/six.sh with the same artifacts, which verifies no digests and records nothing for undo",
 			},

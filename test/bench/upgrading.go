@@ -46,7 +46,7 @@ func upgrading() experiment {
 	const about = "the %s of a cluster of two hosts whose components are units comes to the next minor version of Kubernetes where it is: " +
 		"drained of a Pod with a budget, its programs and those of etcd and containerd replaced, its units restarted in order, Node Ready with the version and uncordoned; " +
 		"reference: test/bench/upgrade.sh with the same programs in a cluster of its own, made by the pipeline too. " +
-		"The script verifies no digests, keeps nothing to go back to, and does not look whether units stay up"
+		"The script verifies no digests, keeps nothing to go back to, and does not check whether units stay up"
 	e := experiment{
 		// Each side has a cluster of its own, which is off while the other is measured.
 		hosts: func(rounds int) int { return 4 * rounds },

@@ -371,7 +371,7 @@ func (s *session) stage(b host.Blob) error {
 		err = fmt.Errorf("its source has the digest %s instead of %s", digest(content), b.Digest)
 	}
 	if err != nil {
-		e := m.error(host.KindCorrupt, "its source cannot be read as declared")
+		e := m.error(host.KindCorrupt, "its source cannot be read with the declared size and digest")
 		e.Change, e.Err = "content "+b.Name, err
 		return e
 	}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	cryptossh "golang.org/x/crypto/ssh"
@@ -26,24 +27,32 @@ func TestRecorder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := ssh.Config{Address: "172.16.0.2", Port: 2222}
-	r := &ssh.Recorder{File: filepath.Join(t.TempDir(), "new", "known_hosts")}
-	var told string
-	if err := r.Accept(at, func(line string) { told = line })(key); err != nil {
-		t.Fatal(err)
-	}
-	if info, err := os.Stat(r.File); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("mode %v, %v", info.Mode(), err)
-	}
-	known, err := ssh.ReadKnown(r.File)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := known.Pin(at); got == "" || got != told {
-		t.Errorf("the pin is %q, and %q was told", got, told)
-	}
-	if got := known.Pin(ssh.Config{Address: "172.16.0.2"}); got != "" {
-		t.Errorf("another port has the pin %q", got)
+	// As OpenSSH writes it.
+	for begin, at := range map[string]ssh.Config{
+		"172.16.0.2 ": {Address: "172.16.0.2"}, "[172.16.0.2]:2222 ": {Address: "172.16.0.2", Port: 2222},
+		"2001:db8::2 ": {Address: "2001:db8::2"}, "[2001:db8::2]:2222 ": {Address: "2001:db8::2", Port: 2222},
+	} {
+		r := &ssh.Recorder{File: filepath.Join(t.TempDir(), "new", "known_hosts")}
+		var told string
+		if err := r.Accept(at, func(line string) { told = line })(key); err != nil {
+			t.Fatal(err)
+		}
+		if info, err := os.Stat(r.File); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("mode %v, %v", info.Mode(), err)
+		}
+		if content, err := os.ReadFile(r.File); err != nil || !strings.HasPrefix(string(content), begin) {
+			t.Errorf("it is written as %s, %v", content, err)
+		}
+		known, err := ssh.ReadKnown(r.File)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := known.Pin(at); got == "" || got != told {
+			t.Errorf("the pin is %q, and %q was told", got, told)
+		}
+		if at.Port++; known.Pin(at) != "" {
+			t.Errorf("another port has the pin %q", known.Pin(at))
+		}
 	}
 	if err := ssh.Refuse(key); !errors.Is(err, ssh.ErrUnknownKey) {
 		t.Errorf("got %v", err)

@@ -50,7 +50,7 @@ func Installed(done graph.Output[string]) step.Step {
 // End comes when the Node was seen well with its programs, which is what the output verified says; upgraded is made then.
 func End(verified, upgraded graph.Output[string]) step.Step {
 	return step.New(step.Meta{
-		Name: "upgrade/end", Description: "let go of what was there before", Makes: []string{upgraded.Name},
+		Name: "upgrade/end", Description: "release what was kept of the version before", Makes: []string{upgraded.Name},
 		Retry: step.Retry{Attempts: 3, Delay: step.Duration(time.Second)},
 	}, step.Commit{Dir: Dir, After: []string{verified.Name}})
 }

@@ -21,8 +21,8 @@ const (
 	Good Status = "Good"
 	// Ending is one that ends soon.
 	Ending Status = "Ending"
-	// Ended is one that is good no more.
-	Ended Status = "Ended"
+	// Expired is one that is good no more.
+	Expired Status = "Expired"
 	// Unreadable is a file that should hold one.
 	Unreadable Status = "Unreadable"
 )
@@ -69,7 +69,7 @@ func (c *Certificate) judge(now time.Time, warn time.Duration) {
 	case c.Message != "":
 		c.Status, c.DaysLeft = Unreadable, 0
 	case left <= 0:
-		c.Status, c.DaysLeft = Ended, c.DaysLeft-1
+		c.Status, c.DaysLeft = Expired, c.DaysLeft-1
 	case left < warn:
 		c.Status = Ending
 	default:

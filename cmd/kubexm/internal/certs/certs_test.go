@@ -72,8 +72,8 @@ func TestOf(t *testing.T) {
 		{is.NotAfter.Add(-90 * day), 90, Good},
 		{is.NotAfter.Add(-90*day + time.Second), 89, Ending},
 		{is.NotAfter.Add(-time.Second), 0, Ending},
-		{is.NotAfter, -1, Ended},
-		{is.NotAfter.Add(36 * time.Hour), -2, Ended},
+		{is.NotAfter, -1, Expired},
+		{is.NotAfter.Add(36 * time.Hour), -2, Expired},
 	} {
 		got, err := Of(t.Context(), e, "prod", []string{"node2", "gone", "node1"}, c.now, 90*day)
 		var failed *engine.Error

@@ -30,7 +30,7 @@ func (a *app) apply() *cobra.Command {
 	var failure onFailure
 	cmd := &cobra.Command{
 		Use:   "apply PLAN",
-		Short: "Do exactly what a plan says",
+		Short: "Apply a saved plan",
 		Long: `Runs a plan that "kubexm plan -o" wrote, on the hosts that it names. What is so already is left alone.
 
 How hosts are reached is remembered from "kubexm plan"; hosts that need a password need their config file too (-f).`,
@@ -112,7 +112,7 @@ func (a *app) applyPlan(ctx context.Context, s *source, path string, failure onF
 			return fmt.Sprintf("%s is ready in %s: %s, %s.   export KUBECONFIG=%s", p.Cluster, seconds(report.Duration),
 				count(n, "change"), count(len(p.Hosts), "host"), dir.Kubeconfig()), nil
 		}
-		return fmt.Sprintf("%s is as planned: %s checked in %s, 0 changes.", p.Cluster, count(len(p.Hosts), "host"), seconds(report.Duration)), nil
+		return fmt.Sprintf("%s is up to date: %s checked in %s, 0 changes.", p.Cluster, count(len(p.Hosts), "host"), seconds(report.Duration)), nil
 	})
 }
 

@@ -18,7 +18,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
-// warnDays is how many days before its end a certificate is spoken of: that is when it is renewed, if nobody says otherwise.
+// warnDays is how many days before it expires a certificate is spoken of: that is when it is renewed, if nobody says otherwise.
 const warnDays = 90
 
 func (a *app) certsCheck() *cobra.Command {
@@ -26,11 +26,11 @@ func (a *app) certsCheck() *cobra.Command {
 	warn := warnDays
 	cmd := &cobra.Command{
 		Use:   "check [CLUSTER] [-f config.yaml]",
-		Short: "Show when the certificates on all hosts end (of the only cluster if none is named)",
-		Long: `Reads the certificates on all hosts, those of the cluster's authorities included, and shows when they end.
+		Short: "Show when the certificates on all hosts expire (of the only cluster if none is named)",
+		Long: `Reads the certificates on all hosts, those of the cluster's authorities included, and shows when they expire.
 Keys are not read, and nothing is changed.
 
-The exit code is 3 if one of them has ended, ends within --warn-days, or cannot be read.`,
+The exit code is 3 if one of them has expired, expires within --warn-days, or cannot be read.`,
 		Example: "  kubexm certs check\n  kubexm certs check prod --warn-days 30 -o json",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -46,7 +46,7 @@ The exit code is 3 if one of them has ended, ends within --warn-days, or cannot 
 	}
 	flags := cmd.Flags()
 	flags.StringVarP(&s.file, "file", "f", "", "the config file, for hosts that need a password")
-	flags.IntVar(&warn, "warn-days", warnDays, "how many days before its end a certificate is warned of")
+	flags.IntVar(&warn, "warn-days", warnDays, "how many days before it expires a certificate is warned of")
 	s.addKeyFlags(cmd)
 	f.addFlag(cmd)
 	cmd.ValidArgsFunction = a.completeClusters
@@ -107,8 +107,8 @@ func (a *app) showCertificates(f *format, found []certs.Certificate, warn time.D
 		n    int
 		text string
 	}{
-		{counts[certs.Ended], "ended"},
-		{counts[certs.Ending], fmt.Sprintf("within %d days of the end", int(warn.Hours()/24))},
+		{counts[certs.Expired], "expired"},
+		{counts[certs.Ending], fmt.Sprintf("expiring within %d days", int(warn.Hours()/24))},
 		{counts[certs.Unreadable], "unreadable"},
 	} {
 		if part.n > 0 {

@@ -38,7 +38,7 @@ func (a *app) certsRenew() *cobra.Command {
 them read them anew; of what must be restarted for that, one component at a time is, and the next waits until it is well.
 The cluster's authorities are not renewed.
 
-Certificates that end soon are renewed without being asked, unless the config file says that somebody does it by hand
+Certificates that expire soon are renewed without being asked, unless the config file says that somebody does it by hand
 (spec.certificates). --dry-run shows the names that there are.`,
 		Example: "  kubexm certs renew all -f config.yaml --dry-run\n  kubexm certs renew apiserver etcd-member -f config.yaml",
 		RunE:    func(cmd *cobra.Command, names []string) error { return a.renewCertificates(cmd.Context(), o, names) },

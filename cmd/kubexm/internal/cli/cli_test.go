@@ -281,7 +281,8 @@ func TestFormats(t *testing.T) {
 			File: certificate.File{Path: "/etc/kubernetes/pki/ca.crt", Subject: "kubernetes",
 				Authority: true, NotAfter: now.AddDate(10, 0, 0)}, DaysLeft: 3652, Status: certs.Good},
 		{Cluster: "prod", Host: "node1",
-			File: certificate.File{Path: "/etc/kubernetes/admin.conf", Subject: "kubernetes-admin", NotAfter: now.Add(-time.Hour)}, DaysLeft: -1, Status: certs.Ended},
+			File:     certificate.File{Path: "/etc/kubernetes/admin.conf", Subject: "kubernetes-admin", NotAfter: now.Add(-time.Hour)},
+			DaysLeft: -1, Status: certs.Expired},
 		{Cluster: "prod", Host: "node1", File: certificate.File{Path: "/etc/kubexm/etcd/ssl/x.pem", Message: "not PEM, or cut off"}, Status: certs.Unreadable},
 	}
 	var text bytes.Buffer

@@ -39,12 +39,12 @@ func (a *app) createCluster() *cobra.Command {
 	o := &createOptions{}
 	cmd := &cobra.Command{
 		Use:   "cluster -f config.yaml",
-		Short: "Make a cluster what its config file declares",
+		Short: "Create or update a cluster from its config file",
 		Long: `Checks the config file, the artifacts and all hosts, and stops before anything is changed if one of them is not fit. Then
 it starts a management plane on this machine (state in .kubexm/<cluster>), declares the cluster to it, and shows how its
 hosts become Nodes.
 
-Run again, it observes all hosts and changes what is not up to date. Interrupted, it takes up where it stopped. Another
+Run again, it observes all hosts and changes what is not up to date. Interrupted, it resumes. Another
 version of Kubernetes is for "kubexm upgrade cluster".`,
 		Example: "  kubexm create cluster -f config.yaml --dry-run\n  kubexm create cluster -f config.yaml",
 		Args:    cobra.NoArgs,
@@ -373,5 +373,5 @@ func notReady(name string, waits []follow.Wait, why error) error {
 	for _, w := range waits {
 		lines = append(lines, fmt.Sprintf("  %s  %s\n    %s", w.On, w.Reason, strings.ReplaceAll(strings.TrimSpace(w.Message), "\n", "\n    ")))
 	}
-	return errors.New(strings.Join(append(lines, "What is done stays; the next run takes up there."), "\n"))
+	return errors.New(strings.Join(append(lines, "Completed steps are kept; the next run resumes."), "\n"))
 }

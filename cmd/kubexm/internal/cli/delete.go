@@ -38,7 +38,7 @@ func (a *app) deleteCluster() *cobra.Command {
 	o := &deleteOptions{}
 	cmd := &cobra.Command{
 		Use:   "cluster NAME | -f config.yaml",
-		Short: "Delete a cluster and give its hosts back as they were",
+		Short: "Delete a cluster and reset its hosts",
 		Long: `Deletes the cluster with all that runs in it. Each host is reset to what it was before kubexm first changed it: files,
 units, kernel settings, swap, packages. The cluster's API need not answer for that; its hosts must.
 
@@ -206,5 +206,5 @@ func notGone(name string, s *follow.Snapshot) error {
 			lines = append(lines, fmt.Sprintf("  %s  %s\n    %s", w.On, w.Reason, strings.ReplaceAll(strings.TrimSpace(w.Message), "\n", "\n    ")))
 		}
 	}
-	return errors.New(strings.Join(append(lines, "What is done stays; the next run takes up there."), "\n"))
+	return errors.New(strings.Join(append(lines, "Completed steps are kept; the next run resumes."), "\n"))
 }

@@ -41,13 +41,13 @@ func (a *app) etcdRestore() *cobra.Command {
 	o := &restoreOptions{}
 	cmd := &cobra.Command{
 		Use:   "restore -f config.yaml --from BACKUP",
-		Short: "Have etcd begin anew with a backup, on all its hosts",
-		Long: `Puts the cluster back to a backup: all that was written later is lost, and the API is away until it is done. Pods go on; those that the
+		Short: "Restore etcd from a backup, on all its hosts",
+		Long: `Restores the cluster from a backup: all that was written later is lost, and the API is away until it is done. Pods go on; those that the
 backup does not know are ended, and those that it knows and that are gone are made again.
 
 The snapshot is sent to all hosts first. Then all API servers end, etcd ends, its data is set aside (replaced.ID in the data directory) and
-restored as a new etcd cluster of all declared hosts, and all is started again. When a run is cut or fails, the same command goes on where it
-was; until it is done, kubexm create cluster changes none of these hosts' etcd.
+restored as a new etcd cluster of all declared hosts, and all is started again. When a run is interrupted or fails, the same command
+resumes; until it is done, kubexm create cluster changes none of these hosts' etcd.
 
 BACKUP is a snapshot's file on this machine, HOST:PATH on one of the hosts, or s3://BUCKET/PREFIX/NAME.db. Beside it must be its manifest, which says whose it is.`,
 		Example: "  kubexm etcd restore -f config.yaml --from .kubexm/prod/etcd-backups/etcd-prod-20261123T210000Z-cp1.db\n" +
@@ -64,7 +64,7 @@ BACKUP is a snapshot's file on this machine, HOST:PATH on one of the hosts, or s
 	o.addStoreFlags(flags)
 	flags.StringVar(&o.ofCluster, "of-cluster", "", "take the backup of the cluster with this name, which is another one or had other certificate authorities")
 	flags.BoolVar(&o.withoutManifest, "without-manifest", false, "take a snapshot of which nothing says whose it is")
-	flags.BoolVar(&o.again, "again", false, "begin anew where a restore of the same snapshot was cut, instead of going on")
+	flags.BoolVar(&o.again, "again", false, "start over an interrupted restore of the same snapshot, instead of resuming it")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show what would be done, and do nothing")
 	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask")
 	return cmd
@@ -240,7 +240,7 @@ func beginRestore(m *members, sum string, again bool) (run underWay, resumed boo
 	}
 	if len(text) > 0 && !again {
 		if err := json.Unmarshal(text, &run); err != nil {
-			return run, false, fmt.Errorf("%s: %w: begin anew with --again", m.dir.Path(underWayFile), err)
+			return run, false, fmt.Errorf("%s: %w: start over with --again", m.dir.Path(underWayFile), err)
 		}
 		if run.SHA256 == sum && slices.Equal(run.Members, names) {
 			return run, true, nil

@@ -56,7 +56,7 @@ func TestBeginRestore(t *testing.T) {
 	if err := dir.Write([]byte("{"), underWayFile); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := beginRestore(of("cp1"), "aa", false); err == nil || !strings.Contains(err.Error(), "begin anew with --again") {
+	if _, _, err := beginRestore(of("cp1"), "aa", false); err == nil || !strings.Contains(err.Error(), "start over with --again") {
 		t.Errorf("what cannot be read: %v", err)
 	}
 }

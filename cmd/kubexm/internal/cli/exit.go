@@ -30,12 +30,12 @@ const (
 
 // exitCodes is what help says of them.
 const exitCodes = `Exit codes:
-  0    it is done, or was so already
+  0    success, or already up to date
   1    it failed
   2    the command line or the config file is wrong; nothing was touched
-  3    the hosts are not fit (preflight), the state is an older copy, or certificates are about to end (certs check); no host was changed
+  3    the hosts are not fit (preflight), the state is an older copy, or certificates are about to expire (certs check); no host was changed
   4    another kubexm, or another writer on a host, is at work
-  130  interrupted; the next run takes up where this one stopped`
+  130  interrupted; the next run resumes`
 
 // usageError is a mistake in the command line.
 type usageError struct{ error }

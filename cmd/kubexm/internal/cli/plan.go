@@ -21,7 +21,7 @@ func (a *app) plan() *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "plan -f config.yaml [-o plan.json]",
-		Short: "Show what would be changed on which host, and write it down",
+		Short: "Show what would be changed on which host, and save it",
 		Long: `Observes all hosts, shows what differs from what the config file declares, and changes nothing.
 
 With -o the plan is written to a file, with secrets as references. "kubexm apply" does exactly what it says.`,

@@ -40,7 +40,7 @@ func (a *app) recoverState() *cobra.Command {
 records of whose they are, the key pairs of control plane hosts, the API's Nodes and etcd's members, and compares all hosts with what is
 declared. Then it shows what it has found and writes the state, all of it or none. No host is changed.
 
-It refuses where a state is there already, where a host is another cluster's, is not as declared or does not answer, and where the
+It refuses where a state is there already, where a host is another cluster's, differs from what is declared or does not answer, and where the
 cluster has a Node or a member of etcd that is not declared: that would be forgotten.
 
 The objects of the management plane are not recovered. "kubexm create cluster" declares them anew, and finds the hosts as they are.`,

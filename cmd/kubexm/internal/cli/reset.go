@@ -21,7 +21,7 @@ func (a *app) resetHost() *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "host NAME... --cluster CLUSTER",
-		Short: "Reset hosts to what they were before kubexm first changed them",
+		Short: "Reset hosts to their original state",
 		Long: `Rolls back on each host all that kubexm changed there, last in first out. The host leaves its cluster without being
 drained; use it for hosts that are to be repaired or that failed on the way.
 

@@ -39,7 +39,7 @@ that does not come back. Components are ContainerRuntime, Kubelet, Etcd, APIServ
 is a unit) and LoadBalancer (on load balancer hosts), in upper or lower case. Pods go on while the runtime or the kubelet restarts.
 
 A host restarts what it has of them; what none has is refused. Etcd and what uses it restart on one control plane host of the cluster at
-a time, whoever else restarts or changes one. A restart that was cut is begun anew by the same command.`,
+a time, whoever else restarts or changes one. A restart that was interrupted is repeated by the same command.`,
 		Example:           "  kubexm restart kubelet,containerruntime -f config.yaml --host node1\n  kubexm restart apiserver -f config.yaml --dry-run",
 		Args:              cobra.ExactArgs(1),
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.restartComponents(cmd.Context(), o, args[0]) },

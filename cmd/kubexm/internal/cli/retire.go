@@ -62,7 +62,7 @@ func (a *app) confirm(what string) error {
 	if !a.Interactive {
 		return usage("%s Give --yes to say that this is meant", what)
 	}
-	fmt.Fprint(a.Err, what+" Go on? [y/N] ")
+	fmt.Fprint(a.Err, what+" Continue? [y/N] ")
 	answer, err := bufio.NewReader(a.In).ReadString('\n')
 	if err != nil {
 		return usage("no answer: %w", err)

@@ -59,7 +59,7 @@ func (a *app) explain(err error, code int) {
 	switch {
 	case err == nil || errors.As(err, &status):
 	case code == exitInterrupted:
-		fmt.Fprintln(a.Err, "Interrupted. What is done stays; the next run takes up there.")
+		fmt.Fprintln(a.Err, "Interrupted. Completed steps are kept; the next run resumes.")
 	default:
 		fmt.Fprintln(a.Err, "Error: "+strings.TrimSpace(host.Text(err.Error(), math.MaxInt)))
 	}
@@ -97,7 +97,7 @@ It keeps what it must know of a cluster in ./.kubexm/<cluster>.
 		return nil
 	}
 	root.AddCommand(
-		group("create", "Create what is declared", a.audited(a.createCluster())),
+		group("create", "Create or update a cluster", a.audited(a.createCluster())),
 		group("upgrade", "Upgrade a cluster", a.audited(a.upgradeCluster())),
 		group("delete", "Delete a cluster", a.audited(a.deleteCluster())),
 		group("get", "List clusters, nodes or hosts", a.getClusters(), a.getNodes(), a.getHosts()),
@@ -110,7 +110,7 @@ It keeps what it must know of a cluster in ./.kubexm/<cluster>.
 			group("backups", "List backups of etcd", a.etcdBackupsList()), a.audited(a.etcdRestore())),
 		group("run", "Run a command on hosts, or a management plane", a.audited(a.runCommand()), a.runPlane()),
 		a.audited(a.restart()),
-		group("reset", "Reset hosts to what they were", a.audited(a.resetHost())),
+		group("reset", "Reset hosts to their original state", a.audited(a.resetHost())),
 		group("audit", "Show who changed what", a.auditList(), a.auditShow()),
 		a.version(),
 	)

@@ -59,7 +59,7 @@ func (a *app) keepPlane(ctx context.Context, s *source, name, path string) error
 	case !managed(dir), known.IsRecovered():
 		return usage("cluster %s has no management plane: kubexm create cluster makes one", name)
 	case known.Upgrading != "":
-		return usage("cluster %s is on its way to %s: finish that first: kubexm upgrade cluster", name, known.Upgrading)
+		return usage("cluster %s is being upgraded to %s: finish that first: kubexm upgrade cluster", name, known.Upgrading)
 	}
 	bundle, err := a.openBundle(ctx, cmp.Or(path, known.Bundle), known.KubernetesVersion)
 	if errors.Is(err, os.ErrNotExist) {

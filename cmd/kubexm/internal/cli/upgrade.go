@@ -53,7 +53,7 @@ func (a *app) upgradeCluster() *cobra.Command {
 config file declares. With --to, the config file is made to declare it first: that line is changed and no other.
 
 Each Node is drained, changed and made schedulable again before the next begins. A host that fails stops the upgrade until it
-is repaired. Interrupted, the same command takes up where it stopped.
+is repaired. Interrupted, the same command resumes.
 
 No minor version may be skipped, and there is no way back.`,
 		Example: "  kubexm upgrade cluster -f config.yaml --to v1.36.3 --plan\n  kubexm upgrade cluster -f config.yaml --to v1.36.3",
@@ -68,7 +68,7 @@ No minor version may be skipped, and there is no way back.`,
 	flags.BoolVar(&o.controlPlaneOnly, "control-plane-only", false, "leave workers as they are")
 	flags.BoolVar(&o.workersOnly, "workers-only", false, "upgrade workers alone; the control plane must have the version")
 	flags.StringVar(&o.strategy, "strategy", string(controlplanev1.InPlaceStrategy),
-		"InPlace: hosts follow where they are; RollingUpdate: each is reset, and joins again")
+		"InPlace: hosts are upgraded in place; RollingUpdate: each is reset, and joins again")
 	flags.IntVar(&o.concurrency, "node-concurrency", 1, "how many workers may be unavailable at once")
 	flags.StringVar(&o.canary, "canary", "", "the worker that goes first in its pool, alone (InPlace)")
 	flags.BoolVar(&o.anyTime, "any-time", false, "begin outside of the maintenance windows of the config file, too")
@@ -97,7 +97,7 @@ func (o *upgradeOptions) check() error {
 	case o.concurrency < 1:
 		return usage("--node-concurrency: %d: want 1 or more", o.concurrency)
 	case o.canary != "" && (o.replace() || o.controlPlaneOnly):
-		return usage("--canary: it is for workers that follow in place")
+		return usage("--canary: it is for workers upgraded in place")
 	}
 	if errs := spec.ValidateVersion(cmp.Or(o.to, "v1.0.0"), field.NewPath("to")); len(errs) > 0 {
 		return usage("--to: %s", errs[0].ErrorBody())
@@ -192,7 +192,7 @@ func (a *app) upgradeOf(ctx context.Context, o *upgradeOptions) (*upgrade, error
 	case known == nil || !managed(dir) || known.ReadyTime.IsZero():
 		return nil, usage("there is no cluster %s in %s that has ever been ready: bring it up first: kubexm create cluster -f %s", c.Name, a.stateRoot, o.file)
 	case known.Upgrading != "" && known.Upgrading != c.KubernetesVersion:
-		return nil, usage("spec.kubernetes.version: %s is on its way to %s, and some of its hosts may have that already: finish it first, with --to %s",
+		return nil, usage("spec.kubernetes.version: %s is being upgraded to %s, and some of its hosts may have that already: finish it first, with --to %s",
 			c.Name, known.Upgrading, known.Upgrading)
 	case known.KubernetesVersion != c.KubernetesVersion:
 		if errs := spec.ValidateUpgrade(known.KubernetesVersion, c.KubernetesVersion, field.NewPath("spec", "kubernetes", "version")); len(errs) > 0 {
@@ -297,7 +297,7 @@ func (d *declared) sameVersion(file string) error {
 	}
 	path := field.NewPath("spec", "kubernetes", "version")
 	if to := known.Upgrading; to != "" {
-		return usage("%s: %s is on its way to %s: kubexm upgrade cluster -f %s --to %s", path, d.Name, to, file, to)
+		return usage("%s: %s is being upgraded to %s: kubexm upgrade cluster -f %s --to %s", path, d.Name, to, file, to)
 	}
 	if known.KubernetesVersion == d.KubernetesVersion {
 		return nil

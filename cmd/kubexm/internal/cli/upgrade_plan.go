@@ -192,7 +192,7 @@ type order struct {
 
 // add gives a host the next turn, if it does not have the version.
 func (o *order) add(name, more string) {
-	t := turn{Turn: "-", Host: name, Role: o.about(name), From: o.known.KubernetesVersion, To: o.KubernetesVersion, How: "follows with the control plane"}
+	t := turn{Turn: "-", Host: name, Role: o.about(name), From: o.known.KubernetesVersion, To: o.KubernetesVersion, How: "upgraded with the control plane"}
 	if n, seen := o.nodes[name]; seen {
 		t.From = n.Version
 	}
@@ -213,10 +213,10 @@ func (o *order) how(name string) string {
 	}
 	for other, n := range o.nodes {
 		if other != name && n.TakesPods {
-			return "drained, upgraded where it is"
+			return "drained, upgraded in place"
 		}
 	}
-	return "upgraded where it is beneath its Pods, as no other Node takes them"
+	return "upgraded in place beneath its Pods, as no other Node takes them"
 }
 
 // controlPlanes are the control plane's hosts, those that joined first before the others.

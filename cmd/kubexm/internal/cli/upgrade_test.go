@@ -229,8 +229,8 @@ func TestSameVersion(t *testing.T) {
 		{"v1.35.4", "", false, true, "v1.36.3", "kubexm upgrade cluster -f my.yaml"},
 		{"v1.35.4", "", true, false, "v1.36.3", "kubexm upgrade cluster -f my.yaml"},
 		{"v1.36.3", "", true, false, "v1.35.4", "cannot be downgraded"},
-		{"v1.35.4", "v1.36.3", true, false, "v1.35.4", "on its way to v1.36.3: kubexm upgrade cluster -f my.yaml --to v1.36.3"},
-		{"v1.35.4", "v1.36.3", true, false, "v1.36.3", "on its way to v1.36.3"},
+		{"v1.35.4", "v1.36.3", true, false, "v1.35.4", "being upgraded to v1.36.3: kubexm upgrade cluster -f my.yaml --to v1.36.3"},
+		{"v1.35.4", "v1.36.3", true, false, "v1.36.3", "being upgraded to v1.36.3"},
 	} {
 		dir, err := state.Of(t.TempDir(), "prod")
 		if err != nil {

@@ -21,6 +21,7 @@ import (
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/hosthealth"
 )
 
 // Snapshot is what a management plane has of one cluster.
@@ -79,9 +80,8 @@ type Wait struct {
 func (s *Snapshot) Waits(nodes, others int) []Wait {
 	var waits []Wait
 	for i := range s.Configs {
-		c := &s.Configs[i]
-		if w, waiting := waitOf(nameOfHost(c), c.Generation, c.Status.Conditions, bootstrapv1.HostReadyCondition); waiting {
-			waits = append(waits, deepest(w, c))
+		if w, waiting := waitOfHost(&s.Configs[i]); waiting {
+			waits = append(waits, w)
 		}
 	}
 	slices.SortFunc(waits, func(a, b Wait) int { return cmp.Compare(a.On, b.On) })
@@ -155,17 +155,13 @@ func waitOf(on string, generation int64, conditions []metav1.Condition, kind str
 	return Wait{}, false
 }
 
-// deepest is the first of a host's conditions that is not True: the summary says the same in more words.
-func deepest(w Wait, c *bootstrapv1.KubexmConfig) Wait {
-	for _, kind := range []string{
-		bootstrapv1.DataSecretAvailableCondition, bootstrapv1.HostReachableCondition, bootstrapv1.PreflightPassedCondition,
-		bootstrapv1.HostConvergedCondition, bootstrapv1.NodeJoinedCondition,
-	} {
-		if found := meta.FindStatusCondition(c.Status.Conditions, kind); found != nil && found.Status == metav1.ConditionFalse {
-			return Wait{On: w.On, Reason: found.Reason, Message: found.Message}
-		}
+// waitOfHost is what a host misses until it is ready.
+func waitOfHost(c *bootstrapv1.KubexmConfig) (Wait, bool) {
+	w, waiting := waitOf(nameOfHost(c), c.Generation, c.Status.Conditions, bootstrapv1.HostReadyCondition)
+	if missing := hosthealth.Missing(c); waiting && missing != nil {
+		w.Reason, w.Message = missing.Reason, missing.Message
 	}
-	return w
+	return w, waiting
 }
 
 // nameOfHost is the host's name where it is known, else the Machine's.

@@ -71,11 +71,10 @@ func (s *Snapshot) ControlPlaneWaits(version string) []Wait {
 
 // hostWaits is what is missing until a host has a version. Of hosts that do not become Nodes there is no Machine.
 func hostWaits(m *clusterv1.Machine, c *bootstrapv1.KubexmConfig, version string) []Wait {
-	on := nameOfHost(c)
-	if w, waiting := waitOf(on, c.Generation, c.Status.Conditions, bootstrapv1.HostReadyCondition); waiting {
-		return []Wait{deepest(w, c)}
+	if w, waiting := waitOfHost(c); waiting {
+		return []Wait{w}
 	}
-	switch has := c.Status.KubernetesVersion; {
+	switch on, has := nameOfHost(c), c.Status.KubernetesVersion; {
 	case has != version:
 		return []Wait{{On: on, Reason: "Upgrading", Message: fmt.Sprintf("has %s", cmp.Or(has, "an unknown version"))}}
 	case m != nil && m.Spec.Version != version:

@@ -127,7 +127,7 @@ func ClusterOf(ctx context.Context, d state.Dir) (Cluster, error) {
 	c.Status = "NotReady"
 	switch {
 	case known.Upgrading != "":
-		c.Status, c.Message = "Upgrading", "on its way to "+known.Upgrading
+		c.Status, c.Message = "Upgrading", "being upgraded to "+known.Upgrading
 	case ready == len(nodes) && ready >= c.ControlPlanes+c.Workers:
 		c.Status = "Ready"
 	}

@@ -43,8 +43,9 @@ func Targets(all []client.Object) ([]spec.Target, error) {
 	shared = target.SharedOf(d.plane.Cluster, desired.ClusterConfig(d.plane, nil, d.plane.Members()))
 	targets := make([]spec.Target, len(hosts))
 	for i, made := range hosts {
+		h := infra.HostOf(d.hosts[i])
 		var err error
-		if targets[i], err = target.New(shared, made.machine, made.config, infra.HostOf(d.hosts[i]).Host); err != nil {
+		if targets[i], err = target.New(shared, made.machine, made.config, h.Host, h.NodeLabels); err != nil {
 			return nil, fmt.Errorf("host %s: %w", d.hosts[i].Name, err)
 		}
 	}

@@ -46,7 +46,7 @@ func Owners(cluster, namespace string, hosts []Host) (authority string, problems
 	add := func(h Host, check, cause, remedy string) {
 		problems = append(problems, preflight.Problem{Host: h.Name, Check: check, Severity: preflight.Error, Cause: cause, Remedy: remedy})
 	}
-	const other = "look whether the address in the config file leads to the host that is meant, and correct it; a host of another cluster " +
+	const other = "check whether the address in the config file leads to the host that is meant, and correct it; a host of another cluster " +
 		"comes out of the config file"
 	byAuthority := map[string][]string{}
 	for _, h := range hosts {
@@ -62,7 +62,7 @@ func Owners(cluster, namespace string, hosts []Host) (authority string, problems
 			continue
 		case owner == nil:
 			add(h, checkOwner, "it has no record of an owner: it is not a part of any cluster, or not the host that is meant",
-				"look whether the address leads to the host that is meant; if the host is new, take it out of the config file, recover, add it again, "+
+				"check whether the address leads to the host that is meant; if the host is new, take it out of the config file, recover, add it again, "+
 					"and make it a part of the cluster: kubexm create cluster")
 			continue
 		}

@@ -296,7 +296,7 @@ func (st *stream) close(sendErr error) error {
 	defer st.giveUp()
 	var broken *sourceError
 	if errors.As(sendErr, &broken) && st.ctx.Err() == nil {
-		return &host.Error{Kind: host.KindCorrupt, Host: st.host.Name(), Change: "content " + broken.name, Message: "its source cannot be read as declared", Err: broken.err}
+		return &host.Error{Kind: host.KindCorrupt, Host: st.host.Name(), Change: "content " + broken.name, Message: "its source cannot be read with the declared size and digest", Err: broken.err}
 	}
 	// What fails from here on is the host's to explain. It may also have been quicker: when it has read the end, its input
 	// cannot be closed any more, and all is well.
