@@ -61,7 +61,7 @@ func filled(spec, by, dir string) string {
 		"type: "+inserted, "type: "+by, "{"+inserted, "{type: "+by, "version: "+inserted, "version: v1.36.3", inserted, "",
 		"type: %s", "type: "+by, "version: %s", "version: v1.36.3", "http://%s", "http://10.0.0.1:5000",
 		"$BY", by, "$VERSION", "v1.36.3", "$VXLAN", "Always", "$MASTERS", "$1, $4, $5", "$WORKERS", "$2, $3", "$WORKER", "$6",
-		"$ETCD", "https://10.0.0.1:2379", "$LB", "10.0.0.1", "$DIR", dir,
+		"$ETCD", "https://10.0.0.1:2379", "$LB", "10.0.0.1", "$DIR", dir, "$ROLES", "master: [$1, $4, $5], worker: [$6]",
 	).Replace(spec)
 	if !strings.Contains(spec, "kubernetes:") {
 		spec += "  kubernetes: {version: v1.36.3}\n"
