@@ -76,7 +76,7 @@ func TestPolicies(t *testing.T) {
 		return apierrors.IsNotFound(f.api.Get(t.Context(), client.ObjectKeyFromObject(machine), machine))
 	}, patience, 50*time.Millisecond).Should(BeTrue())
 	f.Eventually(f.notes, patience, 50*time.Millisecond).WithArguments(bootstrapv1.HostResetSkippedReason).Should(ConsistOf(
-		ContainSubstring("was not reset in 2s (reset.timeoutSeconds)")))
+		ContainSubstring("was released without a reset after 2s (reset.timeoutSeconds)")))
 	left := &infrav1.KubexmHost{}
 	f.Expect(f.api.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: config.Status.Host.Name}, left)).To(Succeed())
 	f.Expect(conditions.GetReason(left, infrav1.AvailableCondition)).To(Equal(infrav1.QuarantinedReason))
