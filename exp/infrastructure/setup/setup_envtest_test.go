@@ -377,7 +377,7 @@ func TestEndpointFollowsFirstControlPlaneHost(t *testing.T) {
 	}, patience).Should(Succeed())
 
 	err := api.Patch(p.t.Context(), infra, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"controlPlaneEndpoint":{"host":"10.9.9.9"}}}`)))
-	p.Expect(err).To(MatchError(ContainSubstring("spec.controlPlaneEndpoint.host: Invalid value: \"10.9.9.9\": cannot be changed once it is set: set it back to " + p.subnet + "1")))
+	p.Expect(err).To(MatchError(ContainSubstring("spec.controlPlaneEndpoint.host: Invalid value: cannot be changed once it is set: set it back")))
 }
 
 // A KubexmCluster goes after its machines, and a paused Cluster keeps what it has.
