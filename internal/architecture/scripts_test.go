@@ -10,24 +10,24 @@ import (
 	"testing"
 )
 
-// waiting are scripts of steps that wait, and for what. To wait is a step's own matter (step.WaitFor), which has a name, a time and a retry
-// in the plan: a script may where the wait and the act are one under a lock. The list only gets shorter.
+// waiting are scripts that wait, and for what. Where a plan waits, a step.WaitFor does, which has a name, a time and a retry there. The
+// list only gets shorter.
 var waiting = map[string]string{
-	"pkg/component/etcd/asked-restart.sh":  "for its member, in one turn with the restart",
-	"pkg/component/etcd/asked.sh":          "for an answer, which the others of this list take in",
-	"pkg/component/etcd/cluster.sh":        "for the lock of etcd's members",
-	"pkg/component/etcd/maintain.sh":       "for a member to be well again before the next is defragmented",
-	"pkg/component/etcd/maintenance.sh":    "for the lock of etcd's members",
-	"pkg/component/etcd/member.sh":         "for the cluster that it joins",
-	"pkg/component/etcd/members.sh":        "for a learner to be promoted",
-	"pkg/component/etcd/restart.sh":        "for its member, in one turn with the restart",
-	"pkg/component/etcd/restore-verify.sh": "for etcd to answer after a restore",
-	"pkg/component/etcd/restore.sh":        "for etcd to have ended",
-	"pkg/component/etcd/run.sh":            "for etcd to answer",
-	"pkg/component/kubeadm/etcd-alone.sh":  "for the lock of etcd's members",
-	"pkg/component/kubeadm/halt.sh":        "for static pods to have ended",
-	"pkg/component/kubeadm/ready.sh":       "for a static pod, which the others of this list take in",
-	"pkg/component/kubeadm/withdraw.sh":    "for the API server to have ended",
+	"pkg/component/etcd/asked-restart.sh":  "for quorum, after the restart and before the turn ends",
+	"pkg/component/etcd/asked.sh":          "for the kubelet to have started another Pod",
+	"pkg/component/etcd/cluster.sh":        "for etcd to take another change of members; has the function that the others of etcd take in",
+	"pkg/component/etcd/maintain.sh":       "for the alarm that its own lock has raised",
+	"pkg/component/etcd/maintenance.sh":    "for a member to answer after it was defragmented",
+	"pkg/component/etcd/member.sh":         "for the member to answer, to vote, and to have quorum",
+	"pkg/component/etcd/members.sh":        "for quorum, after each member that is removed",
+	"pkg/component/etcd/restart.sh":        "for quorum, after the restart and before the turn ends",
+	"pkg/component/etcd/restore-verify.sh": "for quorum of the members that were restored",
+	"pkg/component/etcd/restore.sh":        "for etcd to have ended, before its data is replaced",
+	"pkg/component/etcd/run.sh":            "for the kubelet to have started another Pod, or to have ended one",
+	"pkg/component/kubeadm/etcd-alone.sh":  "for the Pod to be back, before the lock is released",
+	"pkg/component/kubeadm/halt.sh":        "for the API server to have ended, before its etcd does",
+	"pkg/component/kubeadm/ready.sh":       "has the function that halt.sh and withdraw.sh take in",
+	"pkg/component/kubeadm/withdraw.sh":    "for the API server to have ended, before its etcd member is removed",
 	"pkg/host/internal/posix/lib/core.sh":  "for a process that it has signalled",
 	"pkg/host/internal/posix/lib/stage.sh": "for content that is on its way",
 	"pkg/host/internal/posix/lib/unit.sh":  "for systemd to answer, and for a unit to settle",

@@ -82,7 +82,8 @@ func carried(r *report) {
 	has, _, _ := strings.Cut(words[1], "@")
 	if by := r.f.System.DefaultInterface; by != "" && has != by {
 		r.warn(fmt.Sprintf("the interface %s has the host's address %s, and Pods' packets would leave by %s, which has the default route", has, r.t.Host.NodeAddress(), by),
-			"declare the networks in which hosts reach each other in network.hostCIDRs, which cannot be done once the cluster exists")
+			fmt.Sprintf("declare the networks in which hosts reach each other in network.hostCIDRs; in a cluster that exists already, where that cannot be "+
+				"done, see that its hosts reach each other by %s", by))
 	}
 }
 
