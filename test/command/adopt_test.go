@@ -65,10 +65,7 @@ func TestAdopt(t *testing.T) {
 	e.ends(0, adopt, "nothing to adopt")
 	e.stays(was, pods)
 	e.ends(0, []string{"get", "nodes"}, master.Name, worker.Name, "Ready")
-	planned := e.ends(0, append([]string{"plan"}, e.declared()...))
-	if changes := changesOf(shown); changes == "" || changes != changesOf(planned) {
-		t.Errorf("what adopt shows is not what plan shows:\n%s\n\n%s", changes, changesOf(planned))
-	}
+	e.isPlanned(shown)
 
 	t.Log("converged")
 	e.ends(0, e.CreateArgs())
@@ -303,6 +300,15 @@ func (e *environment) adoptsWhenCut(args []string) {
 		e.hasNoState()
 	}
 	e.t.Logf("cut %d times", cuts)
+}
+
+// isPlanned wants what adopt has shown to be what a plan shows.
+func (e *environment) isPlanned(shown string) {
+	e.t.Helper()
+	planned := e.ends(0, append([]string{"plan"}, e.declared()...))
+	if changes := changesOf(shown); changes == "" || changes != changesOf(planned) {
+		e.t.Errorf("what adopt shows is not what plan shows:\n%s\n\n%s", changes, changesOf(planned))
+	}
 }
 
 // changesOf is the part of what a command shows that says what is changed on hosts.
