@@ -22,7 +22,8 @@ var apis = []string{"bootstrap/api/...", "controlplane/api/...", "exp/infrastruc
 // need data, such as references to secrets; layers_test.go sees that they make no steps.
 var engine = []string{
 	"pkg/step", "pkg/pipeline/...", "pkg/engine/...", "pkg/plan/...", "pkg/graph/...", "pkg/event/...", "pkg/preflight/...",
-	"pkg/host/...", "pkg/certificate/...", "pkg/quorum/...", "pkg/artifact/...", "pkg/kube/...", "pkg/pki/...", "pkg/spec/...", "pkg/secret/...",
+	"pkg/host/...", "pkg/backup/...", "pkg/certificate/...", "pkg/quorum/...", "pkg/artifact/...", "pkg/kube/...", "pkg/pki/...",
+	"pkg/spec/...", "pkg/secret/...",
 }
 
 // rules is the order of the house: pipeline → module → task and component → step → host, never back and never across a layer. The
@@ -38,6 +39,7 @@ var rules = []rule{
 	{"pkg/host/...", []string{"pkg/secret"}},
 	{"pkg/certificate/...", []string{"pkg/host", "pkg/pki", "pkg/secret"}},
 	{"pkg/quorum/...", []string{"pkg/host"}},
+	{"pkg/backup/...", []string{"pkg/host", "pkg/secret"}},
 	// What an operating system is called, and has where, is asked of its family.
 	{"pkg/os/tables", []string{"pkg/os/..."}},
 	{"pkg/os/...", []string{"pkg/os/family"}},
@@ -54,7 +56,7 @@ var rules = []rule{
 		"pkg/os/family", "pkg/component", "pkg/step/...", "pkg/plan", "pkg/graph", "pkg/host", "pkg/artifact", "pkg/pki", "pkg/spec", "pkg/secret",
 	}},
 	{"pkg/module/...", []string{"pkg/os/tables", "pkg/task/...", "pkg/component", "pkg/component/tables", "pkg/plan", "pkg/host", "pkg/artifact", "pkg/spec"}},
-	{"pkg/pipeline/...", []string{"pkg/module/...", "pkg/component", "pkg/plan", "pkg/host", "pkg/artifact", "pkg/spec"}},
+	{"pkg/pipeline/...", []string{"pkg/module/...", "pkg/plan", "pkg/host", "pkg/artifact", "pkg/spec"}},
 
 	// The providers know each other by their API types alone.
 	{"bootstrap/api/...", []string{"pkg/spec"}},

@@ -127,12 +127,13 @@ func TestComponentsAreAskedByTheirSlot(t *testing.T) {
 	}
 }
 
+// choices are the enumerations by which a cluster's specification chooses components.
+var choices = []string{
+	"EtcdType", "KubernetesType", "NetworkPlugin", "ContainerRuntimeType", "LoadBalancerType", "LoadBalancerProxy", "DNSType", "ProxyMode",
+}
+
 // What fills a slot is chosen by its table. The names by which a cluster's specification chooses are those of the tables.
 func TestNobodyAsksForAComponentByName(t *testing.T) {
-	choices := map[string]bool{
-		"EtcdType": true, "KubernetesType": true, "NetworkPlugin": true, "ContainerRuntimeType": true, "LoadBalancerType": true,
-		"LoadBalancerProxy": true, "DNSType": true, "ProxyMode": true,
-	}
 	names, chosen := map[string]string{}, map[string]bool{}
 	for _, f := range files(t) {
 		for _, declaration := range f.syntax.Decls {
@@ -141,7 +142,7 @@ func TestNobodyAsksForAComponentByName(t *testing.T) {
 				continue
 			}
 			for _, s := range general.Specs {
-				if value, ok := s.(*ast.ValueSpec); ok && value.Type != nil && choices[kindOf(value.Type)] {
+				if value, ok := s.(*ast.ValueSpec); ok && value.Type != nil && slices.Contains(choices, kindOf(value.Type)) {
 					names[value.Names[0].Name], chosen[kindOf(value.Type)] = kindOf(value.Type), true
 				}
 			}
@@ -165,6 +166,52 @@ func TestNobodyAsksForAComponentByName(t *testing.T) {
 			if !modes {
 				t.Errorf("%s compares what a cluster's specification chooses: ask what fills the slot (component.Slots)", f.at(node))
 			}
+		}
+	}
+}
+
+// In pkg/spec, what a cluster's specification may choose is named by the enumeration, which declares it, and by the tables, which have a
+// line for each, and by nothing else. What config.yaml calls it is in pkg/spec/config.
+func TestComponentsHaveALineInTheTablesOfTheSpecification(t *testing.T) {
+	const tables = "pkg/spec/components.go"
+	names, lines := map[string]bool{}, map[string]bool{}
+	for _, f := range files(t) {
+		for _, declaration := range f.syntax.Decls {
+			general, ok := declaration.(*ast.GenDecl)
+			if !ok || f.dir != "pkg/spec" || f.isTest() {
+				continue
+			}
+			for _, s := range general.Specs {
+				if value, ok := s.(*ast.ValueSpec); ok && value.Type != nil && slices.Contains(choices, kindOf(value.Type)) {
+					names[value.Names[0].Name] = true
+				}
+			}
+		}
+	}
+	for _, f := range files(t) {
+		if f.dir != "pkg/spec" || f.isTest() {
+			continue
+		}
+		ast.Inspect(f.syntax, func(node ast.Node) bool {
+			switch n := node.(type) {
+			case *ast.ValueSpec:
+				return !names[n.Names[0].Name] // where it is declared
+			case *ast.KeyValueExpr:
+				if key, ok := n.Key.(*ast.Ident); ok && f.path == tables && names[key.Name] {
+					lines[key.Name] = true
+				}
+			case *ast.Ident:
+				if names[n.Name] && f.path != tables {
+					t.Errorf("%s asks for %s: say in its line of %s what is so", f.at(n), n.Name, tables)
+				}
+			}
+			return true
+		})
+	}
+	for name := range names {
+		// A proxy has no settings of its own.
+		if !lines[name] && name != "LoadBalancerHAProxy" && name != "LoadBalancerNginx" {
+			t.Errorf("%s has no line in %s", name, tables)
 		}
 	}
 }

@@ -18,6 +18,8 @@ type Network interface {
 	// Agent is the namespace and the name of the DaemonSet whose Pod on a Node carries its packets. A Node is in use when that Pod
 	// is Ready. Both are "" where users install the network: a Node is then in use when its kubelet has registered.
 	Agent() (namespace, daemonSet string)
+	// Release is the Helm release that it is, "" for both where it is none.
+	Release() (namespace, name string)
 	// PodMTU is the maximum transmission unit of pods' interfaces in bytes, where they are not configured by the network itself; 0 where
 	// they always are.
 	PodMTU(n spec.Network) int32

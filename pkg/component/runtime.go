@@ -19,7 +19,7 @@ type Runtime interface {
 	Load(in Inputs) plan.Task
 	// Programs are those whose replacement restarts containers, or what looks after them: a Node is drained before.
 	Programs(in Inputs) []step.Artifact
-	// Endpoint is how a kubelet reaches it.
+	// Endpoint is how a kubelet, and who works beside one, reach it.
 	Endpoint() kubelet.Runtime
 	// Foreign is how one that others have put on a host is recognised.
 	Foreign() Foreign

@@ -6,6 +6,7 @@ package component
 import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 )
 
 // DNS is the slot of what gives Services their names, and asks others for those outside of the cluster.
@@ -35,4 +36,6 @@ type ServiceProxy interface {
 	// Sysctls are parameters of the kernel that it would set itself, so that a reset restores them: those that mean something before it
 	// runs, and those that do only while it does.
 	Sysctls(in Inputs) (lasting, momentary []spec.Sysctl)
+	// Residue is what it leaves on a Node.
+	Residue() step.Residue
 }

@@ -5,6 +5,7 @@ package module
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
@@ -22,6 +23,19 @@ func Restartable(in component.Inputs) []spec.ComponentName {
 	return slices.DeleteFunc(slices.Clone(spec.Components), func(c spec.ComponentName) bool {
 		return missing[c] || !in.Target.Cluster.MayHave(c, in.Target.Host.Role)
 	})
+}
+
+// Instead is the end of a sentence: what else can be done with a component that is not Restartable on any host of the cluster.
+func Instead(in component.Inputs, c spec.ComponentName) string {
+	switch sets := in.ServiceProxy.DaemonSets(); {
+	case c == spec.ComponentProxy && len(sets) > 0:
+		return "; what is a DaemonSet is restarted by kubectl -n kube-system rollout restart daemonset " + strings.Join(sets, " ")
+	case c == spec.ComponentEtcd:
+		return "; an etcd that others run is restarted by them"
+	case c == spec.ComponentLoadBalancer:
+		return "; what a Node has of a load balancer is a static pod"
+	}
+	return ""
 }
 
 // Restart restarts components on a host, in the order in which they need each other, when the outputs after are there.

@@ -4,7 +4,6 @@
 package pipeline
 
 import (
-	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/module"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
 )
@@ -15,12 +14,12 @@ type layout struct{ b *plan.Builder }
 func newLayout(intent, cluster string) layout { return layout{plan.New(intent, cluster)} }
 
 // host lays all modules of a host.
-func (l layout) host(in component.Inputs, modules ...plan.Module) {
+func (l layout) host(in module.Inputs, modules ...plan.Module) {
 	l.b.Host(in.Target.Host.Name, module.Limited(in, module.Hooked(in, modules...)...)...)
 }
 
 // gate lays modules on the controller for a host. One that several hosts ask for has the limits of the first of them.
-func (l layout) gate(in component.Inputs, modules ...plan.Module) {
+func (l layout) gate(in module.Inputs, modules ...plan.Module) {
 	l.b.Gate(module.Limited(in, modules...)...)
 }
 

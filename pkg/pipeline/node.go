@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
-	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/module"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
@@ -33,7 +32,7 @@ type Node struct {
 
 // Stale reports whether a plan that was made with the facts in was is out of date now that seen was observed. Callers
 // plan from remembered facts, so that a converged host costs one exchange, and plan anew when this says so.
-func Stale(was, seen host.System) bool { return component.Relevant(was) != component.Relevant(seen) }
+func Stale(was, seen host.System) bool { return !module.SamePlan(was, seen) }
 
 // Services are systemd's names for what hosts may run beside Kubernetes and etcd, whichever components a cluster has: for whoever asks a
 // host that no plan can be made for.
@@ -146,11 +145,11 @@ func CreateCluster(name string, nodes []Node, b *artifact.Bundle) (*plan.Plan, e
 
 // hostsByPart are a cluster's hosts by what they are for, who begins before who joins.
 type hostsByPart struct {
-	loadBalancers, etcd, later, workers []component.Inputs
-	first                               component.Inputs
+	loadBalancers, etcd, later, workers []module.Inputs
+	first                               module.Inputs
 }
 
-func (h *hostsByPart) add(in component.Inputs) {
+func (h *hostsByPart) add(in module.Inputs) {
 	first := in.Target.BootstrapMode == spec.BootstrapInit
 	switch role := in.Target.Host.Role; {
 	case role == spec.RoleLoadBalancer:
@@ -172,7 +171,7 @@ func (h *hostsByPart) add(in component.Inputs) {
 // order of hosts.
 func (h *hostsByPart) chain() {
 	var members []string
-	join := func(in *component.Inputs) {
+	join := func(in *module.Inputs) {
 		if !in.RunsEtcd() || in.KubernetesMakesEtcd() {
 			in.AfterEtcd = members
 			return
@@ -180,7 +179,7 @@ func (h *hostsByPart) chain() {
 		if len(members) > 0 {
 			in.AfterEtcd = members[len(members)-1:]
 		}
-		members = append(members, component.EtcdMember(in.Target.Host.Name).Name)
+		members = append(members, module.Member(*in))
 	}
 	for i := range h.etcd {
 		join(&h.etcd[i])
@@ -188,7 +187,7 @@ func (h *hostsByPart) chain() {
 	join(&h.first)
 	for i := range h.later {
 		if i > 0 {
-			h.later[i].After = []string{component.Joined(h.later[i-1].Target.Host.Name).Name}
+			h.later[i].After = []string{module.Joined(h.later[i-1])}
 		}
 		join(&h.later[i])
 	}
@@ -226,16 +225,16 @@ func checkHosts(cluster string, nodes []Node) error {
 	return fmt.Errorf("the hosts %s would all begin the control plane: leave the bootstrapMode %s to one", strings.Join(first, ", "), spec.BootstrapInit)
 }
 
-func inputs(n Node, b *artifact.Bundle, role spec.Role, mode spec.BootstrapMode) (component.Inputs, error) {
+func inputs(n Node, b *artifact.Bundle, role spec.Role, mode spec.BootstrapMode) (module.Inputs, error) {
 	n.Target.Default()
 	switch h := n.Target.Host; {
 	case h.Role != role:
-		return component.Inputs{}, fmt.Errorf("host %s: its role is %q; this plan is for the role %s", h.Name, h.Role, role)
+		return module.Inputs{}, fmt.Errorf("host %s: its role is %q; this plan is for the role %s", h.Name, h.Role, role)
 	case n.Target.BootstrapMode != mode:
-		return component.Inputs{}, fmt.Errorf("host %s: its bootstrapMode is %q; this plan is for %q", h.Name, n.Target.BootstrapMode, mode)
+		return module.Inputs{}, fmt.Errorf("host %s: its bootstrapMode is %q; this plan is for %q", h.Name, n.Target.BootstrapMode, mode)
 	}
 	if err := n.follows(); err != nil {
-		return component.Inputs{}, fmt.Errorf("host %s: %w", n.Target.Host.Name, err)
+		return module.Inputs{}, fmt.Errorf("host %s: %w", n.Target.Host.Name, err)
 	}
 	in, err := module.NewInputs(n.Target, n.System, b)
 	if err != nil {
@@ -267,7 +266,7 @@ func (n *Node) follows() error {
 	return nil
 }
 
-func controlPlane(p layout, in component.Inputs) {
+func controlPlane(p layout, in module.Inputs) {
 	p.gate(in, module.EtcdGates(in))
 	controlPlaneHost(p, in)
 	p.gate(in,
@@ -279,12 +278,12 @@ func controlPlane(p layout, in component.Inputs) {
 	)
 }
 
-func joinControlPlane(p layout, in component.Inputs) {
+func joinControlPlane(p layout, in module.Inputs) {
 	controlPlaneHost(p, in)
 	p.gate(in, module.NodeReady(in))
 }
 
-func controlPlaneHost(p layout, in component.Inputs) {
+func controlPlaneHost(p layout, in module.Inputs) {
 	p.host(in,
 		module.BeforeEtcd(in),
 		module.OS(in),
@@ -296,7 +295,7 @@ func controlPlaneHost(p layout, in component.Inputs) {
 	)
 }
 
-func worker(p layout, in component.Inputs) {
+func worker(p layout, in module.Inputs) {
 	p.host(in,
 		module.OS(in),
 		module.Runtime(in),
@@ -305,7 +304,7 @@ func worker(p layout, in component.Inputs) {
 	p.gate(in, module.NodeReady(in))
 }
 
-func etcdMember(p layout, in component.Inputs) {
+func etcdMember(p layout, in module.Inputs) {
 	p.host(in,
 		module.BeforeEtcd(in),
 		module.OS(in),
@@ -314,7 +313,7 @@ func etcdMember(p layout, in component.Inputs) {
 	)
 }
 
-func loadBalancer(p layout, in component.Inputs) {
+func loadBalancer(p layout, in module.Inputs) {
 	p.host(in,
 		module.OS(in),
 		module.LoadBalancer(in),

@@ -67,6 +67,20 @@ func TestNullComponents(t *testing.T) {
 				t.Errorf("%s: the plan has %s, which the cluster does not", way, absent)
 			}
 		}
+		for i := range p.Graph().Len() { // scripts, too
+			n := p.Graph().Node(i)
+			raw, err := step.Marshal(n.Value.Step)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for line := range strings.SplitSeq(strings.ToLower(string(raw)), `\n`) {
+				for _, absent := range []string{"flannel", "containerd", "ctr ", "cri-o", "crictl", "calico", "kube-ipvs0", "coredns"} {
+					if strings.Contains(line, absent) && !strings.HasPrefix(strings.TrimLeft(line, `\t`), "#") {
+						t.Errorf("%s: %s has %s, which the cluster does not, in %s", way, n.ID, absent, line)
+					}
+				}
+			}
+		}
 		golden.File(t, "testdata/null-"+config.Word(way)+".golden", text.String())
 		roundTrip(t, p)
 	}

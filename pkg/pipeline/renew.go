@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/module"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
@@ -21,7 +20,7 @@ const AllCertificates = "all"
 // Renewal is a certificate on a host that RenewCertificates renews.
 type Renewal struct {
 	Host string
-	component.Certificate
+	module.Certificate
 }
 
 // Renewals are the certificates with these names on all hosts, host after host in the order in which they are renewed: those of
@@ -73,15 +72,15 @@ func RenewCertificates(name string, targets []spec.Target, names []string, asked
 		}
 		if len(here) > 0 {
 			p.host(in, module.Certificates(in, here, asked, after...))
-			after = []string{component.Renewed(in.Target.Host.Name).Name}
+			after = []string{module.Renewed(in)}
 		}
 	}
 	return p.plan()
 }
 
 // renewing are the hosts in the order in which their certificates are renewed.
-func renewing(targets []spec.Target) ([]component.Inputs, error) {
-	var all []component.Inputs
+func renewing(targets []spec.Target) ([]module.Inputs, error) {
+	var all []module.Inputs
 	for _, role := range []spec.Role{spec.RoleEtcd, spec.RoleControlPlane, spec.RoleWorker} {
 		for _, t := range targets {
 			if t.Host.Role != role {

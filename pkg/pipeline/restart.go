@@ -8,14 +8,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/module"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
 // Restart is one of components on hosts, which somebody asks for.
-type Restart = component.Restart
+type Restart = module.RestartRequest
 
 // Restarted are the components on one host that a Restart restarts.
 type Restarted struct {
@@ -54,31 +53,24 @@ func Restarts(targets []spec.Target, r Restart) ([]Restarted, error) {
 	return found, nil
 }
 
-// instead is what else can be done with what is no unit and no static pod of a control plane.
-var instead = map[spec.ComponentName]string{
-	spec.ComponentProxy:        "; a kube-proxy that is a DaemonSet is restarted by kubectl -n kube-system rollout restart daemonset kube-proxy",
-	spec.ComponentEtcd:         "; an etcd that others run is restarted by them",
-	spec.ComponentLoadBalancer: "; what a Node has of a load balancer is a static pod",
-}
-
 // checkKind refuses what no host of t's cluster has, whatever its role. All targets are of one cluster.
 func checkKind(t spec.Target, r Restart) error {
+	in, err := module.NewInstalled(t)
+	if err != nil {
+		return fmt.Errorf("cluster %s: %w", t.ClusterName, err)
+	}
 	var kind []spec.ComponentName
 	for _, role := range []spec.Role{spec.RoleControlPlane, spec.RoleWorker, spec.RoleEtcd, spec.RoleLoadBalancer} {
-		t.Host.Role = role
+		in.Target.Host.Role = role
 		if role == spec.RoleEtcd && t.Cluster.Etcd.IsStacked() {
 			continue
-		}
-		in, err := module.NewInstalled(t)
-		if err != nil {
-			return fmt.Errorf("cluster %s: %w", t.ClusterName, err)
 		}
 		kind = append(kind, module.Restartable(in)...)
 	}
 	for _, c := range r.Components {
 		if !slices.Contains(kind, c) {
 			all := slices.DeleteFunc(slices.Clone(spec.Components), func(c spec.ComponentName) bool { return !slices.Contains(kind, c) })
-			return fmt.Errorf("cluster %s has no %s that can be restarted on its hosts; it has %s%s", t.ClusterName, c, spec.JoinComponents(all), instead[c])
+			return fmt.Errorf("cluster %s has no %s that can be restarted on its hosts; it has %s%s", t.ClusterName, c, spec.JoinComponents(all), module.Instead(in, c))
 		}
 	}
 	return nil
@@ -104,13 +96,13 @@ func RestartComponents(name string, targets []spec.Target, r Restart) (*plan.Pla
 			continue
 		}
 		p.host(in, module.Restart(in, r.Of(found[at].Components), after...))
-		after = []string{component.Restarted(host).Name}
+		after = []string{module.Restarted(in)}
 	}
 	return p.plan()
 }
 
 // restarting are the hosts in the order in which they are restarted.
-func restarting(targets []spec.Target) ([]component.Inputs, error) {
+func restarting(targets []spec.Target) ([]module.Inputs, error) {
 	all, err := renewing(targets)
 	if err != nil {
 		return nil, err

@@ -90,7 +90,7 @@ func TestRestartRefuses(t *testing.T) {
 		want       string
 	}{
 		"nothing":                     {kubeadm, nil, "no component is named: there are ContainerRuntime,"},
-		"a DaemonSet":                 {kubeadm, []spec.ComponentName{spec.ComponentKubelet, spec.ComponentProxy}, "has no Proxy that can be restarted on its hosts; it has ContainerRuntime,Kubelet,Etcd,APIServer,ControllerManager,Scheduler; a kube-proxy that is a DaemonSet"},
+		"a DaemonSet":                 {kubeadm, []spec.ComponentName{spec.ComponentKubelet, spec.ComponentProxy}, "has no Proxy that can be restarted on its hosts; it has ContainerRuntime,Kubelet,Etcd,APIServer,ControllerManager,Scheduler; what is a DaemonSet is restarted by kubectl -n kube-system rollout restart daemonset kube-proxy"},
 		"another's etcd":              {external, []spec.ComponentName{spec.ComponentEtcd}, "has no Etcd that can be restarted on its hosts"},
 		"what only others of it have": {worker, []spec.ComponentName{spec.ComponentEtcd, spec.ComponentAPIServer}, "there is no Etcd,APIServer to restart: w1 has ContainerRuntime,Kubelet"},
 	} {

@@ -117,7 +117,8 @@ func dualStack(r *report) {
 	}
 	routes := string(r.f.Commands[dualStackRoutes].Stdout)
 	if name := r.f.System.DefaultInterface; byDefaultRoute(r.t) && !slices.Contains(defaultDevices(routes), name) {
-		r.error(fmt.Sprintf("there is no IPv6 default route by the interface %s, which has that of IPv4: flannel does not start without", name),
+		r.error(fmt.Sprintf("there is no IPv6 default route by the interface %s, which has that of IPv4: %s does not start without", name,
+			strings.ToLower(string(r.t.Cluster.Network.Plugin))),
 			"give the interface an IPv6 default route")
 	}
 }

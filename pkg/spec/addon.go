@@ -21,9 +21,6 @@ import (
 // AddonMetricsServer answers how much processor time and memory Nodes and Pods use (kubectl top, autoscaling).
 const AddonMetricsServer = "metrics-server"
 
-// addonNames are those that come with kubexm.
-var addonNames = []string{AddonMetricsServer}
-
 // Addon is installed into the cluster by Helm when its API answers, and uninstalled when it leaves the list.
 type Addon struct {
 	// name is that of an addon which comes with kubexm (metrics-server), or one of your choice where manifest is set. It is the name of

@@ -4,26 +4,28 @@
 package spec
 
 import (
+	"fmt"
+	"strings"
+
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // ValidateAdoption refuses a cluster that cannot be adopted, as somebody else has made it. The details are remedies.
 func ValidateAdoption(c *Cluster, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if c.Kubernetes.Type != KubernetesKubeadm {
-		errs = append(errs, field.Invalid(path.Child("kubernetes", "type"), c.Kubernetes.Type, "only what kubeadm has made can be adopted: set kubeadm"))
+	errs := kubernetes.validateAdoption(c.Kubernetes.Type, path.Child("kubernetes", "type"), "only what %s has made can be adopted: set %[1]s")
+	errs = append(errs, etcds.validateAdoption(c.Etcd.Type, path.Child("etcd", "type"),
+		"only a cluster whose etcd others run, or kubeadm in its static pods, can be adopted: set %s")...)
+	errs = append(errs, runtimes.validateAdoption(c.ContainerRuntime.Type, path.Child("containerRuntime", "type"),
+		"only a cluster with %s can be adopted: set %[1]s")...)
+	return append(errs, networks.validateAdoption(c.Network.Plugin, path.Child("network", "plugin"),
+		"only a cluster whose network is left alone, or one of those that can be adopted: set %s; with none, the network stays as it is and yours")...)
+}
+
+// validateAdoption refuses what cannot be adopted. The remedy takes the names of what can.
+func (t components[K, S]) validateAdoption(chosen K, path *field.Path, remedy string) field.ErrorList {
+	if t[chosen].adopted {
+		return nil
 	}
-	if c.Etcd.Type != EtcdKubeadm && c.Etcd.Type != EtcdExternal {
-		errs = append(errs, field.Invalid(path.Child("etcd", "type"), c.Etcd.Type,
-			"only a cluster whose etcd runs in kubeadm's static pods, or is external, can be adopted: set kubeadm, or external"))
-	}
-	if c.ContainerRuntime.Type != ContainerRuntimeContainerd {
-		errs = append(errs, field.Invalid(path.Child("containerRuntime", "type"), c.ContainerRuntime.Type,
-			"only a cluster with containerd can be adopted: set containerd"))
-	}
-	if p := c.Network.Plugin; p != NetworkFlannel && p != NetworkNone {
-		errs = append(errs, field.Invalid(path.Child("network", "plugin"), p,
-			"only a cluster with flannel, or one whose network is left alone, can be adopted: set none, and the network stays as it is and yours"))
-	}
-	return errs
+	can := strings.ToLower(strings.Join(t.those(func(c component[S]) bool { return c.adopted }), " or "))
+	return field.ErrorList{field.Invalid(path, chosen, fmt.Sprintf(remedy, can))}
 }

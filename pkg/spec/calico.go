@@ -69,7 +69,7 @@ func (c *Calico) ports() []Port {
 }
 
 // fixed refuses other blocks: pods have addresses from those that there are.
-func (c *Calico) fixed(before *Calico, path *field.Path, refuse func(at *field.Path, was, is any)) {
+func (c *Calico) fixed(before *Calico, path *field.Path, refuse refuser) {
 	if was, is := before.BlockSize, c.BlockSize; was != is {
 		refuse(path.Child("blockSize"), was, is)
 	}
@@ -78,14 +78,10 @@ func (c *Calico) fixed(before *Calico, path *field.Path, refuse func(at *field.P
 // The least and most of blockSize that calico's allocation of addresses takes of IPv4.
 const largestBlock, smallestBlock = 20, 32
 
-func (c *Calico) validate(path *field.Path, n *Network, pods *field.Path) field.ErrorList {
-	if n.Plugin != NetworkCalico {
-		if *c == (Calico{}) {
-			return nil
-		}
-		return field.ErrorList{field.Forbidden(path, fmt.Sprintf("has no effect on the plugin %s: remove it, or use the plugin Calico", n.Plugin))}
-	}
+// validate checks it for the network n, which is at the path.
+func (c *Calico) validate(network *field.Path, n *Network) field.ErrorList {
 	var errs field.ErrorList
+	path, pods := network.Child("calico"), network.Child("podCIDRs")
 	mode := func(at *field.Path, is Encapsulation, refused map[Encapsulation]string) {
 		if why, no := refused[is]; no {
 			errs = append(errs, field.Invalid(at, string(is), why))

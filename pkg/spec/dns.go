@@ -147,11 +147,15 @@ type HostEntry struct {
 }
 
 // IsUsers reports whether users install the cluster's DNS server.
-func (d *DNS) IsUsers() bool { return d.Type == DNSNone }
+func (d *DNS) IsUsers() bool { return dnsServers[d.Type].users }
 
 func (d *DNS) setDefaults() {
-	defaultTo(&d.Type, DNSCoreDNS)
+	defaultTo(&d.Type, defaultDNS)
 	defaultTo(&d.ClusterDomain, "cluster.local")
+	dnsServers.setDefaults(d.Type, d)
+}
+
+func (d *DNS) setCoreDNSDefaults() {
 	for i := range d.CoreDNS.ExternalZones {
 		defaultTo(&d.CoreDNS.ExternalZones[i].CacheSeconds, 30)
 	}
@@ -162,17 +166,24 @@ func (d *DNS) validate(path *field.Path) field.ErrorList {
 	if !isDomain(d.ClusterDomain) {
 		errs = append(errs, field.Invalid(path.Child("clusterDomain"), d.ClusterDomain, "use a DNS name in lower case, such as cluster.local"))
 	}
-	if d.IsUsers() {
-		const remedy = "has no effect on the type None: remove it, or use the type CoreDNS"
-		if len(d.EtcHosts) > 0 {
-			errs = append(errs, field.Forbidden(path.Child("etcHosts"), remedy))
-		}
-		if !equality.Semantic.DeepEqual(d.CoreDNS, CoreDNS{}) {
-			errs = append(errs, field.Forbidden(path.Child("coreDNS"), remedy))
-		}
-		return errs
+	return append(errs, dnsServers.validate(d.Type, d, path)...)
+}
+
+// withoutCoreDNS refuses its settings where another is the type.
+func (d *DNS) withoutCoreDNS(path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	remedy := fmt.Sprintf("has no effect on the type %s: remove it, or use the type CoreDNS", d.Type)
+	if len(d.EtcHosts) > 0 {
+		errs = append(errs, field.Forbidden(path.Child("etcHosts"), remedy))
 	}
-	errs = append(errs, validateHostEntries(path.Child("etcHosts"), d.EtcHosts)...)
+	if !equality.Semantic.DeepEqual(d.CoreDNS, CoreDNS{}) {
+		errs = append(errs, field.Forbidden(path.Child("coreDNS"), remedy))
+	}
+	return errs
+}
+
+func (d *DNS) validateCoreDNS(path *field.Path) field.ErrorList {
+	errs := validateHostEntries(path.Child("etcHosts"), d.EtcHosts)
 
 	core := path.Child("coreDNS")
 	errs = append(errs, validateCorefile(core.Child("additionalConfigs"), d.CoreDNS.AdditionalConfigs, "")...)

@@ -118,7 +118,7 @@ func (e *ControlPlaneEndpoint) validate(path *field.Path, l *LoadBalancer) field
 func (e *ControlPlaneEndpoint) validateDomainResolution(path *field.Path, l *LoadBalancer) field.ErrorList {
 	at := path.Child("domainResolution")
 	var errs field.ErrorList
-	if e.DomainResolution == DomainHostsFile && l.Type == LoadBalancerExternal && e.Domain != "" && e.Address == "" {
+	if e.DomainResolution == DomainHostsFile && l.IsExternal() && e.Domain != "" && e.Address == "" {
 		errs = append(errs, field.Required(path.Child("address"), fmt.Sprintf(
 			"hosts find the load balancer's address for %s in their /etc/hosts: give it, or set %s to %s", e.Domain, at, DomainExternalDNS)))
 	}
@@ -143,7 +143,7 @@ func (e *ControlPlaneEndpoint) validateAddress(path *field.Path, l *LoadBalancer
 	switch {
 	case l.IsVirtual() && e.Address == "":
 		return field.ErrorList{field.Required(path.Child("address"), "give the virtual address: one of the hosts' network that no host has")}
-	case l.Type == LoadBalancerExternal && e.Host() == "":
+	case l.IsExternal() && e.Host() == "":
 		return field.ErrorList{field.Required(path.Child("address"), "give the load balancer's address, or its domain")}
 	}
 	return nil

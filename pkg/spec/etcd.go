@@ -185,7 +185,7 @@ type SecretReference struct {
 }
 
 // IsExternal reports whether others run etcd.
-func (e *Etcd) IsExternal() bool { return e.Type == EtcdExternal }
+func (e *Etcd) IsExternal() bool { return etcds[e.Type].users }
 
 // IsStacked reports whether etcd runs on the control plane's hosts.
 func (e *Etcd) IsStacked() bool { return !e.IsExternal() && e.Hosts.IsZero() }
@@ -233,31 +233,46 @@ func onlyIf(condition bool, text string) string {
 }
 
 func (e *Etcd) setDefaults() {
-	defaultTo(&e.Type, EtcdKubexm)
-	if e.Type != EtcdExternal {
-		defaultTo(&e.DataDir, "/var/lib/etcd")
-	}
+	defaultTo(&e.Type, defaultEtcd)
+	etcds.setDefaults(e.Type, e)
 }
 
+// setOwnDefaults are those of an etcd that is run here.
+func (e *Etcd) setOwnDefaults() { defaultTo(&e.DataDir, "/var/lib/etcd") }
+
 func (e *Etcd) validate(path *field.Path) field.ErrorList {
-	errs := e.Hosts.validate(path.Child("hosts"))
-	if !e.Hosts.IsZero() && e.Type != EtcdKubexm {
-		errs = append(errs, field.Forbidden(path.Child("hosts"), fmt.Sprintf(
-			"etcd of the type %s has no hosts of its own: remove them, or set %s to %s", e.Type, path.Child("type"), EtcdKubexm)))
-	}
-	if e.Type == EtcdExternal {
-		errs = append(errs, e.External.validate(path.Child("external"))...)
-		return append(errs, e.validateOnlyExternal(path)...)
-	}
-	if len(e.External.Endpoints) > 0 || e.External.SecretRef.Name != "" {
-		errs = append(errs, field.Forbidden(path.Child("external"), fmt.Sprintf(
-			"the type is %s: remove this section, or set %s to %s", e.Type, path.Child("type"), EtcdExternal)))
-	}
-	errs = append(errs, validateDataDir(path.Child("dataDir"), e.DataDir)...)
+	return append(e.Hosts.validate(path.Child("hosts")), etcds.validate(e.Type, e, path)...)
+}
+
+// validateOwn checks the settings of an etcd that is run here.
+func (e *Etcd) validateOwn(path *field.Path) field.ErrorList {
+	errs := validateDataDir(path.Child("dataDir"), e.DataDir)
 	errs = append(errs, e.validateTuning(path)...)
 	errs = append(errs, e.validateGone(path.Child("goneMembers"))...)
 	errs = append(errs, e.Backup.validate(path.Child("backup"), e.DataDir)...)
 	return append(errs, validateArgs(path.Child("extraArgs"), e.ExtraArgs, etcdFlags)...)
+}
+
+func (e *Etcd) validateExternal(path *field.Path) field.ErrorList {
+	return append(e.External.validate(path.Child("external")), e.validateOnlyExternal(path)...)
+}
+
+// withoutHosts refuses hosts of its own.
+func (e *Etcd) withoutHosts(path *field.Path) field.ErrorList {
+	if e.Hosts.IsZero() {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(path.Child("hosts"), fmt.Sprintf(
+		"etcd of the type %s has no hosts of its own: remove them, or set %s to Binary", e.Type, path.Child("type")))}
+}
+
+// withoutExternal refuses an etcd that is there already.
+func (e *Etcd) withoutExternal(path *field.Path) field.ErrorList {
+	if len(e.External.Endpoints) == 0 && e.External.SecretRef.Name == "" {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(path.Child("external"), fmt.Sprintf(
+		"the type is %s: remove this section, or set %s to External", e.Type, path.Child("type")))}
 }
 
 // validateOnlyExternal refuses settings of an etcd that others run.

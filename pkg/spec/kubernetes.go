@@ -271,13 +271,11 @@ type FeatureGate struct {
 }
 
 func (k *Kubernetes) setDefaults() {
-	defaultTo(&k.Type, KubernetesKubeadm)
+	defaultTo(&k.Type, defaultKubernetes)
 	defaultTo(&k.Kubelet.MaxPods, 110)
 	defaultTo(&k.Kubelet.PodPidsLimit, 10000)
-	defaultTo(&k.Proxy.Mode, ProxyIPTables)
-	if k.Proxy.Mode != ProxyNone {
-		defaultTo(&k.Proxy.Masquerade, MasqueradeOffCluster)
-	}
+	defaultTo(&k.Proxy.Mode, defaultProxyMode)
+	proxies.setDefaults(k.Proxy.Mode, &k.Proxy)
 	k.APIServer.Audit.setDefaults()
 	k.PodSecurity.setDefaults()
 	k.EncryptionAtRest.setDefaults()
@@ -325,21 +323,36 @@ func (k *Kubernetes) validate(path *field.Path) field.ErrorList {
 	return append(errs, validateGates(path.Child("featureGates"), k.FeatureGates)...)
 }
 
-func (p *Proxy) validate(path *field.Path) field.ErrorList {
+// setOwnDefaults are those of all modes in which there is a kube-proxy.
+func (p *Proxy) setOwnDefaults() { defaultTo(&p.Masquerade, MasqueradeOffCluster) }
+
+func (p *Proxy) validate(path *field.Path) field.ErrorList { return proxies.validate(p.Mode, p, path) }
+
+func (p *Proxy) validateNone(path *field.Path) field.ErrorList {
+	if p.Masquerade == "" {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(path.Child("masquerade"), fmt.Sprintf("the mode is %s: remove it, or use another mode", p.Mode))}
+}
+
+func (p *Proxy) validateIPVS(path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	exclude := path.Child("ipvs", "excludeCIDRs")
-	if len(p.IPVS.ExcludeCIDRs) > 0 && p.Mode != ProxyIPVS {
-		errs = append(errs, field.Forbidden(exclude, fmt.Sprintf("the mode is %s: remove it, or set %s to %s", p.Mode, path.Child("mode"), ProxyIPVS)))
-	}
-	if p.Mode == ProxyNone && p.Masquerade != "" {
-		errs = append(errs, field.Forbidden(path.Child("masquerade"), fmt.Sprintf("the mode is %s: remove it, or use another mode", p.Mode)))
-	}
 	for i, cidr := range p.IPVS.ExcludeCIDRs {
 		if _, err := netip.ParsePrefix(cidr); err != nil {
 			errs = append(errs, field.Invalid(exclude.Index(i), cidr, "use a network, such as 172.16.0.0/24"))
 		}
 	}
 	return append(errs, unique(exclude, p.IPVS.ExcludeCIDRs, itself)...)
+}
+
+// withoutIPVS refuses its settings where another is the mode.
+func (p *Proxy) withoutIPVS(path *field.Path) field.ErrorList {
+	if len(p.IPVS.ExcludeCIDRs) == 0 {
+		return nil
+	}
+	return append(field.ErrorList{field.Forbidden(path.Child("ipvs", "excludeCIDRs"), fmt.Sprintf(
+		"the mode is %s: remove it, or set %s to ipvs", p.Mode, path.Child("mode")))}, p.validateIPVS(path)...)
 }
 
 func (k *Kubelet) validate(path *field.Path) field.ErrorList {

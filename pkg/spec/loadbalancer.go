@@ -132,94 +132,98 @@ var (
 )
 
 // IsPresent reports whether the API is still reached when one of several API servers is gone.
-func (l *LoadBalancer) IsPresent() bool { return l.Type != "" && l.Type != LoadBalancerNone }
+func (l *LoadBalancer) IsPresent() bool { return balancers[l.Type].balances }
 
 // IsLocal reports whether each Node reaches the API servers through a load balancer of its own.
-func (l *LoadBalancer) IsLocal() bool { return l.Type == LoadBalancerNodeLocal }
+func (l *LoadBalancer) IsLocal() bool { return balancers[l.Type].local }
+
+// IsExternal reports whether it is there already, as others have made it.
+func (l *LoadBalancer) IsExternal() bool { return balancers[l.Type].users }
 
 // OwnHosts are the hosts of its own that it runs on.
 func (l *LoadBalancer) OwnHosts() Hosts { return l.Keepalived.Hosts }
 
 // IsVirtual reports whether the endpoint's address moves between hosts of the cluster.
-func (l *LoadBalancer) IsVirtual() bool {
-	return l.Type == LoadBalancerKeepalived || l.Type == LoadBalancerKubeVIP
-}
+func (l *LoadBalancer) IsVirtual() bool { return balancers[l.Type].virtual }
 
 // Proxy is what spreads connections on hosts of the cluster, "" if nothing does.
 func (l *LoadBalancer) Proxy() LoadBalancerProxy {
-	switch l.Type {
-	case LoadBalancerKeepalived:
-		return l.Keepalived.Proxy
-	case LoadBalancerNodeLocal:
-		return l.NodeLocal.Proxy
-	case LoadBalancerNone, LoadBalancerInfrastructure, LoadBalancerExternal, LoadBalancerKubeVIP:
+	if proxy := balancers[l.Type].proxy; proxy != nil {
+		return proxy(l)
 	}
 	return ""
 }
 
 // ports are those at which something of it listens on control plane hosts.
-func (l *LoadBalancer) ports() []Port {
-	if l.Type == LoadBalancerKubeVIP {
-		return []Port{{Number: 2112, Protocol: TCP, For: "kube-vip", Local: true}}
-	}
-	return nil
-}
+func (l *LoadBalancer) ports() []Port { return balancers.ports(l.Type, l) }
 
 func (l *LoadBalancer) setDefaults(address string) {
-	defaultTo(&l.Type, LoadBalancerNone)
-	switch l.Type {
-	case LoadBalancerKeepalived:
-		defaultTo(&l.Keepalived.Proxy, LoadBalancerHAProxy)
-		if ip, err := netip.ParseAddr(address); err == nil {
-			bytes := ip.AsSlice()
-			defaultTo(&l.Keepalived.VirtualRouterID, int32(bytes[len(bytes)-1]))
-			defaultTo(&l.Keepalived.VirtualRouterID, 255)
-		}
-	case LoadBalancerNodeLocal:
-		defaultTo(&l.NodeLocal.Proxy, LoadBalancerHAProxy)
-	case LoadBalancerNone, LoadBalancerInfrastructure, LoadBalancerExternal, LoadBalancerKubeVIP:
+	defaultTo(&l.Type, defaultBalancer)
+	balancers.setDefaults(l.Type, l)
+	if ip, err := netip.ParseAddr(address); err == nil && balancers[l.Type].apart {
+		bytes := ip.AsSlice()
+		defaultTo(&l.Keepalived.VirtualRouterID, int32(bytes[len(bytes)-1]))
+		defaultTo(&l.Keepalived.VirtualRouterID, 255)
 	}
 }
 
 func (l *LoadBalancer) validate(path *field.Path) field.ErrorList {
+	return balancers.validate(l.Type, l, path)
+}
+
+func (l *LoadBalancer) validateKeepalived(path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	keepalived, local, kubeVIP := path.Child("keepalived"), path.Child("nodeLocal"), path.Child("kubeVIP")
-	switch {
-	case l.Type != LoadBalancerKeepalived:
-		errs = l.without(keepalived)
-	case l.Keepalived.Hosts.IsZero():
-		errs = append(errs, field.Required(keepalived.Child("hosts"),
+	path = path.Child("keepalived")
+	if l.Keepalived.Hosts.IsZero() {
+		errs = append(errs, field.Required(path.Child("hosts"),
 			"this load balancer runs on hosts of its own: name at least one, two for high availability"))
 	}
-	errs = append(errs, l.Keepalived.Hosts.validate(keepalived.Child("hosts"))...)
-	if l.Type != LoadBalancerNodeLocal && l.NodeLocal != (NodeLocal{}) {
-		errs = append(errs, field.Forbidden(local, fmt.Sprintf("the type is %s: remove it, or set %s to %s", l.Type, path.Child("type"), LoadBalancerNodeLocal)))
-	}
-	if l.Type != LoadBalancerKubeVIP && l.KubeVIP != (KubeVIP{}) {
-		errs = append(errs, field.Forbidden(kubeVIP, "no kube-vip is installed: remove it"))
-	}
-	for _, i := range []struct {
-		path *field.Path
-		name string
-	}{{keepalived, l.Keepalived.Interface}, {kubeVIP, l.KubeVIP.Interface}} {
-		if i.name != "" && !interfaceName.MatchString(i.name) {
-			errs = append(errs, field.Invalid(i.path.Child("interface"), i.name, "use the name of a network interface, such as eth0"))
-		}
-	}
+	errs = append(errs, l.Keepalived.Hosts.validate(path.Child("hosts"))...)
+	return append(errs, validateInterface(path.Child("interface"), l.Keepalived.Interface)...)
+}
+
+func (l *LoadBalancer) validateKubeVIP(path *field.Path) field.ErrorList {
+	path = path.Child("kubeVIP")
+	errs := validateInterface(path.Child("interface"), l.KubeVIP.Interface)
 	if image := l.KubeVIP.Image; image != "" && !imageReference.MatchString(image) {
-		errs = append(errs, field.Invalid(kubeVIP.Child("image"), image,
+		errs = append(errs, field.Invalid(path.Child("image"), image,
 			"use an image's full reference, such as registry.example/kube-vip/kube-vip:v0.9.1"))
 	}
 	return errs
 }
 
-// without refuses what is for keepalived, where it is not the type.
-func (l *LoadBalancer) without(path *field.Path) field.ErrorList {
+func validateInterface(path *field.Path, name string) field.ErrorList {
+	if name == "" || interfaceName.MatchString(name) {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, name, "use the name of a network interface, such as eth0")}
+}
+
+// withoutNodeLocal refuses what is for a proxy on each Node, where that is not the type.
+func (l *LoadBalancer) withoutNodeLocal(path *field.Path) field.ErrorList {
+	if l.NodeLocal == (NodeLocal{}) {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(path.Child("nodeLocal"), fmt.Sprintf(
+		"the type is %s: remove it, or set %s to NodeLocal", l.Type, path.Child("type")))}
+}
+
+// withoutKubeVIP refuses what is for kube-vip, where it is not the type.
+func (l *LoadBalancer) withoutKubeVIP(path *field.Path) field.ErrorList {
+	if l.KubeVIP == (KubeVIP{}) {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(path.Child("kubeVIP"), "no kube-vip is installed: remove it")}
+}
+
+// withoutKeepalived refuses what is for keepalived, where it is not the type.
+func (l *LoadBalancer) withoutKeepalived(path *field.Path) field.ErrorList {
 	var errs field.ErrorList
+	path = path.Child("keepalived")
 	k := l.Keepalived
 	if !k.Hosts.IsZero() {
-		errs = append(errs, field.Forbidden(path.Child("hosts"), fmt.Sprintf(
-			"only a load balancer of the type %s runs on hosts of its own: remove them, or use this type", LoadBalancerKeepalived)))
+		errs = append(errs, field.Forbidden(path.Child("hosts"),
+			"only a load balancer of the type Keepalived runs on hosts of its own: remove them, or use this type"))
 	}
 	if k.Proxy != "" || k.Interface != "" || k.VirtualRouterID != 0 {
 		errs = append(errs, field.Forbidden(path, "no keepalived is installed: remove it"))

@@ -236,33 +236,20 @@ func (n *Network) PodCIDR(family Family) string {
 }
 
 // IsUsers reports whether users install what connects pods.
-func (n *Network) IsUsers() bool { return n.Plugin == NetworkNone }
+func (n *Network) IsUsers() bool { return networks[n.Plugin].users }
 
 // ports are those at which the plugin listens on Nodes.
-func (n *Network) ports() []Port {
-	switch {
-	case n.Plugin == NetworkCalico:
-		return n.Calico.ports()
-	case n.Flannel.Backend == FlannelVXLAN:
-		return []Port{{Number: 8472, Protocol: UDP, For: "flannel", When: "`flannel.backend: VXLAN`"}}
-	}
-	return nil
-}
+func (n *Network) ports() []Port { return networks.ports(n.Plugin, n) }
 
 func (n *Network) setDefaults() {
-	defaultTo(&n.Plugin, NetworkFlannel)
+	defaultTo(&n.Plugin, defaultNetwork)
 	if len(n.PodCIDRs) == 0 {
 		n.PodCIDRs = []string{"10.233.64.0/18"}
 	}
 	if len(n.ServiceCIDRs) == 0 {
 		n.ServiceCIDRs = []string{"10.233.0.0/18"}
 	}
-	switch n.Plugin {
-	case NetworkFlannel:
-		defaultTo(&n.Flannel.Backend, FlannelVXLAN)
-	case NetworkCalico:
-		n.Calico.setDefaults()
-	}
+	networks.setDefaults(n.Plugin, n)
 }
 
 // widths are the prefix lengths that a network may have, for each family, with an example.
@@ -293,8 +280,7 @@ func (n *Network) validate(path *field.Path) field.ErrorList {
 		errs = append(errs, n.validateFamilies(pods, services)...)
 	}
 	errs = append(errs, n.validateHostCIDRs(path)...)
-	errs = append(errs, n.Flannel.validate(path.Child("flannel"), n.Plugin)...)
-	return append(errs, n.Calico.validate(path.Child("calico"), n, pods)...)
+	return append(errs, networks.validate(n.Plugin, n, path)...)
 }
 
 // validateHostCIDRs wants networks in which hosts can be.
@@ -366,9 +352,9 @@ func misspelt(prefix netip.Prefix) string {
 }
 
 // fixed refuses what cannot be changed in a cluster that had another.
-func (n *Network) fixed(before *Network, path *field.Path, refuse func(at *field.Path, was, is any)) {
-	if n.Plugin == NetworkCalico && before.Plugin == NetworkCalico {
-		n.Calico.fixed(&before.Calico, path.Child("calico"), refuse)
+func (n *Network) fixed(before *Network, path *field.Path, refuse refuser) {
+	if fixed := networks[n.Plugin].fixed; fixed != nil && n.Plugin == before.Plugin {
+		fixed(n, before, path, refuse)
 	}
 }
 
@@ -409,11 +395,19 @@ func missing(first string, other *field.Path, w widths) string {
 	return fmt.Sprintf("%s has two networks, and a dual stack cluster has two of both: add one of %s, such as %s", other, family, w[family].example)
 }
 
-func (f *Flannel) validate(path *field.Path, plugin NetworkPlugin) field.ErrorList {
-	if plugin == NetworkFlannel || *f == (Flannel{}) {
+func (f *Flannel) ports() []Port {
+	if f.Backend == FlannelVXLAN {
+		return []Port{{Number: 8472, Protocol: UDP, For: "flannel", When: "`flannel.backend: VXLAN`"}}
+	}
+	return nil
+}
+
+// without refuses settings of one plugin, where another is chosen.
+func (n *Network) without(path *field.Path, set bool, of NetworkPlugin) field.ErrorList {
+	if !set {
 		return nil
 	}
-	return field.ErrorList{field.Forbidden(path, fmt.Sprintf("has no effect on the plugin %s: remove it, or use the plugin Flannel", plugin))}
+	return field.ErrorList{field.Forbidden(path, fmt.Sprintf("has no effect on the plugin %s: remove it, or use the plugin %s", n.Plugin, of))}
 }
 
 func validateCIDRs(path *field.Path, cidrs []string, w widths) field.ErrorList {

@@ -86,17 +86,20 @@ type Mirror struct {
 }
 
 func (r *ContainerRuntime) setDefaults() {
-	defaultTo(&r.Type, ContainerRuntimeContainerd)
-	if r.Type == ContainerRuntimeCRIO {
-		defaultTo(&r.DataDir, "/var/lib/containers")
-	}
-	defaultTo(&r.DataDir, "/var/lib/containerd")
+	defaultTo(&r.Type, defaultRuntime)
+	runtimes.setDefaults(r.Type, r)
+}
+
+// dataDirIn are the defaults of a runtime that has its data there.
+func dataDirIn(dir string) func(*ContainerRuntime) {
+	return func(r *ContainerRuntime) { defaultTo(&r.DataDir, dir) }
 }
 
 func (r *ContainerRuntime) validate(path *field.Path) field.ErrorList {
 	errs := r.Registries.validate(path.Child("registries"))
-	if r.Type == ContainerRuntimeCRIO {
-		errs = append(errs, r.Registries.validateForCRIO(path.Child("registries"))...)
+	errs = append(errs, runtimes.validate(r.Type, r, path)...)
+	if r.DataDir == "" { // of a type that there is not, which the schema refuses
+		return errs
 	}
 	return append(errs, validateDataDir(path.Child("dataDir"), r.DataDir)...)
 }
@@ -128,12 +131,12 @@ func (r *Registries) validate(path *field.Path) field.ErrorList {
 }
 
 // validateForCRIO refuses mirrors that CRI-O cannot ask: it puts /v2/ before the path of a mirror, where containerd puts it behind.
-func (r *Registries) validateForCRIO(path *field.Path) field.ErrorList {
+func (r *ContainerRuntime) validateForCRIO(path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	for i, m := range r.Mirrors {
+	for i, m := range r.Registries.Mirrors {
 		for j, endpoint := range m.Endpoints {
 			if u, err := url.Parse(endpoint); err == nil && strings.Trim(u.Path, "/") != "" && !strings.HasPrefix(u.Path, "/v2/") {
-				errs = append(errs, field.Invalid(path.Child("mirrors").Index(i).Child("endpoints").Index(j), endpoint,
+				errs = append(errs, field.Invalid(path.Child("registries", "mirrors").Index(i).Child("endpoints").Index(j), endpoint,
 					"with CRI-O the path of a mirror is below /v2, as https://registry.prod.example/v2/proxy: add /v2, or use containerd"))
 			}
 		}
@@ -143,10 +146,11 @@ func (r *Registries) validateForCRIO(path *field.Path) field.ErrorList {
 
 // validateRuntime refuses what the runtime cannot do for other parts of a cluster.
 func (c *Cluster) validateRuntime(path *field.Path) field.ErrorList {
-	if c.ContainerRuntime.Type != ContainerRuntimeCRIO || !c.Network.IsDualStack() || c.Network.Plugin != NetworkFlannel {
+	runtime, network := c.ContainerRuntime.Type, c.Network.Plugin
+	if !c.Network.IsDualStack() || !networks[network].templates || runtimes[runtime].templates {
 		return nil
 	}
-	// Flannel's plugin gives addresses of one family, so containerd configures pods' interfaces from a template; CRI-O has none.
 	return field.ErrorList{field.Forbidden(path.Child("network", "podCIDRs"), fmt.Sprintf(
-		"two networks with %s CRIO and flannel are not supported: use one network, or Containerd", path.Child("containerRuntime", "type")))}
+		"two networks with %s %s and %s are not supported: use one network, or %s", path.Child("containerRuntime", "type"), runtime,
+		strings.ToLower(string(network)), strings.Join(runtimes.those(func(r component[ContainerRuntime]) bool { return r.templates }), " or ")))}
 }

@@ -42,7 +42,7 @@ func ValidateUpdate(old, updated *Cluster, controlPlanes int32, path *field.Path
 			refuse(fixed.at, fixed.was, fixed.is)
 		}
 	}
-	if was, is := before.Kubernetes.Proxy.Mode, after.Kubernetes.Proxy.Mode; was != is && (was == ProxyNone || is == ProxyNone) {
+	if was, is := before.Kubernetes.Proxy.Mode, after.Kubernetes.Proxy.Mode; was != is && (proxies[was].users || proxies[is].users) {
 		refuse(path.Child("kubernetes", "proxy", "mode"), was, is)
 	}
 	errs = append(errs, validateLoadBalancerUpdate(before, after, controlPlanes, path)...)
@@ -106,7 +106,7 @@ func validateLoadBalancerUpdate(before, after *Cluster, controlPlanes int32, pat
 		return field.ErrorList{field.Invalid(at, is, fmt.Sprintf(
 			"cannot be changed once the cluster exists: set it back to %q, or create another cluster", was))}
 	}
-	begins := was.Type == LoadBalancerNone && is.Type != LoadBalancerNone
+	begins := !was.IsPresent() && is.IsPresent()
 	switch {
 	case begins && controlPlanes != 1:
 		return field.ErrorList{field.Invalid(at.Child("type"), is.Type, fmt.Sprintf(

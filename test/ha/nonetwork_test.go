@@ -198,11 +198,12 @@ func chartOf(b *artifact.Bundle, path string) ([]byte, error) {
 	return io.ReadAll(content)
 }
 
-// isResetWithoutNetwork deletes the cluster, and has the user remove what flannel left: only then the hosts are what they were before.
+// isResetWithoutNetwork deletes the cluster, and has the user remove what flannel and kube-proxy left: only then the hosts are what they
+// were before.
 func (c *cluster) isResetWithoutNetwork() {
 	c.t.Helper()
 	c.kubexm("delete", "cluster", clusterName, "--yes")
-	left := flannel.Network{}.Residue()
+	left := flannel.Network{}.Residue().And(kubeproxy.Pods{}.Residue())
 	for _, h := range c.lab.Hosts {
 		c.on(h, component.PodCleanups(left)[0].Argv...)
 		c.on(h, append([]string{"rm", "-rf"}, left.Paths...)...)

@@ -28,6 +28,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component/binary"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component/containerd"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component/flannel"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component/kubeproxy"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
@@ -162,7 +163,7 @@ func (r *rig) below(t *testing.T) []step.Step {
 			[]spec.Sysctl{{Name: "net.ipv4.ip_forward", Value: "1"}},
 			[]spec.Sysctl{{Name: "net.ipv4.conf.all.route_localnet", Value: "1"}},
 		),
-		containerd.Claim(dataDir, flannel.Network{}.Residue()),
+		containerd.Claim(dataDir, flannel.Network{}.Residue().And(kubeproxy.Unit{}.Residue())),
 		containerd.InstallPrograms(runtimePrograms),
 		containerd.Config(containerd.Settings{DataDir: dataDir, PauseImage: ref, RestrictOOMScore: true}),
 		containerd.Service(runtimePrograms),

@@ -24,6 +24,8 @@ const (
 
 	namespace = metav1.NamespaceSystem
 	daemonSet = "calico-node"
+
+	releaseName = "calico"
 )
 
 //go:embed remove.sh
@@ -59,6 +61,9 @@ func (Network) Tasks(in component.Inputs) []plan.Task {
 
 // Agent is the DaemonSet of calico-node.
 func (Network) Agent() (string, string) { return namespace, daemonSet }
+
+// Release is that of calico's own chart.
+func (Network) Release() (string, string) { return namespace, releaseName }
 
 // PodMTU is what is set, or 1500 bytes of an Ethernet, less what VXLAN puts around a packet on its way over IPv4.
 func (Network) PodMTU(n spec.Network) int32 {

@@ -54,7 +54,8 @@ func release(n spec.Network, chart step.Artifact, node, plugin, controllers stri
 		Name: "calico/release", Description: "install the pod network", Timeout: step.Duration(3 * time.Minute),
 		Retry: step.Retry{Attempts: 3, Delay: step.Duration(3 * time.Second)}, Makes: []string{released.Name},
 	}, step.Release{
-		Name: "calico", Namespace: namespace, Chart: chart, Values: step.Literal(string(text)), After: []string{component.APIAnswers.Name},
+		Name: releaseName, Namespace: namespace, Chart: chart, Values: step.Literal(string(text)),
+		After: []string{component.APIAnswers.Name},
 	})
 }
 

@@ -15,8 +15,8 @@ import (
 var removePods string
 
 // Claim declares what containerd and the pods in it will leave behind, so that a reset removes it: it comes before
-// containerd is started for the first time. The network is that of pods.
-func Claim(dataDir string, network step.Residue) step.Step {
+// containerd is started for the first time. What else Pods leave is left (component.Inputs.Residue).
+func Claim(dataDir string, left step.Residue) step.Step {
 	return step.New(step.Meta{
 		Name: "containerd/claim", Description: "record what containers will fill", Timeout: step.Duration(20 * time.Minute),
 	},
@@ -28,10 +28,10 @@ func Claim(dataDir string, network step.Residue) step.Step {
 			Paths: append([]string{
 				dataDir, "/run/containerd", "/etc/cni", "/opt/cni", "/var/lib/cni", "/opt/containerd",
 				"/var/log/pods", "/var/log/containers", "/run/nri", "/run/xtables.lock", "/var/lib/kubelet",
-			}, network.Paths...),
-			Cleanup: component.PodCleanups(network),
+			}, left.Paths...),
+			Cleanup: component.PodCleanups(left),
 		},
-		// kube-proxy mounts it, and has it made where it is not; it is not ours to keep as a claim would.
+		// Pods that change the packet filter mount it, and have it made where it is not; it is not ours to keep as a claim would.
 		step.Directory{Path: "/lib/modules", Mode: 0o755},
 	).Until(step.Done{Journaled: true}) // once: /run is empty after a boot, and that is no drift
 }

@@ -5,6 +5,7 @@
 package containerd
 
 import (
+	_ "embed"
 	"path"
 	"strings"
 
@@ -13,6 +14,9 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/kubelet"
 )
+
+//go:embed enter.sh
+var enter string
 
 // Runtime is containerd.
 type Runtime struct{}
@@ -49,7 +53,7 @@ func (r Runtime) Install(in component.Inputs) plan.Task {
 		settings.PodMTU = in.Network.PodMTU(in.Target.Cluster.Network)
 	}
 	return plan.Task{Name: "containerd", Steps: []step.Step{
-		Claim(s.DataDir, in.Network.Residue()),
+		Claim(s.DataDir, in.Residue()),
 		InstallPrograms(programs),
 		Config(settings),
 		Service(programs),
@@ -63,7 +67,9 @@ func (Runtime) Load(in component.Inputs) plan.Task {
 }
 
 // Endpoint is containerd's socket.
-func (Runtime) Endpoint() kubelet.Runtime { return kubelet.Runtime{Socket: socket, Unit: service} }
+func (Runtime) Endpoint() kubelet.Runtime {
+	return kubelet.Runtime{Socket: socket, Unit: service, Name: "containerd", Enter: enter}
+}
 
 // Foreign is Docker's containerd or one of its own. Packages of distributions have their programs in /usr/bin and their units below
 // /lib, and this configuration.

@@ -21,11 +21,11 @@ var (
 )
 
 // Claim declares what CRI-O and the pods in it will leave behind, so that a reset removes it: it comes before CRI-O is started for the
-// first time. The network is that of pods.
-func Claim(dataDir string, network step.Residue) step.Step {
+// first time. What else Pods leave is left (component.Inputs.Residue).
+func Claim(dataDir string, left step.Residue) step.Step {
 	// CRI-O's own rules for host ports.
-	network.Chains = append(slices.Clone(network.Chains), "CRIO-")
-	network.Tables = append(slices.Clone(network.Tables), "ip crio-hostports", "ip6 crio-hostports")
+	left.Chains = append(slices.Clone(left.Chains), "CRIO-")
+	left.Tables = append(slices.Clone(left.Tables), "ip crio-hostports", "ip6 crio-hostports")
 	// Made here, so that parents that are made with them go with them.
 	parts, paths := []step.Step{step.Directory{Path: dataDir, Mode: 0o700}}, []string{dataDir}
 	if above := path.Dir(cache); dataDir != above {
@@ -35,11 +35,11 @@ func Claim(dataDir string, network step.Residue) step.Step {
 		Paths: slices.Concat(paths, []string{
 			"/run/containers", "/run/crio", "/var/lib/crio", "/var/log/crio", "/etc/cni", "/opt/cni", "/var/lib/cni",
 			"/var/log/pods", "/var/log/containers", "/run/nri", "/run/xtables.lock", "/var/lib/kubelet",
-		}, network.Paths),
-		Cleanup: append(component.PodCleanups(network),
+		}, left.Paths),
+		Cleanup: append(component.PodCleanups(left),
 			step.Cleanup{Title: "remove the AppArmor profile", Argv: []string{"/bin/sh", "-c", removeProfile}}),
 	},
-		// kube-proxy mounts it, and has it made where it is not; it is not ours to keep as a claim would.
+		// Pods that change the packet filter mount it, and have it made where it is not; it is not ours to keep as a claim would.
 		step.Directory{Path: "/lib/modules", Mode: 0o755},
 		// CRI-O makes those that it looks into and nobody has made.
 		step.Directory{Path: "/etc/crio/policies", Mode: 0o755},

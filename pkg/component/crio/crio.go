@@ -5,6 +5,7 @@
 package crio
 
 import (
+	_ "embed"
 	"path"
 	"strings"
 
@@ -13,6 +14,9 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/kubelet"
 )
+
+//go:embed enter.sh
+var enter string
 
 // Runtime is CRI-O.
 type Runtime struct{}
@@ -56,7 +60,7 @@ func (r Runtime) Install(in component.Inputs) plan.Task {
 		SystemdCgroup: in.CgroupDriver() == "systemd", RestrictOOMScore: !in.MayTuneLimits(),
 	}
 	return plan.Task{Name: "cri-o", Steps: []step.Step{
-		Claim(s.DataDir, in.Network.Residue()),
+		Claim(s.DataDir, in.Residue()),
 		Packages(in.OS, in.PackageFiles.For(PackageNames(in.OS)...)),
 		InstallPrograms(append(programs, in.Programs(tools)...)),
 		Config(settings),
@@ -71,7 +75,9 @@ func (Runtime) Load(in component.Inputs) plan.Task {
 }
 
 // Endpoint is CRI-O's socket.
-func (Runtime) Endpoint() kubelet.Runtime { return kubelet.Runtime{Socket: socket, Unit: service} }
+func (Runtime) Endpoint() kubelet.Runtime {
+	return kubelet.Runtime{Socket: socket, Unit: service, Name: "cri-o", Enter: enter}
+}
 
 // Foreign is one from a package, which has its program in /usr/bin and its unit below /lib, or from an archive of upstream's.
 func (Runtime) Foreign() component.Foreign {

@@ -21,6 +21,8 @@ const (
 
 	namespace = "kube-flannel"
 	daemonSet = "kube-flannel-ds"
+
+	releaseName = "flannel"
 )
 
 //go:embed routes.sh
@@ -52,6 +54,9 @@ func (Network) Tasks(in component.Inputs) []plan.Task {
 
 // Agent is the DaemonSet of flanneld.
 func (Network) Agent() (string, string) { return namespace, daemonSet }
+
+// Release is that of flannel's own chart.
+func (Network) Release() (string, string) { return namespace, releaseName }
 
 // PodMTU is what is set, or 1500 bytes of an Ethernet, less what VXLAN puts around a packet on its way over IPv6.
 func (Network) PodMTU(n spec.Network) int32 {

@@ -52,7 +52,8 @@ func release(n spec.Network, chart step.Artifact, image, pluginImage string) ste
 		Name: "flannel/release", Description: "install the pod network", Timeout: step.Duration(3 * time.Minute),
 		Retry: step.Retry{Attempts: 3, Delay: step.Duration(3 * time.Second)}, Makes: []string{component.NetworkDeployed.Name},
 	}, step.Release{
-		Name: "flannel", Namespace: namespace, Chart: chart, Values: step.Literal(string(text)), After: []string{component.APIAnswers.Name},
+		Name: releaseName, Namespace: namespace, Chart: chart, Values: step.Literal(string(text)),
+		After: []string{component.APIAnswers.Name},
 	})
 }
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # Whether a static pod whose manifest was placed in the change that is under way is Ready, and is the one of its manifest. Only looks. It
-# comes after the text of ready.sh. Its environment says, besides:
+# comes after the text of ready.sh, and what the runtime's enter is. Its environment says, besides:
 #   component       the static pod
 #   change          a path that was made when the change began
 #   logs            where the kubelet has Pods' logs
@@ -24,10 +24,7 @@ etcd_is_healthy() {
 	unset ETCDCTL_CACERT ETCDCTL_CERT ETCDCTL_KEY # etcdctl refuses to be told both ways
 	set -- etcdctl
 	# A host that was adopted gets its etcdctl only after this: the one in the pod is asked until then.
-	command -v etcdctl >/dev/null || for id in $(ctr --namespace k8s.io tasks list -q 2>/dev/null); do
-		! ctr --namespace k8s.io containers info "$id" 2>/dev/null | grep -q '"io.kubernetes.container.name": "etcd"' ||
-			set -- ctr --namespace k8s.io tasks exec --exec-id "kubexm-$$" "$id" etcdctl
-	done
+	command -v etcdctl >/dev/null || set -- $(enter etcd 2>/dev/null) etcdctl
 	timeout 6 "$@" --endpoints="https://127.0.0.1:2379" --cacert="$dir/pki/etcd/ca.crt" --cert="$dir/pki/etcd/healthcheck-client.crt" \
 		--key="$dir/pki/etcd/healthcheck-client.key" --dial-timeout=2s --command-timeout=4s endpoint health >/dev/null 2>&1 && was_started
 }

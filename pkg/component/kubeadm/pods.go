@@ -148,7 +148,7 @@ func manifest(c Cluster, n kubelet.Node, name string) step.Step {
 // etcdArgv places etcd's manifest, with that environment of place.sh, while no other member of the cluster is away.
 func etcdArgv(c Cluster, n kubelet.Node, environment []string) []string {
 	return slices.Concat(podEnvironment(c, n), environment, []string{
-		"place=" + fail + place, "back=" + ready + pod, "ssl=/etc/kubexm/etcd/ssl", "within=" + seconds(etcdLimit),
+		"place=" + fail + place, "back=" + ready + n.Runtime.Enter + pod, "ssl=/etc/kubexm/etcd/ssl", "within=" + seconds(etcdLimit),
 		"/bin/sh", "-uc", fail + etcdAlone, "kubeadm",
 	})
 }
@@ -212,7 +212,7 @@ func podReady(c Cluster, n kubelet.Node, name string) step.Step {
 		Name: stepOf(name) + "-ready", Description: "wait until " + name + " is Ready with its manifest", Timeout: step.Duration(patience),
 	}, step.WaitFor{
 		Title: name + " is Ready with its manifest", While: changeDir,
-		Check: append(podEnvironment(c, n), "component="+name, "/bin/sh", "-uc", ready+pod, "kubeadm"),
+		Check: append(podEnvironment(c, n), "component="+name, "/bin/sh", "-uc", ready+n.Runtime.Enter+pod, "kubeadm"),
 	})
 }
 

@@ -55,7 +55,7 @@ func (Kubernetes) Install(in component.Inputs) plan.Task {
 	if in.IsControlPlane() && in.Etcd.IsPod() {
 		etcdDir = in.Target.Cluster.Etcd.DataDir
 	}
-	steps := []step.Step{Claim(etcdDir), kubelet.Programs(in.Programs("kubernetes")), kubelet.Unit()}
+	steps := []step.Step{Claim(etcdDir), kubelet.Programs(in.Programs("kubernetes")), kubelet.Unit(in.Runtime.Endpoint())}
 	if in.OwnResolv() {
 		steps = append(steps, kubelet.Resolv(component.Forwards(in.System)))
 	}

@@ -77,6 +77,14 @@ func (Unit) Packages(in component.Inputs) []string {
 // proxy is what both are.
 type proxy struct{}
 
+// Residue is of all modes. Chains of the packet filter have the kubelet's prefix, and go with its own; sets of addresses are those of the
+// mode ipvs.
+func (proxy) Residue() step.Residue {
+	return step.Residue{
+		Links: []string{"kube-ipvs0"}, Chains: []string{"KUBE-"}, Tables: []string{"ip kube-proxy", "ip6 kube-proxy"}, Sets: []string{"KUBE-"},
+	}
+}
+
 // Modules are those of the mode. The last is loaded with the rules of a packet filter, too; here it is for the sake of its parameters.
 func (proxy) Modules(in component.Inputs) []string {
 	var names []string

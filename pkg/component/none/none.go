@@ -25,6 +25,9 @@ func (Network) Tasks(component.Inputs) []plan.Task { return nil }
 // Agent is nobody that is known of.
 func (Network) Agent() (string, string) { return "", "" }
 
+// Release is none that is known of.
+func (Network) Release() (string, string) { return "", "" }
+
 // PodMTU is nothing to say: with a configuration of pods' interfaces, a Node would be Ready without a network.
 func (Network) PodMTU(spec.Network) int32 { return 0 }
 
@@ -73,3 +76,6 @@ func (ServiceProxy) MinKernel(component.Inputs) string { return "" }
 
 // Sysctls are none.
 func (ServiceProxy) Sysctls(component.Inputs) (lasting, momentary []spec.Sysctl) { return nil, nil }
+
+// Residue is nothing that is known of.
+func (ServiceProxy) Residue() step.Residue { return step.Residue{} }

@@ -38,6 +38,9 @@ func (Network) Tasks(in component.Inputs) []plan.Task {
 // Agent is a DaemonSet.
 func (Network) Agent() (string, string) { return "null-network", "null" }
 
+// Release is none.
+func (Network) Release() (string, string) { return "", "" }
+
 // PodMTU is that of an Ethernet.
 func (Network) PodMTU(spec.Network) int32 { return 1500 }
 

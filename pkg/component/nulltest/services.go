@@ -54,6 +54,11 @@ func (ServiceProxy) Sysctls(component.Inputs) (lasting, momentary []spec.Sysctl)
 	return []spec.Sysctl{{Name: "null.lasting", Value: "1"}}, []spec.Sysctl{{Name: "null.momentary", Value: "1"}}
 }
 
+// Residue is a directory and a set.
+func (ServiceProxy) Residue() step.Residue {
+	return step.Residue{Paths: []string{"/run/null-service-proxy"}, Sets: []string{"NULL-"}}
+}
+
 func apply(name string) plan.Task {
 	return plan.Task{Name: name, Steps: []step.Step{step.New(step.Meta{Name: "null/" + name, Description: "deploy " + name}, step.Apply{
 		Title: name, Manifest: step.Literal("apiVersion: v1\nkind: Namespace\nmetadata:\n  name: " + name + "\n"),

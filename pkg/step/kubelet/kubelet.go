@@ -41,12 +41,13 @@ func Programs(programs []step.Artifact) step.Step {
 		step.Programs(bin, programs)...)
 }
 
-// Unit writes and enables the kubelet's unit. It does not start it: kubeadm does, when there is something to start with. The drop-in of a
-// package goes after the unit: without either, the package's unit would start a kubelet that has no configuration.
-func Unit() step.Step {
+// Unit writes and enables the kubelet's unit, which systemd starts after that of the container runtime. It does not start it: kubeadm does,
+// when there is something to start with. The drop-in of a package goes after the unit: without either, the package's unit would start a
+// kubelet that has no configuration.
+func Unit(runtime Runtime) step.Step {
 	return step.New(step.Meta{Name: "kubelet/unit", Description: "enable the kubelet"},
 		step.Directory{Path: "/etc/kubernetes/manifests", Mode: 0o755},
-		step.File{Path: unit, Mode: 0o600, Content: step.Literal(unitFile)},
+		step.File{Path: unit, Mode: 0o600, Content: step.Literal(strings.Replace(unitFile, "$RUNTIME", runtime.Unit, 1))},
 		step.File{Path: dropIn, Mode: 0o600, Content: step.Literal(noDropIn), Where: packaged},
 		step.Service{Name: service, State: step.Enabled},
 	)

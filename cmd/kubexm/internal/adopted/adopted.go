@@ -18,9 +18,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/preflight"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec/config"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/kubelet"
 )
 
 // What is read of hosts.
@@ -48,11 +51,11 @@ func problem(on, check, cause, remedy string) preflight.Problem {
 }
 
 // HostQuery is what must be seen of a host to judge it.
-func HostQuery(role spec.Role) host.Query {
+func HostQuery(role spec.Role, runtime kubelet.Runtime) host.Query {
 	q := host.Query{
-		Units:    slices.Clone(UnitNames),
+		Units:    UnitNames(runtime),
 		Paths:    []host.PathQuery{{Path: NodeConfig}, {Path: Authority, Content: true}, {Path: KubeletConfig, Content: true}},
-		Commands: []host.CommandQuery{unitsQuery()},
+		Commands: []host.CommandQuery{unitsQuery(runtime)},
 	}
 	if role == spec.RoleControlPlane {
 		q.Paths = append(q.Paths, host.PathQuery{Path: Serving, Content: true})
@@ -111,6 +114,8 @@ func Owners(cluster, namespace, authority string, hosts []Host) []preflight.Prob
 type Host struct {
 	spec.Host
 	Facts *host.Facts
+	// Runtime is the container runtime that is declared.
+	Runtime kubelet.Runtime
 	// CgroupDriver is what a converge would give the kubelet.
 	CgroupDriver string
 	// Writes are the paths of the files that the first converge writes.
@@ -133,10 +138,10 @@ func (h Host) Problems(authority []byte) []preflight.Problem {
 		refuse(checkHost, Authority+" is another one than on the control plane hosts: the host is of another cluster",
 			"check whether its address leads to the host that is meant")
 	}
-	for _, u := range UnitNames {
+	for _, u := range UnitNames(h.Runtime) {
 		if s := f.Units[u]; s.Active != "active" {
 			refuse(checkUnit, fmt.Sprintf("%s is %s", u, orNone(s.Active)),
-				"a cluster is adopted while it runs: start it, with containerd as systemd's unit containerd.service")
+				"a cluster is adopted while it runs: start it, with "+h.Runtime.Name+" as systemd's unit "+h.Runtime.Unit)
 		}
 	}
 	if said := f.Commands[madeOf]; said.ExitCode != 0 || said.Stopped > 0 {
@@ -182,10 +187,9 @@ func (h Host) kubelet() []preflight.Problem {
 	if h.CgroupDriver != "" && config.CgroupDriver != h.CgroupDriver {
 		refuse("cgroupDriver", config.CgroupDriver, h.CgroupDriver)
 	}
-	const socket = "unix:///run/containerd/containerd.sock"
 	endpoint := config.ContainerRuntimeEndpoint
-	if endpoint != "" && strings.Replace(endpoint, "/var/run/", "/run/", 1) != socket {
-		refuse("containerRuntimeEndpoint", endpoint, socket)
+	if endpoint != "" && strings.Replace(endpoint, "/var/run/", "/run/", 1) != h.Runtime.Socket {
+		refuse("containerRuntimeEndpoint", endpoint, h.Runtime.Socket)
 	}
 	if p := config.StaticPodPath; p != "" && p != "/etc/kubernetes/manifests" {
 		refuse("staticPodPath", p, "/etc/kubernetes/manifests")
@@ -214,9 +218,10 @@ type Seen struct {
 	Nodes   []Node
 	// Configuration is kubeadm's ClusterConfiguration, as the cluster keeps it.
 	Configuration string
-	// DaemonSets are all, as namespace/name. FlannelRelease says whether Helm has a release kube-flannel/flannel.
-	DaemonSets     []string
-	FlannelRelease bool
+	// Network is the one that is declared.
+	Network component.Network
+	// DaemonSets are all, and Releases those of Helm in the network's namespace, as namespace/name.
+	DaemonSets, Releases []string
 }
 
 // Cluster judges whether the cluster is the one that is declared. That it has no other Nodes and members, and one version, is judged
@@ -243,8 +248,8 @@ func (s Seen) nodes() []preflight.Problem {
 		if n.ControlPlane != (h.Role == spec.RoleControlPlane) {
 			refuse(fmt.Sprintf("it is declared to be a %s host, and its Node is not", h.Role), "correct spec.roleGroups")
 		}
-		if !strings.HasPrefix(n.Runtime, "containerd://") {
-			refuse("its runtime is "+n.Runtime, "only Nodes with containerd can be adopted")
+		if !strings.HasPrefix(n.Runtime, h.Runtime.Name+"://") {
+			refuse("its runtime is "+n.Runtime, "only Nodes with "+h.Runtime.Name+" can be adopted")
 		}
 		if n.ProviderID != "" && n.ProviderID != h.ProviderID {
 			refuse(fmt.Sprintf("its Node has the provider ID %s, and would need %s: that cannot be changed", n.ProviderID, h.ProviderID),
@@ -377,18 +382,20 @@ func or(s, otherwise string) string {
 
 // network refuses one that is not what is declared.
 func (s Seen) network() []preflight.Problem {
-	if s.Spec.Network.IsUsers() {
+	namespace, daemonSet := s.Network.Agent()
+	if namespace == "" {
 		return nil // it stays whatever it is
 	}
-	const flannel = "kube-flannel/kube-flannel-ds"
-	if !slices.Contains(s.DaemonSets, flannel) {
-		return []preflight.Problem{problem(s.Cluster, checkNetwork, "it has no DaemonSet "+flannel+", and flannel is declared",
+	name := config.Word(s.Spec.Network.Plugin)
+	if agent := namespace + "/" + daemonSet; !slices.Contains(s.DaemonSets, agent) {
+		return []preflight.Problem{problem(s.Cluster, checkNetwork, "it has no DaemonSet "+agent+", and "+name+" is declared",
 			"declare spec.network.plugin: none: the network stays as it is and yours")}
 	}
-	if !s.FlannelRelease {
+	namespace, release := s.Network.Release()
+	if release := namespace + "/" + release; !slices.Contains(s.Releases, release) {
 		return []preflight.Problem{problem(s.Cluster, checkNetwork,
-			"its flannel is no release kube-flannel/flannel of Helm: kubexm could not go on with it",
-			"declare spec.network.plugin: none, and flannel stays as it is and yours; or hand its objects to a release of flannel's own chart")}
+			fmt.Sprintf("its %s is no release %s of Helm: kubexm could not go on with it", name, release),
+			fmt.Sprintf("declare spec.network.plugin: none, and %s stays as it is and yours; or hand its objects to a release of %[1]s's own chart", name))}
 	}
 	return nil
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/adopted"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/direct"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component/containerd"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component/flannel"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/fake"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
@@ -403,8 +405,11 @@ func TestOwners(t *testing.T) {
 	}
 }
 
+// runtime is the one that is declared.
+var runtime = containerd.Runtime{}.Endpoint()
+
 // madeOf is the ID of the command that says what units are made of.
-var madeOf = adopted.HostQuery(spec.RoleWorker).Commands[0].ID
+var madeOf = adopted.HostQuery(spec.RoleWorker, runtime).Commands[0].ID
 
 func TestHostProblems(t *testing.T) {
 	for cause, change := range map[string]func(*adopted.Host){
@@ -434,7 +439,7 @@ func TestHostProblems(t *testing.T) {
 		"kubeadm does not make": func(h *adopted.Host) { h.Kubeadm = "etcd: no such command" },
 	} {
 		active := host.UnitState{Load: "loaded", Active: "active"}
-		h := adopted.Host{Host: spec.Host{Name: "w1"}, CgroupDriver: "systemd", Facts: &host.Facts{
+		h := adopted.Host{Host: spec.Host{Name: "w1"}, Runtime: runtime, CgroupDriver: "systemd", Facts: &host.Facts{
 			Paths: map[string]host.Path{
 				adopted.NodeConfig: {Exists: true}, adopted.Authority: {Content: []byte("ours\n")},
 				adopted.KubeletConfig: {Content: []byte("cgroupDriver: systemd\ncontainerRuntimeEndpoint: unix:///var/run/containerd/containerd.sock\n")},
@@ -462,13 +467,14 @@ func TestCluster(t *testing.T) {
 		"range of Services' addresses":       func(s *adopted.Seen) { s.Spec.Network.ServiceCIDRs = []string{"10.2.0.0/16"} },
 		"DNS domain":                         func(s *adopted.Seen) { s.Spec.DNS.ClusterDomain = "corp" },
 		"no DaemonSet kube-flannel":          func(s *adopted.Seen) { s.DaemonSets = nil },
-		"is no release kube-flannel/flannel": func(s *adopted.Seen) { s.FlannelRelease = false },
+		"is no release kube-flannel/flannel": func(s *adopted.Seen) { s.Releases = []string{"kube-flannel/other"} },
 	} {
 		c := parse(t).Spec
 		s := adopted.Seen{
-			Cluster: "prod", Spec: &c, DaemonSets: []string{"kube-flannel/kube-flannel-ds"}, FlannelRelease: true,
+			Cluster: "prod", Spec: &c, Network: flannel.Network{}, DaemonSets: []string{"kube-flannel/kube-flannel-ds"},
+			Releases: []string{"kube-flannel/flannel"},
 			Hosts: []adopted.Host{{Host: spec.Host{Name: "w1", Role: spec.RoleWorker, Address: "172.16.0.2",
-				ProviderID: "kubexm://default/w1"}}},
+				ProviderID: "kubexm://default/w1"}, Runtime: runtime}},
 			Nodes:         []adopted.Node{{Name: "w1", Address: "172.16.0.2", Runtime: "containerd://2.4.2"}},
 			Configuration: "networking: {podSubnet: 10.244.0.0/16}\n",
 		}
@@ -504,8 +510,9 @@ func TestExternalEtcd(t *testing.T) {
 	} {
 		seen := &host.Facts{Paths: map[string]host.Path{}}
 		s := adopted.Seen{
-			Cluster: "prod", Spec: &external(t).Spec, DaemonSets: []string{"kube-flannel/kube-flannel-ds"}, FlannelRelease: true, Configuration: found,
-			Hosts: []adopted.Host{{Host: spec.Host{Name: "cp1", Role: spec.RoleControlPlane, Address: "172.16.0.1"}, Facts: seen}},
+			Cluster: "prod", Spec: &external(t).Spec, Configuration: found,
+			Network: flannel.Network{}, DaemonSets: []string{"kube-flannel/kube-flannel-ds"}, Releases: []string{"kube-flannel/flannel"},
+			Hosts: []adopted.Host{{Host: spec.Host{Name: "cp1", Role: spec.RoleControlPlane, Address: "172.16.0.1"}, Facts: seen, Runtime: runtime}},
 			Nodes: []adopted.Node{{Name: "cp1", Address: "172.16.0.1", Runtime: "containerd://2.4.2", ControlPlane: true}},
 		}
 		flags := "--etcd-cafile=/etc/ssl/etcd/ssl/ca.pem\n    - --etcd-servers=https://10.0.0.1:2379,https://10.0.0.2:2379"
@@ -558,19 +565,6 @@ func TestExternalEtcdStays(t *testing.T) {
 	}
 	if got := disrupts["kubeadm/apiserver"]; got != "restarts kube-apiserver" {
 		t.Errorf("the API server is shown to be changed with %q", got)
-	}
-}
-
-func TestMembers(t *testing.T) {
-	q := adopted.MembersQuery().Commands[0]
-	seen := func(r host.Result) *host.Facts { return &host.Facts{Commands: map[string]host.Result{q.ID: r}} }
-	got, err := adopted.Members(seen(host.Result{Stdout: []byte(`{"header":{"cluster_id":1},"members":[{"ID":12470290436432193153,"name":"cp1","peerURLs":["https://172.16.0.1:2380"],"clientURLs":["x"]}]}`)}))
-	if err != nil || len(got) != 1 || got[0].ID != "ad0f5c4c3a8e8281" && got[0].ID == "" || got[0].Name != "cp1" {
-		t.Errorf("got %+v, %v", got, err)
-	}
-	if _, err := adopted.Members(seen(host.Result{ExitCode: 1,
-		Stderr: []byte("context deadline exceeded\n")})); err == nil || !strings.Contains(err.Error(), "deadline exceeded") {
-		t.Errorf("got %v", err)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/quorum"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/kubelet"
 )
 
 //go:embed members.sh
@@ -21,9 +22,9 @@ var members string
 // etcdMembers is the ID of the command.
 const etcdMembers = "members of etcd in a static pod"
 
-// MembersQuery asks a control plane host who the members of etcd are.
-func MembersQuery() host.Query {
-	return host.Query{Commands: []host.CommandQuery{{ID: etcdMembers, Argv: []string{"/bin/sh", "-uc", members, "etcd"}}}}
+// MembersQuery asks a control plane host with this runtime who the members of etcd are.
+func MembersQuery(runtime kubelet.Runtime) host.Query {
+	return host.Query{Commands: []host.CommandQuery{{ID: etcdMembers, Argv: []string{"/bin/sh", "-uc", runtime.Enter + members, "etcd"}}}}
 }
 
 // Members are what a host has said that was asked MembersQuery.

@@ -11,17 +11,17 @@ import (
 	"strings"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/kubelet"
 )
 
 const (
-	kubeletUnit    = "kubelet.service"
-	containerdUnit = "containerd.service"
+	kubeletUnit = kubelet.UnitName
 	// UnitDir is where the first converge writes units.
 	UnitDir = "/etc/systemd/system"
 )
 
 // UnitNames are the units that the first converge writes.
-var UnitNames = []string{kubeletUnit, containerdUnit}
+func UnitNames(runtime kubelet.Runtime) []string { return []string{kubeletUnit, runtime.Unit} }
 
 //go:embed units.sh
 var unitScript string
@@ -29,9 +29,9 @@ var unitScript string
 // madeOf is the ID of the command that says what systemd makes units of.
 const madeOf = "what units are made of"
 
-func unitsQuery() host.CommandQuery {
+func unitsQuery(runtime kubelet.Runtime) host.CommandQuery {
 	return host.CommandQuery{
-		ID: madeOf, Argv: append([]string{"/bin/sh", "-uc", unitScript, "sh"}, UnitNames...), Timeout: 4 * host.QueryTimeout,
+		ID: madeOf, Argv: append([]string{"/bin/sh", "-uc", unitScript, "sh"}, UnitNames(runtime)...), Timeout: 4 * host.QueryTimeout,
 	}
 }
 
@@ -54,19 +54,14 @@ type unitFile struct {
 func (f unitFile) isDropIn() bool { return strings.HasSuffix(path.Dir(f.path), ".d") }
 
 // madeBy are the units of a host that was asked, by name.
-func madeBy(seen *host.Facts) map[string]*unit {
-	all := map[string]*unit{}
-	var u *unit
+func madeBy(seen *host.Facts) map[string]unit {
+	all := map[string]unit{}
+	name, u := "", unit{}
 	for line := range strings.Lines(string(seen.Commands[madeOf].Stdout)) {
 		word, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
-		if word == "unit" {
-			u = &unit{}
-			all[rest] = u
-		}
-		if u == nil {
-			continue
-		}
 		switch word {
+		case "unit":
+			name, u = rest, unit{}
 		case "file":
 			u.files = append(u.files, unitFile{path: rest})
 		case "line":
@@ -79,10 +74,8 @@ func madeBy(seen *host.Facts) map[string]*unit {
 		case "argument":
 			u.arguments = append(u.arguments, rest)
 		}
-	}
-	for _, name := range UnitNames {
-		if all[name] == nil {
-			all[name] = &unit{}
+		if name != "" {
+			all[name] = u
 		}
 	}
 	return all
@@ -116,7 +109,7 @@ func (s setting) adds() bool {
 // dropIns refuses those that would be laid over the units that the first converge writes.
 func (h Host) dropIns() (refused [][2]string) {
 	units := madeBy(h.Facts)
-	for _, name := range UnitNames {
+	for _, name := range UnitNames(h.Runtime) {
 		for _, f := range units[name].files {
 			if !f.isDropIn() || h.goes(name, f) {
 				continue

@@ -54,7 +54,7 @@ func TestPackagesUnits(t *testing.T) {
 	seen := packaged("unit containerd.service", "file /usr/lib/systemd/system/containerd.service", "line ExecStart=/usr/bin/containerd",
 		"file /etc/systemd/system/containerd.service.d/proxy.conf", "line [Service]", `line Environment="HTTP_PROXY=http://u:hunter2@p" "NO_PROXY=a b"`,
 		"line LimitNOFILE=infinity")
-	h := adopted.Host{Host: spec.Host{Name: "w1"}, Facts: seen, Writes: adoption.Writes(nodes, seen)}
+	h := adopted.Host{Host: spec.Host{Name: "w1"}, Facts: seen, Runtime: runtime, Writes: adoption.Writes(nodes, seen)}
 	has(t, h.Problems(nil), "")
 
 	want := map[string][]string{
@@ -63,7 +63,7 @@ func TestPackagesUnits(t *testing.T) {
 		},
 		"containerd.service": {"- ExecStart=/usr/bin/containerd", "= drop-in /etc/systemd/system/containerd.service.d/proxy.conf"},
 	}
-	for _, unit := range adopted.UnitNames {
+	for _, unit := range adopted.UnitNames(runtime) {
 		text, err := adoption.Text(nodes, adopted.UnitDir+"/"+unit)
 		if err != nil || !strings.Contains(text, "ExecStart=/usr/local/bin/") {
 			t.Fatalf("%s is %q, %v", unit, text, err)
@@ -145,7 +145,7 @@ func TestDropIns(t *testing.T) {
 				seen.Paths[vendors] = host.Path{}
 			}
 			seen.Commands[madeOf] = host.Result{Stdout: []byte("unit kubelet.service\nfile /etc/systemd/system/kubelet.service\n" + tc.files)}
-			h := adopted.Host{Host: spec.Host{Name: "w1"}, Facts: seen, Writes: adoption.Writes(nodes, seen)}
+			h := adopted.Host{Host: spec.Host{Name: "w1"}, Facts: seen, Runtime: runtime, Writes: adoption.Writes(nodes, seen)}
 			has(t, h.Problems(nil), tc.cause)
 		})
 	}
@@ -177,7 +177,7 @@ case "$*" in
 *) echo ;;
 esac
 `, 0o700)
-	argv := adopted.HostQuery(spec.RoleWorker).Commands[0].Argv
+	argv := adopted.HostQuery(spec.RoleWorker, runtime).Commands[0].Argv
 	cmd := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
 	cmd.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"))
 	out, err := cmd.CombinedOutput()

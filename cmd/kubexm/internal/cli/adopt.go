@@ -21,6 +21,8 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/recovered"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/serial"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component/tables"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
@@ -58,6 +60,7 @@ Packages stay.`,
 // adopting is a cluster that is taken over.
 type adopting struct {
 	*recovering
+	slots   component.Slots
 	foreign *inspect.Foreign
 	// nodes are the plan's steps, and facts what was seen, by host.
 	nodes map[string][]plan.Node
@@ -120,6 +123,10 @@ func (a *app) adopt(ctx context.Context, s *source, dryRun, yes bool) error {
 // whose asks the hosts whose they are, and refuses what the config file has that cannot be adopted.
 func (r *adopting) whose(ctx context.Context) error {
 	problems := adopted.Declared(r.Name, &r.Spec, rolesOf(r.targets))
+	var err error
+	if r.slots, err = tables.Slots(r.Spec); err != nil {
+		return err
+	}
 	if err := r.look(ctx); err != nil {
 		return errors.Join(r.refuse(problems), err)
 	}
@@ -165,11 +172,11 @@ func (r *adopting) observe(ctx context.Context) error {
 	r.nodes = map[string][]plan.Node{}
 	for _, t := range r.targets {
 		nodes := adoption.Nodes(r.plan, t.Host.Name)
-		q := adopted.HostQuery(t.Host.Role)
+		q := adopted.HostQuery(t.Host.Role, r.slots.Runtime.Endpoint())
 		q.Merge(adoption.Query(nodes))
 		q.Merge(adoption.PackagedQuery(nodes))
 		if t.HasEtcdMember() {
-			q.Merge(adopted.MembersQuery())
+			q.Merge(adopted.MembersQuery(r.slots.Runtime.Endpoint()))
 		}
 		for _, rendering := range renderings(nodes) {
 			q.Commands = append(q.Commands, rendering.Query())
@@ -199,7 +206,7 @@ func (r *adopting) judge() error {
 	for i, t := range r.targets {
 		name, seen := t.Host.Name, r.facts[t.Host.Name]
 		r.seen.Hosts[i].Facts = seen
-		h := adopted.Host{Host: t.Host, Facts: seen, Writes: adoption.Writes(r.nodes[name], seen)}
+		h := adopted.Host{Host: t.Host, Facts: seen, Runtime: r.slots.Runtime.Endpoint(), Writes: adoption.Writes(r.nodes[name], seen)}
 		for _, rendering := range renderings(r.nodes[name]) {
 			lines, driver, why := renderedLines(rendering, seen)
 			if why != "" {
@@ -270,7 +277,7 @@ func renderedLines(r adoption.Rendering, seen *host.Facts) (lines []string, driv
 
 // unitLines finds what the first converge would change of a host's units.
 func (r *adopting) unitLines(h adopted.Host) error {
-	for _, unit := range adopted.UnitNames {
+	for _, unit := range adopted.UnitNames(h.Runtime) {
 		content, err := adoption.Text(r.nodes[h.Name], adopted.UnitDir+"/"+unit)
 		if err != nil {
 			return err
@@ -302,18 +309,19 @@ func (r *adopting) lostNames(t spec.Target, seen *host.Facts) error {
 // ask asks the API, and refuses all that is not understood.
 func (r *adopting) ask(ctx context.Context) error {
 	var err error
-	if r.foreign, err = inspect.ForeignOf(ctx, r.trust); err != nil {
+	releases, _ := r.slots.Network.Release()
+	if r.foreign, err = inspect.ForeignOf(ctx, r.trust, releases); err != nil {
 		return errors.Join(r.refuse(r.problems), fmt.Errorf("%s is not adopted, and nothing was written: its API at %s does not answer: %w\n"+
 			"Remedy: a cluster is adopted while it runs: bring the API back, and see that spec.controlPlaneEndpoint leads to it", r.Name,
 			r.trust.Server, err))
 	}
 	r.seen.Nodes = r.foreign.Nodes
 	seen := adopted.Seen{
-		Cluster: r.Name, Spec: &r.Spec, Nodes: r.foreign.Details, Configuration: r.foreign.Configuration, DaemonSets: r.foreign.DaemonSets,
-		FlannelRelease: r.foreign.FlannelRelease,
+		Cluster: r.Name, Spec: &r.Spec, Nodes: r.foreign.Details, Configuration: r.foreign.Configuration, Network: r.slots.Network,
+		DaemonSets: r.foreign.DaemonSets, Releases: r.foreign.Releases,
 	}
 	for _, t := range r.targets {
-		seen.Hosts = append(seen.Hosts, adopted.Host{Host: t.Host, Facts: r.facts[t.Host.Name]})
+		seen.Hosts = append(seen.Hosts, adopted.Host{Host: t.Host, Facts: r.facts[t.Host.Name], Runtime: r.slots.Runtime.Endpoint()})
 	}
 	return r.refuse(slices.Concat(r.problems, recovered.Cluster(r.seen), adopted.Cluster(seen)))
 }

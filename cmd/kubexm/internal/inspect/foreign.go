@@ -23,13 +23,12 @@ type Foreign struct {
 	Details []adopted.Node
 	// Configuration is kubeadm's ClusterConfiguration, "" if it is not there.
 	Configuration string
-	// DaemonSets are all, as namespace/name. FlannelRelease says whether Helm has deployed a release kube-flannel/flannel.
-	DaemonSets     []string
-	FlannelRelease bool
+	// DaemonSets are all, and Releases those that Helm has deployed in the namespace that was asked for, as namespace/name.
+	DaemonSets, Releases []string
 }
 
-// ForeignOf asks the API of the cluster with this trust.
-func ForeignOf(ctx context.Context, trust *direct.Trust) (*Foreign, error) {
+// ForeignOf asks the API of the cluster with this trust, and for releases of Helm in a namespace, "" for none.
+func ForeignOf(ctx context.Context, trust *direct.Trust, releases string) (*Foreign, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*apiTimeout)
 	defer cancel()
 	api, err := clientOf(trust)
@@ -62,12 +61,16 @@ func ForeignOf(ctx context.Context, trust *direct.Trust) (*Foreign, error) {
 	for i := range sets.Items {
 		f.DaemonSets = append(f.DaemonSets, sets.Items[i].Namespace+"/"+sets.Items[i].Name)
 	}
-	releases, err := api.CoreV1().Secrets("kube-flannel").List(ctx,
-		metav1.ListOptions{LabelSelector: "owner=helm,name=flannel,status=deployed"})
+	if releases == "" {
+		return f, nil
+	}
+	secrets, err := api.CoreV1().Secrets(releases).List(ctx, metav1.ListOptions{LabelSelector: "owner=helm,status=deployed"})
 	if err != nil {
 		return nil, err
 	}
-	f.FlannelRelease = len(releases.Items) > 0
+	for i := range secrets.Items {
+		f.Releases = append(f.Releases, releases+"/"+secrets.Items[i].Labels["name"])
+	}
 	return f, nil
 }
 
