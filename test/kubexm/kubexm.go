@@ -26,6 +26,10 @@ type Cluster struct {
 	KnownHosts string
 	// IPv6First has the hosts' Nodes have their IPv6 addresses first.
 	IPv6First bool
+	// Jump, if not nil, is the host through which the others are reached. It is none of those that the specification speaks of.
+	Jump *hosts.Host
+	// Agent has the config file name no keys: an SSH agent has them.
+	Agent bool
 	// Internal, if not nil, is the address at which others reach a host, where that is not the one at which it is reached.
 	Internal func(*hosts.Host) string
 	// Program and Bundle are what clusters are made by and of.
@@ -48,7 +52,11 @@ func (c *Cluster) VIP() string {
 // it speaks of, and $VIP is VIP.
 func (c *Cluster) Write(spec string) error {
 	var file strings.Builder
-	fmt.Fprintf(&file, "apiVersion: kubexm.mensylisir.io/v1alpha1\nkind: Cluster\nmetadata: {name: %s}\nspec:\n  hosts:\n", c.Name)
+	fmt.Fprintf(&file, "apiVersion: kubexm.mensylisir.io/v1alpha1\nkind: Cluster\nmetadata: {name: %s}\nspec:\n", c.Name)
+	if c.Jump != nil {
+		fmt.Fprintf(&file, "  proxyJump: {host: %q, user: %s%s}\n", c.Jump.Address, c.Jump.User, c.key(c.Jump))
+	}
+	file.WriteString("  hosts:\n")
 	replace := []string{"$VIP", c.VIP()}
 	for i, h := range c.Hosts {
 		name := fmt.Sprintf("$%d", i+1)
@@ -60,12 +68,20 @@ func (c *Cluster) Write(spec string) error {
 			case c.Internal != nil:
 				internal = fmt.Sprintf(", internalAddresses: [%s]", c.Internal(h))
 			}
-			fmt.Fprintf(&file, "  - {name: %s, address: %q%s, user: %s, privateKeyPath: %q}\n", h.Name, h.Address, internal, h.User, h.KeyPath)
+			fmt.Fprintf(&file, "  - {name: %s, address: %q%s, user: %s%s}\n", h.Name, h.Address, internal, h.User, c.key(h))
 			replace = append(replace, name, h.Name)
 		}
 	}
 	file.WriteString(strings.NewReplacer(replace...).Replace(spec))
 	return os.WriteFile(c.Config(), []byte(file.String()), 0o600)
+}
+
+// key is what the config file says of a host's key.
+func (c *Cluster) key(h *hosts.Host) string {
+	if c.Agent {
+		return ""
+	}
+	return fmt.Sprintf(", privateKeyPath: %q", h.KeyPath)
 }
 
 // Run runs the program, and returns what it prints. The error has that too.

@@ -25,10 +25,17 @@ type Auth struct {
 	// PrivateKeys are PEM files' contents; Passphrase opens those that are encrypted.
 	PrivateKeys []secret.Value
 	Passphrase  secret.Value
-	// AgentSocket is the path of an ssh-agent's socket (SSH_AUTH_SOCK).
+	// AgentSocket is the path of an ssh-agent's socket (SSH_AUTH_SOCK). AgentKeys are the public keys ("ssh-ed25519 AAAA…") of those of
+	// its keys that are tried, all if there are none: hosts end a connection after a few keys that they do not know (MaxAuthTries).
 	AgentSocket string
+	AgentKeys   []string
 	// Password is given once: to password or to keyboard-interactive authentication, whichever the host asks for first.
 	Password secret.Value
+}
+
+// IsZero reports whether nothing is given to log in with.
+func (a Auth) IsZero() bool {
+	return len(a.Certificates)+len(a.Signers)+len(a.PrivateKeys) == 0 && a.AgentSocket == "" && a.Password.IsZero()
 }
 
 // login is an Auth that was read, to log in with at several addresses at once.
@@ -73,13 +80,35 @@ func (a Auth) read(ctx context.Context) (*login, error) {
 			l.close()
 			return nil, fmt.Errorf("ssh-agent: %w", err)
 		}
-		l.signers = append(l.signers, fromAgent...)
+		l.signers = append(l.signers, slices.DeleteFunc(fromAgent, func(s ssh.Signer) bool { return l.has(s) || !a.triesOfAgent(s) })...)
 	}
 	if len(l.signers) == 0 && l.password.IsZero() {
 		l.close()
+		if a.AgentSocket != "" {
+			return nil, errors.New("the ssh-agent has no key for the host: add it (ssh-add)")
+		}
 		return nil, errors.New("neither a key nor an agent nor a password is given")
 	}
 	return l, nil
+}
+
+// has reports whether a key is tried already.
+func (l *login) has(key ssh.Signer) bool {
+	return slices.ContainsFunc(l.signers, func(s ssh.Signer) bool {
+		return slices.Equal(s.PublicKey().Marshal(), key.PublicKey().Marshal())
+	})
+}
+
+// triesOfAgent reports whether a key of the agent is tried. A certificate is tried with the key that it is for.
+func (a Auth) triesOfAgent(signer ssh.Signer) bool {
+	key := signer.PublicKey()
+	if cert, ok := key.(*ssh.Certificate); ok {
+		key = cert.Key
+	}
+	return len(a.AgentKeys) == 0 || slices.ContainsFunc(a.AgentKeys, func(line string) bool {
+		named, err := parseLine(line)
+		return err == nil && slices.Equal(named.Marshal(), key.Marshal())
+	})
 }
 
 // certify makes the one of the signers whose key the certificate is for show the certificate.
@@ -171,4 +200,31 @@ func parseKey(key, passphrase secret.Value) (ssh.Signer, error) {
 		return nil, errors.New("it is encrypted and no passphrase is given")
 	}
 	return ssh.ParsePrivateKeyWithPassphrase(key.Reveal(), passphrase.Reveal())
+}
+
+// Identity is what a file has that IdentityFile in ssh_config names.
+type Identity struct {
+	// Public is the public key as in authorized_keys, "" where the file does not say it.
+	Public string
+	// Private says that the file has the private key, and Encrypted that this needs a passphrase.
+	Private, Encrypted bool
+}
+
+// ReadIdentity reads the content of such a file: a private key, or a public one whose private key an agent has.
+func ReadIdentity(content secret.Value) (Identity, error) {
+	signer, err := ssh.ParsePrivateKey(content.Reveal())
+	var missing *ssh.PassphraseMissingError
+	switch {
+	case err == nil:
+		return Identity{Public: authorizedLine(signer.PublicKey()), Private: true}, nil
+	case errors.As(err, &missing) && missing.PublicKey != nil:
+		return Identity{Public: authorizedLine(missing.PublicKey), Private: true, Encrypted: true}, nil
+	case errors.As(err, &missing):
+		return Identity{Private: true, Encrypted: true}, nil
+	}
+	key, err := parseLine(string(content.Reveal()))
+	if err != nil {
+		return Identity{}, errors.New("it is neither a private key nor a public one")
+	}
+	return Identity{Public: authorizedLine(key)}, nil
 }

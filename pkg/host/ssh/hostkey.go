@@ -233,7 +233,7 @@ func (c *keyCheck) judgeKey(hostname string, remote net.Addr, key ssh.PublicKey,
 		}
 	}
 	if c.known != nil {
-		err := c.known.HostKeyCallback()(hostname, remote, key)
+		err := lookUp(c.known, hostname, remote, key)
 		switch {
 		case err == nil:
 			return nil

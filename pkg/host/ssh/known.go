@@ -4,15 +4,19 @@
 package ssh
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
 	"github.com/skeema/knownhosts"
 	"golang.org/x/crypto/ssh"
+	xknownhosts "golang.org/x/crypto/ssh/knownhosts"
 )
 
 // ErrUnknownKey refuses the key of a host that nobody knows. It is for AcceptNew; see Refuse.
@@ -57,11 +61,47 @@ func authorizedLine(key ssh.PublicKey) string {
 	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))
 }
 
-// Recorder adds keys that were accepted to a known_hosts file, which it makes when it is not there. It is safe for
-// concurrent use.
+// lookUp asks known_hosts files about the key that the host called hostname, with its port, shows. The error is as of the library, which
+// cannot find what a pattern with * has for an IPv6 address with another port than 22: it drops the brackets and the port, as OpenSSH does,
+// and asks about something that is no address.
+func lookUp(db *knownhosts.HostKeyDB, hostname string, remote net.Addr, key ssh.PublicKey) error {
+	err := db.HostKeyCallback()(hostname, remote, key)
+	address, port, split := net.SplitHostPort(hostname)
+	var other *xknownhosts.KeyError
+	var revoked *xknownhosts.RevokedError
+	if err == nil || errors.As(err, &other) || errors.As(err, &revoked) || split != nil || port == "22" || !strings.Contains(address, ":") {
+		return err
+	}
+	err = db.HostKeyCallback()(net.JoinHostPort(address, "22"), remote, key)
+	if errors.As(err, &other) {
+		return &xknownhosts.KeyError{Want: slices.DeleteFunc(other.Want, func(k xknownhosts.KnownKey) bool { return !hasPattern(k) })}
+	}
+	return err
+}
+
+// hasPattern reports whether the line that has a key is for a pattern with *, whatever the port: the others are for port 22.
+func hasPattern(k xknownhosts.KnownKey) bool {
+	content, err := os.ReadFile(k.Filename)
+	if err != nil {
+		return true // as far as anyone knows: the key is refused then
+	}
+	lines := strings.Split(string(content), "\n")
+	if k.Line < 1 || k.Line > len(lines) {
+		return true
+	}
+	line := strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(lines[k.Line-1]), "@cert-authority"))
+	hosts, _, _ := strings.Cut(strings.ReplaceAll(line, "\t", " "), " ")
+	_, after, found := strings.Cut(hosts, "*")
+	return found && !strings.Contains(after, "]:")
+}
+
+// Recorder adds keys that were accepted to a known_hosts file, which it makes when it is not there. Of one machine, such as a jump host
+// that is dialled for many hosts at once, it accepts one key. It is safe for concurrent use.
 type Recorder struct {
 	File string
 	mu   sync.Mutex
+	// added are the keys by where they were accepted.
+	added map[string]ssh.PublicKey
 }
 
 // Accept is an AcceptNew for the host at c. It tells, if told is not nil, the key as in authorized_keys.
@@ -80,6 +120,12 @@ func (r *Recorder) Accept(c Config, told func(line string)) func(ssh.PublicKey) 
 func (r *Recorder) add(endpoint string, key ssh.PublicKey) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if before := r.added[endpoint]; before != nil {
+		if !bytes.Equal(before.Marshal(), key.Marshal()) {
+			return fmt.Errorf("the key %s was accepted there just now", ssh.FingerprintSHA256(before))
+		}
+		return nil
+	}
 	if err := os.MkdirAll(filepath.Dir(r.File), 0o700); err != nil {
 		return err
 	}
@@ -88,5 +134,11 @@ func (r *Recorder) add(endpoint string, key ssh.PublicKey) error {
 		return err
 	}
 	_, err = fmt.Fprintln(f, knownhosts.Line([]string{endpoint}, key))
-	return errors.Join(err, f.Close())
+	if err = errors.Join(err, f.Close()); err == nil {
+		if r.added == nil {
+			r.added = map[string]ssh.PublicKey{}
+		}
+		r.added[endpoint] = key
+	}
+	return err
 }

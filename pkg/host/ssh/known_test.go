@@ -59,6 +59,39 @@ func TestRecorder(t *testing.T) {
 	}
 }
 
+// TestRecorderAcceptsOneKeyOfAMachine: a jump host that is dialled for many hosts at once, before anybody knows it, is added once, and
+// another key that answers in its place is refused.
+func TestRecorderAcceptsOneKeyOfAMachine(t *testing.T) {
+	r := &ssh.Recorder{File: filepath.Join(t.TempDir(), "known_hosts")}
+	at := ssh.Config{Address: "172.16.0.2"}
+	first, other := newKey(t), newKey(t)
+	for range 2 {
+		if err := r.Accept(at, nil)(first); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := r.Accept(at, func(string) { t.Error("it was accepted") })(other)
+	if err == nil || !strings.Contains(err.Error(), cryptossh.FingerprintSHA256(first)) {
+		t.Errorf("of another key: %v", err)
+	}
+	if content, err := os.ReadFile(r.File); err != nil || strings.Count(string(content), "\n") != 1 {
+		t.Errorf("the file has %s, %v", content, err)
+	}
+}
+
+func newKey(t *testing.T) cryptossh.PublicKey {
+	t.Helper()
+	public, _, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := cryptossh.NewPublicKey(public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
 func TestKnowsNobody(t *testing.T) {
 	known, err := ssh.ReadKnown()
 	if err != nil || known.Pin(ssh.Config{Address: "172.16.0.2"}) != "" {

@@ -23,6 +23,8 @@ type alias struct {
 var aliases = []alias{
 	{from: "roleGroups.master", to: "roleGroups.control-plane"},
 	{from: "hosts[].internalAddress", to: "hosts[].internalAddresses", convert: commaList},
+	{from: "proxyJump", to: "proxyJump", convert: jumpOrNone},
+	{from: "hosts[].proxyJump", to: "hosts[].proxyJump", convert: jumpOrNone},
 
 	{from: "controlPlaneEndpoint.lb_address", to: "controlPlaneEndpoint.address"},
 	{from: "controlPlaneEndpoint.vip", to: "controlPlaneEndpoint.address"},

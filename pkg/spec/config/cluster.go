@@ -15,6 +15,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
@@ -46,15 +47,19 @@ type file struct {
 	} `json:"metadata"`
 	Spec struct {
 		Hosts        []Host     `json:"hosts"`
+		ProxyJump    ProxyJump  `json:"proxyJump"`
 		RoleGroups   roleGroups `json:"roleGroups"`
 		spec.Cluster `json:",inline"`
 	} `json:"spec"`
 }
 
+// Keys says why nobody can log in at a host as a user with what OpenSSH has on this machine, nil if it has something to try.
+type Keys func(address string, port int32, user string) error
+
 // Load reads the config file at path, with what concerns this machine: the keys that it names must be there, a ~ in their
-// paths is the user's home, and hosts with neither password nor key need an SSH agent. Relative paths in the file are
-// relative to the working directory. The error is an *Error, or that of reading the file; warnings come with both.
-func Load(path string) (cluster *Cluster, warnings []Problem, err error) {
+// paths is the user's home, and of hosts and jump hosts with neither password nor key it asks keys, unless that is nil. Relative paths
+// in the file are relative to the working directory. The error is an *Error, or that of reading the file; warnings come with both.
+func Load(path string, keys Keys) (cluster *Cluster, warnings []Problem, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, nil, fmt.Errorf("config file: %w", err)
@@ -68,7 +73,7 @@ func Load(path string) (cluster *Cluster, warnings []Problem, err error) {
 	}
 	r := read(data)
 	if r.cluster != nil {
-		r.checkAccess(info)
+		r.checkAccess(info, keys)
 	}
 	for _, problems := range [][]Problem{r.problems, r.warnings} {
 		for i := range problems {
@@ -88,6 +93,7 @@ type reading struct {
 	*tree
 	cluster  *Cluster // nil if there was nothing to read
 	warnings []Problem
+	jumps    jumps
 }
 
 func (r *reading) result() (*Cluster, []Problem, error) {
@@ -134,6 +140,7 @@ func read(data []byte) *reading {
 	r.report(spec.ValidateVersion(version, body.Child("kubernetes", "version")))
 	r.report(r.cluster.Spec.Validate(body))
 	r.report(r.cluster.validateHosts(body.Child("hosts")))
+	r.resolveJumps(content.Spec.ProxyJump)
 	r.report(r.cluster.validateGroups(field.NewPath("spec", "roleGroups")))
 	r.report(r.cluster.validateEndpoint(body.Child("controlPlaneEndpoint")))
 	r.warnOfLabels()
@@ -230,29 +237,44 @@ func tooLarge(size int64) string {
 	return fmt.Sprintf("has %d bytes: a config file has at most %d", size, maxSize)
 }
 
+// login is how a machine is logged in to.
+type login struct {
+	address  string
+	port     int32
+	user     string
+	password secret.Value
+	key      *string // the path of the private key's file
+}
+
 // checkAccess checks, against this machine, how hosts and an external etcd are reached.
-func (r *reading) checkAccess(info os.FileInfo) {
+func (r *reading) checkAccess(info os.FileInfo, keys Keys) {
 	r.checkEtcdFiles()
 	warn := info.Mode().Perm()&0o044 != 0 // once, for the first password
-	for i := range r.cluster.Hosts {
-		host := &r.cluster.Hosts[i]
-		path := fmt.Sprintf("spec.hosts[%d]", i)
-		if at := r.placeOf(path + ".password"); warn && !host.Password.IsZero() {
+	check := func(path string, l login) {
+		if at := r.placeOf(path + ".password"); warn && !l.password.IsZero() {
 			warn = false
 			r.warnings = append(r.warnings, Problem{Path: at.path, Line: at.line,
 				Text: fmt.Sprintf("the file holds passwords and others may read it (mode %04o): run chmod 600 on it, or use keys", info.Mode().Perm())})
 		}
-		if at := r.placeOf(path + ".privateKeyPath"); host.PrivateKeyPath != "" {
+		if at := r.placeOf(path + ".privateKeyPath"); *l.key != "" {
 			var err error
-			if host.PrivateKeyPath, err = findFile(host.PrivateKeyPath); err != nil {
+			if *l.key, err = findFile(*l.key); err != nil {
 				r.refuseAt(at.path, at.line, "the key cannot be used: %v", err)
 			}
-			continue
+			return
 		}
-		if at := r.placeOf(path); host.Password.IsZero() && os.Getenv("SSH_AUTH_SOCK") == "" {
-			r.refuseAt(at.path, at.line, "has neither password nor privateKeyPath, and no SSH agent runs (SSH_AUTH_SOCK is not set): give it one of them")
+		if l.address == "" || !l.password.IsZero() || keys == nil || r.isRefused(path) {
+			return
+		}
+		if err := keys(l.address, l.port, l.user); err != nil {
+			at := r.placeOf(path)
+			r.refuseAt(at.path, at.line, "has neither password nor privateKeyPath, and %v", err)
 		}
 	}
+	for i := range r.cluster.Hosts {
+		check(fmt.Sprintf("spec.hosts[%d]", i), r.cluster.Hosts[i].login())
+	}
+	r.checkJumps(check)
 }
 
 // findFile resolves the path of a file with a key or certificate, and looks whether it is there.

@@ -8,6 +8,7 @@
 //	metadata: {name: prod}
 //	spec:
 //	  hosts:      [{name: node1, address: 172.16.0.2, user: ops, privateKeyPath: ~/.ssh/id_ed25519}, …]
+//	  proxyJump:  {host: bastion.example.org, user: jump}   where hosts are not reached directly; a host may have its own, or none
 //	  roleGroups: {master: [node1], worker: ["node[2:4]"]}
 //	  kubernetes: {version: v1.36.3}
 //	  …           the rest is spec.Cluster

@@ -28,10 +28,13 @@ type Host struct {
 	User string `json:"user"`
 	// Password is for login and for sudo; zero means none.
 	Password secret.Value `json:"password,omitzero"`
-	// PrivateKeyPath is a file on this machine; empty with an empty Password means the SSH agent.
+	// PrivateKeyPath is a file on this machine; empty with an empty Password means what OpenSSH has: its agent, and the keys of its config.
 	PrivateKeyPath string `json:"privateKeyPath,omitempty"`
 	// HostKey is the host's public key, whole or as SHA256:…; empty means that known_hosts has it.
 	HostKey string `json:"hostKey,omitempty"`
+	// ProxyJump is the host through which this one is reached, zero if it is reached directly. Of a file that was read it is the one for
+	// all hosts, if the host has none of its own.
+	ProxyJump ProxyJump `json:"proxyJump,omitzero"`
 	// Arch is the processor architecture; empty means what the host says.
 	Arch spec.Arch `json:"arch,omitempty"`
 	// Labels are the Node's.
@@ -82,12 +85,22 @@ func (h *Host) validateAccess(path *field.Path) field.ErrorList {
 	if h.Port < 1 || h.Port > 65535 {
 		errs = append(errs, field.Invalid(path.Child("port"), h.Port, "use the port of the host's sshd, 1 to 65535"))
 	}
-	if strings.ContainsAny(string(h.Password.Reveal()), "\n\r\x00") {
-		// sudo reads one line.
-		errs = append(errs, field.Forbidden(path.Child("password"), "a password is one line: remove the line break"))
-	}
+	errs = append(errs, validatePassword(h.Password, path)...)
 	if h.HostKey != "" {
 		errs = append(errs, spec.ValidateHostKey(h.HostKey, path.Child("hostKey"))...)
 	}
 	return errs
+}
+
+// validatePassword checks the field password of the object at path.
+func validatePassword(password secret.Value, path *field.Path) field.ErrorList {
+	if strings.ContainsAny(string(password.Reveal()), "\n\r\x00") {
+		// sudo reads one line.
+		return field.ErrorList{field.Forbidden(path.Child("password"), "a password is one line: remove the line break")}
+	}
+	return nil
+}
+
+func (h *Host) login() login {
+	return login{address: h.Address, port: h.Port, user: h.User, password: h.Password, key: &h.PrivateKeyPath}
 }

@@ -5,6 +5,7 @@ package config_test
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -34,27 +35,32 @@ func TestLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
-		access, agent string
-		mode          fs.FileMode
-		want          string // in the error; "" if the file is fine
-		warnings      int
+		access   string
+		hasKey   string // the address of the only login that OpenSSH has a key for
+		mode     fs.FileMode
+		want     string // in the error; "" if the file is fine
+		warnings int
 	}{
 		"key in the home directory":   {access: "privateKeyPath: ~/key", mode: 0o600},
 		"key that is not there":       {access: "privateKeyPath: ~/other", mode: 0o600, want: "config.yaml:6: spec.hosts[0].privateKeyPath: the key cannot be used: stat " + home + "/other"},
 		"key that is a directory":     {access: "privateKeyPath: ~/", mode: 0o600, want: "is not a regular file"},
-		"agent":                       {access: "port: 22", agent: "/run/agent", mode: 0o600},
-		"no agent":                    {access: "port: 22", mode: 0o600, want: "config.yaml:6: spec.hosts[0]: has neither password nor privateKeyPath, and no SSH agent runs"},
+		"OpenSSH has a key":           {access: "port: 2222", hasKey: "root@172.16.0.2:2222", mode: 0o600},
+		"OpenSSH has none":            {access: "port: 22", hasKey: "root@172.16.0.2:2222", mode: 0o600, want: "config.yaml:6: spec.hosts[0]: has neither password nor privateKeyPath, and nobody has a key"},
 		"password that others read":   {access: "password: hunter3", mode: 0o644, warnings: 1},
 		"password that others do not": {access: "password: hunter3", mode: 0o600},
-		"not a config":                {access: "port: 0", mode: 0o600, agent: "/run/agent", want: "config.yaml:6: spec.hosts[0].port: cannot be 0"},
+		"not a config":                {access: "port: 0", mode: 0o600, want: "config.yaml:6: spec.hosts[0].port: cannot be 0"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Setenv("SSH_AUTH_SOCK", c.agent)
 			path := filepath.Join(t.TempDir(), "config.yaml")
 			if err := os.WriteFile(path, []byte(strings.Replace(twoHosts, "ACCESS", c.access, 1)), c.mode); err != nil {
 				t.Fatal(err)
 			}
-			cluster, warnings, err := config.Load(path)
+			cluster, warnings, err := config.Load(path, func(address string, port int32, user string) error {
+				if fmt.Sprintf("%s@%s:%d", user, address, port) != c.hasKey {
+					return errors.New("nobody has a key")
+				}
+				return nil
+			})
 			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 				t.Fatalf("error %v, want %q", err, c.want)
 			}
@@ -77,10 +83,10 @@ func TestLoad(t *testing.T) {
 }
 
 func TestLoadWithoutFile(t *testing.T) {
-	if _, _, err := config.Load(filepath.Join(t.TempDir(), "none.yaml")); !errors.Is(err, fs.ErrNotExist) {
+	if _, _, err := config.Load(filepath.Join(t.TempDir(), "none.yaml"), nil); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("error %v, want that of the missing file", err)
 	}
-	if _, _, err := config.Load(t.TempDir()); err == nil {
+	if _, _, err := config.Load(t.TempDir(), nil); err == nil {
 		t.Error("a directory is taken for a file")
 	}
 	path := filepath.Join(t.TempDir(), "large.yaml")
@@ -88,7 +94,7 @@ func TestLoadWithoutFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	var refused *config.Error
-	if _, _, err := config.Load(path); !errors.As(err, &refused) {
+	if _, _, err := config.Load(path, nil); !errors.As(err, &refused) {
 		t.Errorf("error %v, want a refusal", err)
 	}
 }
@@ -109,7 +115,7 @@ func TestLoadEtcdFiles(t *testing.T) {
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		cluster, _, err := config.Load(path)
+		cluster, _, err := config.Load(path, nil)
 		return cluster, err
 	}
 	cluster, err := load("~/etcd.key")

@@ -4,15 +4,26 @@
 package access_test
 
 import (
+	"bytes"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/pem"
+	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	cryptossh "golang.org/x/crypto/ssh"
+	"golang.org/x/crypto/ssh/agent"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/access"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/openssh"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/ssh/sshtest"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec/config"
 )
 
@@ -74,5 +85,183 @@ func TestSharedKeys(t *testing.T) {
 	}
 	if diff := cmp.Diff([][]string{{"a", "b"}}, h.SharedKeys()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// server is an sshd that lets in one user, with one password or key.
+func server(t *testing.T, user string, password string, key cryptossh.PublicKey) *sshtest.Server {
+	t.Helper()
+	return sshtest.New(t, func(e *sshtest.Exec) { e.Hang() }, func(c *cryptossh.ServerConfig) {
+		c.NoClientAuth = false
+		c.PublicKeyCallback = func(m cryptossh.ConnMetadata, shown cryptossh.PublicKey) (*cryptossh.Permissions, error) {
+			if key == nil || m.User() != user || !bytes.Equal(shown.Marshal(), key.Marshal()) {
+				return nil, errors.New("refused")
+			}
+			return nil, nil
+		}
+		c.PasswordCallback = func(m cryptossh.ConnMetadata, given []byte) (*cryptossh.Permissions, error) {
+			if password == "" || m.User() != user || string(given) != password {
+				return nil, errors.New("refused")
+			}
+			return nil, nil
+		}
+	})
+}
+
+// keyFile is a new private key in a file, and its public half.
+func keyFile(t *testing.T) (string, ed25519.PrivateKey, cryptossh.PublicKey) {
+	t.Helper()
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, err := cryptossh.MarshalPrivateKey(private, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	key, err := cryptossh.NewPublicKey(public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path, private, key
+}
+
+// agentWith is an SSH agent with keys, the only one that there is here, and OpenSSH with a config that names no others.
+func agentWith(t *testing.T, keys ...ed25519.PrivateKey) *openssh.Client {
+	t.Helper()
+	ring := agent.NewKeyring()
+	for _, key := range keys {
+		if err := ring.Add(agent.AddedKey{PrivateKey: key}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir := t.TempDir()
+	socket := filepath.Join(dir, "agent")
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() { _ = agent.ServeAgent(ring, conn) }() // it ends with the connection
+		}
+	}()
+	t.Setenv("SSH_AUTH_SOCK", socket)
+	config := filepath.Join(dir, "config")
+	if err := os.WriteFile(config, []byte("IdentityFile "+dir+"/none\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return &openssh.Client{Config: config}
+}
+
+// TestJumpHost: a host is reached through its jump host, and both are given what they are to be given: a key in a file, the agent's, or a
+// password.
+func TestJumpHost(t *testing.T) {
+	path, _, filed := keyFile(t)
+	_, private, agents := keyFile(t)
+	for name, test := range map[string]struct{ host, jump *sshtest.Server }{
+		"the host by a key, the jump host by the agent":      {server(t, "ops", "", filed), server(t, "jump", "", agents)},
+		"the host by the agent, the jump host by a key":      {server(t, "ops", "", agents), server(t, "jump", "", filed)},
+		"the host by the agent, the jump host by a password": {server(t, "ops", "", agents), server(t, "jump", "let me", nil)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := config.Host{Name: "node1", Address: test.host.Address, Port: test.host.Port, User: "ops", HostKey: test.host.HostKey}
+			j := config.ProxyJump{Host: test.jump.Address, Port: test.jump.Port, User: "jump", HostKey: test.jump.HostKey}
+			if strings.HasPrefix(name, "the host by a key") {
+				h.PrivateKeyPath = path
+			}
+			if strings.HasSuffix(name, "by a key") {
+				j.PrivateKeyPath = path
+			}
+			if strings.HasSuffix(name, "by a password") {
+				j.Password = secret.New("let me")
+			}
+			h.ProxyJump = j
+			hosts, err := access.New([]config.Host{h}, access.Options{OpenSSH: agentWith(t, private)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			connected, err := hosts.Dial(t.Context(), "node1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			test.jump.AwaitConnections(t, 1)
+			test.host.AwaitConnections(t, 1)
+			if err := connected.Close(); err != nil {
+				t.Error(err)
+			}
+			test.jump.AwaitConnections(t, 0)
+			if got := hosts.JumpHostKey("node1"); got != test.jump.HostKey {
+				t.Errorf("the jump host is known by %q", got)
+			}
+			if got := hosts.JumpPrivateKey("node1"); got.IsZero() != (j.PrivateKeyPath == "") {
+				t.Errorf("the jump host's private key is %q", got.Reveal())
+			}
+		})
+	}
+}
+
+// TestJumpHostKey: a jump host that nobody knows is refused, with the field that says its key. Accepted, it is known from then on to all
+// hosts behind it, and to known_hosts.
+func TestJumpHostKey(t *testing.T) {
+	path, _, key := keyFile(t)
+	far, jump := server(t, "ops", "", key), server(t, "ops", "", key)
+	j := config.ProxyJump{Host: jump.Address, Port: jump.Port, User: "ops", PrivateKeyPath: path}
+	all := []config.Host{
+		{Name: "node1", Address: far.Address, Port: far.Port, User: "ops", PrivateKeyPath: path, HostKey: far.HostKey, ProxyJump: j},
+		{Name: "node2", Address: far.Address, Port: far.Port, User: "ops", PrivateKeyPath: path, HostKey: far.HostKey, ProxyJump: j},
+	}
+	hosts, err := access.New(all, access.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = hosts.Dial(t.Context(), "node1")
+	var refused *host.Error
+	if !errors.As(err, &refused) || !strings.Contains(refused.Message, "jump host 127.0.0.1") ||
+		!strings.Contains(refused.Remedy, "compare it with the jump host's own") || !strings.Contains(refused.Remedy, "set proxyJump.hostKey") {
+		t.Errorf("error %+v", err)
+	}
+	known := filepath.Join(t.TempDir(), "known_hosts")
+	if hosts, err = access.New(all, access.Options{AcceptNew: known}); err != nil {
+		t.Fatal(err)
+	}
+	connected, err := hosts.Dial(t.Context(), "node1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = connected.Close()
+	pin := hosts.JumpHostKey("node2")
+	if access.Fingerprint(pin) != jump.HostKey || hosts.JumpHostKey("nobody") != "" {
+		t.Errorf("the jump host is known by %q", pin)
+	}
+	again, err := access.New(all, access.Options{KnownHosts: []string{known}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := again.JumpHostKey("node1"); got != pin {
+		t.Errorf("known_hosts has %q, want %q", got, pin)
+	}
+}
+
+// TestNothingToLogInWith: it is said whose login it is, and what to do.
+func TestNothingToLogInWith(t *testing.T) {
+	client := agentWith(t)
+	hosts, err := access.New([]config.Host{{Name: "node1", Address: "127.0.0.1", Port: 1, User: "ops", HostKey: key}}, access.Options{OpenSSH: client})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("SSH_AUTH_SOCK", "")
+	_, err = hosts.Dial(t.Context(), "node1")
+	if host.KindOf(err) != host.KindAuth || !strings.Contains(err.Error(), "node1: there is nothing to log in with as ops: no SSH agent runs") {
+		t.Errorf("error %v", err)
 	}
 }

@@ -175,7 +175,7 @@ func (a *app) reach(s *source, dir state.Dir) (inventory, *access.Hosts, error) 
 
 func (a *app) remembered(s *source, known *state.Inventory) ([]config.Host, error) {
 	if s.file != "" {
-		c, warnings, err := config.Load(s.file)
+		c, warnings, err := config.Load(s.file, a.openSSH.Check)
 		for _, w := range warnings {
 			a.note("Warning: " + w.String())
 		}
@@ -192,9 +192,19 @@ func (a *app) remembered(s *source, known *state.Inventory) ([]config.Host, erro
 		if h.NeedsPassword {
 			return nil, usage("host %s needs a password, which is not remembered: give the config file (-f)", h.Name)
 		}
-		hosts = append(hosts, config.Host{
+		host := config.Host{
 			Name: h.Name, Address: h.Address, Port: h.Port, User: h.User, PrivateKeyPath: h.PrivateKeyPath, HostKey: h.HostKey,
-		})
+		}
+		if j := h.ProxyJump; j != nil {
+			if j.NeedsPassword {
+				return nil, usage("host %s is behind the jump host %s, which needs a password that is not remembered: give the config file (-f)",
+					h.Name, j.Host)
+			}
+			host.ProxyJump = config.ProxyJump{
+				Host: j.Host, Port: j.Port, User: j.User, PrivateKeyPath: j.PrivateKeyPath, HostKey: j.HostKey,
+			}
+		}
+		hosts = append(hosts, host)
 	}
 	return hosts, nil
 }

@@ -213,6 +213,9 @@ func (d *declared) digest() string {
 	for i := range d.Hosts {
 		host := &d.Hosts[i]
 		fmt.Fprintln(h, host.Name, host.User, host.Port, host.PrivateKeyPath, d.hosts.HostKey(host.Name))
+		if j := host.ProxyJump; !j.IsZero() {
+			fmt.Fprintln(h, j.Host, j.User, j.Port, j.PrivateKeyPath, d.hosts.JumpHostKey(host.Name))
+		}
 	}
 	fmt.Fprintln(h, d.bundle.Digest())
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
@@ -237,13 +240,9 @@ func (a *app) converge(ctx context.Context, d *declared, o *createOptions, reade
 	if err != nil {
 		return err
 	}
-	for i := range d.Hosts {
-		if h := &d.Hosts[i]; h.Password.IsZero() && h.PrivateKeyPath == "" {
-			return usage("spec.hosts[%d]: the management plane cannot use an SSH agent: give host %s a privateKeyPath or a password", i, h.Name)
-		}
-	}
 	p, err := plane.Start(ctx, plane.Options{
 		Dir: d.dir.Plane(), Namespace: direct.Namespace, Hosts: len(d.Hosts), Bundle: d.bundle, Reader: reader, Holder: direct.Holder(),
+		OpenSSH: &a.openSSH,
 	})
 	if err != nil {
 		return err
@@ -263,7 +262,7 @@ func (a *app) converge(ctx context.Context, d *declared, o *createOptions, reade
 	}
 	all := objects.Of(d.Cluster, objects.Inputs{
 		Namespace: direct.Namespace, Endpoint: direct.Endpoint(d.Cluster), Authorities: trust.Authorities, Secrets: trust.Secrets,
-		HostKey: d.hosts.HostKey, PrivateKey: d.hosts.PrivateKey,
+		HostKey: d.hosts.HostKey, PrivateKey: d.hosts.PrivateKey, JumpHostKey: d.hosts.JumpHostKey, JumpPrivateKey: d.hosts.JumpPrivateKey,
 	})
 	if err := follow.Try(ctx, p.Client(), all); err != nil {
 		return usage("the management plane refuses what is declared; nothing was changed:\n%w", err)

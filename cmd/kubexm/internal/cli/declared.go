@@ -85,7 +85,7 @@ func (a *app) load(s *source) (*config.Cluster, error) {
 	if s.file == "" {
 		return nil, usage("give the config file that declares the cluster: -f config.yaml")
 	}
-	c, warnings, err := config.Load(s.file)
+	c, warnings, err := config.Load(s.file, a.openSSH.Check)
 	for _, w := range warnings {
 		a.note("Warning: " + w.String())
 	}
@@ -142,7 +142,7 @@ func (a *app) trusting(s *source, dir state.Dir) access.Options {
 	if files == nil {
 		files = access.DefaultKnownHosts()
 	}
-	o := access.Options{KnownHosts: append([]string{dir.KnownHosts()}, files...)}
+	o := access.Options{KnownHosts: append([]string{dir.KnownHosts()}, files...), OpenSSH: &a.openSSH}
 	if s.acceptNewKeys {
 		o.AcceptNew = dir.KnownHosts()
 	}
@@ -373,6 +373,12 @@ func (d *declared) inventory() *state.Inventory {
 		remembered := state.Host{
 			Name: h.Name, Role: h.Spec().Role, Address: h.Address, Port: h.Port, User: h.User, PrivateKeyPath: h.PrivateKeyPath,
 			NeedsPassword: !h.Password.IsZero(), HostKey: d.hosts.HostKey(h.Name), Adopted: adopted[h.Name],
+		}
+		if j := h.ProxyJump; !j.IsZero() {
+			remembered.ProxyJump = &state.ProxyJump{
+				Host: j.Host, Port: j.Port, User: j.User, PrivateKeyPath: j.PrivateKeyPath, NeedsPassword: !j.Password.IsZero(),
+				HostKey: d.hosts.JumpHostKey(h.Name),
+			}
 		}
 		if seen, found := d.systems[h.Name]; found {
 			remembered.System = &seen

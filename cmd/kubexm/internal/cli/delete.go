@@ -70,7 +70,7 @@ func clusterName(args []string, file string) (string, error) {
 	case file == "":
 		return "", usage("give the cluster's name, or its config file (-f)")
 	}
-	c, _, err := config.Load(file)
+	c, _, err := config.Load(file, nil)
 	if err != nil {
 		return "", usageError{err}
 	}
@@ -153,6 +153,7 @@ func (a *app) deleteObjects(ctx context.Context, o *deleteOptions, dir state.Dir
 	}
 	p, err := plane.Start(ctx, plane.Options{
 		Dir: dir.Plane(), Namespace: direct.Namespace, Hosts: len(known.Hosts), Bundle: bundle, Reader: reader, Holder: direct.Holder(),
+		OpenSSH: &a.openSSH,
 	})
 	if err != nil {
 		return err

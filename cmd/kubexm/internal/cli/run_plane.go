@@ -13,8 +13,10 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/infra"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/direct"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/follow"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/plane"
@@ -84,12 +86,19 @@ func (a *app) keepPlane(ctx context.Context, s *source, name, path string) error
 	return a.showing(inventory{known}.about, func(reader event.Reader) (string, error) {
 		p, err := plane.Start(ctx, plane.Options{
 			Dir: dir.Plane(), Namespace: direct.Namespace, Hosts: len(known.Hosts), Bundle: bundle, Reader: reader, Holder: direct.Holder(),
+			OpenSSH: &a.openSSH,
 		})
 		if err != nil {
 			return "", err
 		}
 		defer a.stop(ctx, p)
 		a.note(fmt.Sprintf("The management plane of %s runs until it is interrupted.   export KUBECONFIG=%s", name, filepath.Join(dir.Plane(), "kubeconfig")))
+		if unmovable, err := withoutCredentials(ctx, p.Client()); err != nil {
+			return "", err
+		} else if len(unmovable) > 0 {
+			a.note(fmt.Sprintf("Warning: another management cluster reaches no host by these Secrets, as it has neither your SSH agent nor your keys: %s. "+
+				"Before clusterctl move, set ssh-privatekey or password in each.", strings.Join(unmovable, ", ")))
+		}
 		select {
 		case <-p.Done():
 			return "", p.Err()
@@ -97,6 +106,22 @@ func (a *app) keepPlane(ctx context.Context, s *source, name, path string) error
 			return fmt.Sprintf("The management plane of %s has ended.", name), nil
 		}
 	})
+}
+
+// withoutCredentials are the Secrets of hosts and jump hosts that are logged in to with what OpenSSH has here.
+func withoutCredentials(ctx context.Context, c client.Client) ([]string, error) {
+	secrets := &corev1.SecretList{}
+	if err := c.List(ctx, secrets, client.InNamespace(direct.Namespace)); err != nil {
+		return nil, fmt.Errorf("Secrets of the management plane: %w", err)
+	}
+	var names []string
+	for i := range secrets.Items {
+		s := &secrets.Items[i]
+		if s.Data[infra.KeyAgent] != nil && len(s.Data[infra.KeyPrivateKey])+len(s.Data[infra.KeyPassword]) == 0 {
+			names = append(names, s.Name)
+		}
+	}
+	return names, nil
 }
 
 // requireHere refuses to go on with a cluster that was moved to another management cluster. Who has not been ready yet, or was

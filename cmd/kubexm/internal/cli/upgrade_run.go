@@ -32,7 +32,7 @@ func (a *app) runUpgrade(ctx context.Context, u *upgrade, reader event.Reader) e
 	// The plane's own programs are the previous version's until all is done: what newer ones have stored, older ones need not read.
 	p, err := plane.Start(ctx, plane.Options{
 		Dir: u.dir.Plane(), Namespace: direct.Namespace, Hosts: len(u.known.Hosts), Bundle: u.previous, More: []*artifact.Bundle{u.bundle},
-		Reader: reader, Holder: direct.Holder(),
+		Reader: reader, Holder: direct.Holder(), OpenSSH: &a.openSSH,
 	})
 	if err != nil {
 		return err
@@ -84,7 +84,8 @@ func (r *upgrading) read(ctx context.Context) (*follow.Snapshot, error) {
 func (r *upgrading) controlPlane(ctx context.Context, trust *direct.Trust) error {
 	all := objects.Of(r.Cluster, objects.Inputs{
 		Namespace: direct.Namespace, Endpoint: direct.Endpoint(r.Cluster), Authorities: trust.Authorities, Secrets: trust.Secrets,
-		HostKey: r.hosts.HostKey, PrivateKey: r.hosts.PrivateKey, Replace: r.replace(),
+		HostKey: r.hosts.HostKey, PrivateKey: r.hosts.PrivateKey,
+		JumpHostKey: r.hosts.JumpHostKey, JumpPrivateKey: r.hosts.JumpPrivateKey, Replace: r.replace(),
 	})
 	all = slices.DeleteFunc(all, func(o client.Object) bool {
 		_, is := o.(*controlplanev1.KubexmControlPlane)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -175,6 +176,63 @@ func TestRetire(t *testing.T) {
 	}
 	if len(s.Hosts) != 4 {
 		t.Errorf("%d hosts are left; those in use must stay until they are free", len(s.Hosts))
+	}
+}
+
+// TestPruneJumpHosts: what a jump host is logged in to with goes with the host, or when the host is not behind it any more. A host that
+// leaves is reset first.
+func TestPruneJumpHosts(t *testing.T) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, infrav1.AddToScheme, clusterv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	host := func(name string, behind bool) infrav1.KubexmHost {
+		h := infrav1.KubexmHost{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
+		h.Spec.Access.Credentials.SecretRef.Name = name + "-ssh"
+		if behind {
+			h.Spec.Access.ProxyJump.Host, h.Spec.Access.ProxyJump.Credentials.SecretRef.Name = "bastion", name+"-ssh-jump"
+		}
+		return h
+	}
+	s := &follow.Snapshot{}
+	var there, declared []client.Object
+	for _, name := range []string{"stays", "direct", "leaves"} {
+		h := host(name, true)
+		s.Hosts = append(s.Hosts, h)
+		there = append(there, h.DeepCopy())
+		for _, secret := range []string{name + "-ssh", name + "-ssh-jump"} {
+			there = append(there, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: secret}})
+		}
+		if name != "leaves" {
+			now := host(name, name == "stays")
+			declared = append(declared, &now)
+		}
+	}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(there...).Build()
+	left := func() []string {
+		all := &corev1.SecretList{}
+		if err := c.List(t.Context(), all); err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for i := range all.Items {
+			names = append(names, all.Items[i].Name)
+		}
+		return names
+	}
+	if err := s.Prune(t.Context(), c, declared); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"direct-ssh", "leaves-ssh", "leaves-ssh-jump", "stays-ssh", "stays-ssh-jump"}, left()); diff != "" {
+		t.Error(diff)
+	}
+	if err := s.PruneHosts(t.Context(), c, map[string]string{"stays": "workers", "direct": "workers"}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"direct-ssh", "stays-ssh", "stays-ssh-jump"}, left()); diff != "" {
+		t.Error(diff)
 	}
 }
 

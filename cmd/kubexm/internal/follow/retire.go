@@ -76,8 +76,12 @@ func (s *Snapshot) machineOn(host *infrav1.KubexmHost) *clusterv1.Machine {
 	return &s.Machines[at]
 }
 
-// Prune removes MachineDeployments that are not among the declared objects; their Machines go with them.
+// Prune removes MachineDeployments that are not among the declared objects; their Machines go with them. It removes the credentials of
+// jump hosts, too, through which declared hosts are not reached any more.
 func (s *Snapshot) Prune(ctx context.Context, c client.Client, declared []client.Object) error {
+	if err := s.pruneJumps(ctx, c, declared); err != nil {
+		return err
+	}
 	for i := range s.Deployments {
 		d := &s.Deployments[i]
 		if slices.ContainsFunc(declared, func(o client.Object) bool {
@@ -93,6 +97,31 @@ func (s *Snapshot) Prune(ctx context.Context, c client.Client, declared []client
 	return nil
 }
 
+func (s *Snapshot) pruneJumps(ctx context.Context, c client.Client, declared []client.Object) error {
+	for i := range s.Hosts {
+		h := &s.Hosts[i]
+		name := h.Spec.Access.ProxyJump.Credentials.SecretRef.Name
+		if name == "" || !slices.ContainsFunc(declared, func(o client.Object) bool {
+			now, same := o.(*infrav1.KubexmHost)
+			return same && now.Name == h.Name && now.Spec.Access.ProxyJump.IsZero()
+		}) {
+			continue
+		}
+		if err := deleteSecret(ctx, c, h.Namespace, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func deleteSecret(ctx context.Context, c client.Client, namespace, name string) error {
+	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	if err := c.Delete(ctx, s); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("Secret %s: %w", name, err)
+	}
+	return nil
+}
+
 // PruneHosts removes hosts that are not declared any more, with their credentials, once nobody has them.
 func (s *Snapshot) PruneHosts(ctx context.Context, c client.Client, pools map[string]string) error {
 	for i := range s.Hosts {
@@ -103,9 +132,13 @@ func (s *Snapshot) PruneHosts(ctx context.Context, c client.Client, pools map[st
 		if err := c.Delete(ctx, h); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("KubexmHost %s: %w", h.Name, err)
 		}
-		credentials := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: h.Spec.Access.Credentials.SecretRef.Name}}
-		if err := c.Delete(ctx, credentials); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("Secret %s: %w", credentials.Name, err)
+		for _, name := range []string{h.Spec.Access.Credentials.SecretRef.Name, h.Spec.Access.ProxyJump.Credentials.SecretRef.Name} {
+			if name == "" {
+				continue
+			}
+			if err := deleteSecret(ctx, c, h.Namespace, name); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -4,7 +4,7 @@
 // Package objects turns a config file into the objects that a user of a management cluster would write: pure, so that what
 // a config means in objects can be read in a golden file.
 //
-//	hosts        KubexmHost and a Secret with its credentials, for each
+//	hosts        KubexmHost and a Secret with its credentials, for each, and one with its jump host's if it has one
 //	roleGroups   KubexmControlPlane with its KubexmMachineTemplate; a pool of workers, those with the same labels, is a
 //	             MachineDeployment with its KubexmMachineTemplate and KubexmConfigTemplate; hosts of etcd and of load balancers
 //	             are named in KubexmControlPlane.spec.cluster
@@ -29,6 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/infra"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
@@ -58,9 +59,10 @@ type Inputs struct {
 	Secrets map[string]map[string]secret.Value
 	// Authorities become the cluster's Secrets of Cluster API.
 	Authorities pki.Authorities
-	// HostKey and PrivateKey are those of a host, nil where the objects are not to be applied. A host without a private key has a password.
-	HostKey    func(host string) string
-	PrivateKey func(host string) secret.Value
+	// HostKey and PrivateKey are those of a host, and the others those of its jump host, nil where the objects are not to be applied, or
+	// no host has one. Where there is neither a private key nor a password, the command logs in with what OpenSSH has here.
+	HostKey, JumpHostKey       func(host string) string
+	PrivateKey, JumpPrivateKey func(host string) secret.Value
 	// Replace has control plane Machines replaced where their version changes. Else their hosts follow where they are.
 	Replace bool
 }
@@ -71,9 +73,17 @@ func Of(c *config.Cluster, in Inputs) []client.Object {
 	if m.HostKey == nil {
 		m.HostKey, m.PrivateKey = func(string) string { return "" }, func(string) secret.Value { return secret.Value{} }
 	}
+	if m.JumpHostKey == nil {
+		m.JumpHostKey, m.JumpPrivateKey = func(string) string { return "" }, func(string) secret.Value { return secret.Value{} }
+	}
 	all := append(m.authorities(), m.secrets()...)
 	for i := range c.Hosts {
-		all = append(all, m.credentials(&c.Hosts[i]), m.host(&c.Hosts[i]))
+		h := &c.Hosts[i]
+		all = append(all, m.credentials(credentialsOf(h), h.User, m.PrivateKey(h.Name), h.Password, true))
+		if j := h.ProxyJump; !j.IsZero() {
+			all = append(all, m.credentials(jumpCredentialsOf(h), j.User, m.JumpPrivateKey(h.Name), j.Password, false))
+		}
+		all = append(all, m.host(h))
 	}
 	all = append(all, m.infraCluster(), m.cluster(), m.machineTemplate(controlPlanePool), m.controlPlane())
 	for _, p := range pools(c) {
@@ -156,20 +166,29 @@ func (m *maker) secrets() []client.Object {
 
 func credentialsOf(h *config.Host) string { return h.Name + "-ssh" }
 
-// credentials are how a host's user is known.
-func (m *maker) credentials(h *config.Host) client.Object {
-	meta := moving(m.meta(credentialsOf(h)))
+// jumpCredentialsOf is no host's credentialsOf, whatever hosts are called.
+func jumpCredentialsOf(h *config.Host) string { return h.Name + "-ssh-jump" }
+
+// credentials are how a user is known to a host or a jump host.
+func (m *maker) credentials(name, user string, key, password secret.Value, sudo bool) client.Object {
+	meta := moving(m.meta(name))
 	meta.Labels[bootstrapv1.ForHostsLabel] = bootstrapv1.ForHostsCredentials
 	s := &corev1.Secret{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: meta,
 		Type: corev1.SecretTypeOpaque, Data: map[string][]byte{},
 	}
-	if key := m.PrivateKey(h.Name); !key.IsZero() {
-		s.Data[corev1.SSHAuthPrivateKey] = key.Reveal()
+	if !key.IsZero() {
+		s.Data[infra.KeyPrivateKey] = key.Reveal()
 	}
-	if !h.Password.IsZero() {
-		s.Data["password"] = h.Password.Reveal()
-		s.Data["sudo-password"] = h.Password.Reveal()
+	if !password.IsZero() {
+		s.Data[infra.KeyPassword] = password.Reveal()
+		if sudo {
+			s.Data[infra.KeySudoPassword] = password.Reveal()
+		}
+	}
+	if len(s.Data) == 0 {
+		s.Data[infra.KeyAgent] = fmt.Appendf(nil, "%s is logged in as by the kubexm command, with the SSH agent or the keys of the user who runs it. "+
+			"Elsewhere, set %s or %s here.", user, infra.KeyPrivateKey, infra.KeyPassword)
 	}
 	return s
 }
@@ -184,6 +203,7 @@ func (m *maker) host(h *config.Host) client.Object {
 			Access: spec.Access{
 				User: h.User, Port: h.Port, HostKeys: spec.HostKeys{Pinned: []string{m.HostKey(h.Name)}},
 				Credentials: spec.Credentials{SecretRef: spec.SecretReference{Name: credentialsOf(h)}},
+				ProxyJump:   h.ProxyJump.Spec(jumpCredentialsOf(h), m.JumpHostKey(h.Name)),
 			},
 		},
 	}

@@ -50,6 +50,23 @@ spec:
   disruption: {approval: Required, maintenanceWindows: [{start: "0 22 * * SAT", durationMinutes: 60}]} # for the command alone
 `
 
+// behindJumpHosts has hosts that are reached through a jump host each way: with a key, with a password, and with what OpenSSH has. node4 is
+// reached directly.
+const behindJumpHosts = `
+apiVersion: kubexm.mensylisir.io/v1alpha1
+kind: Cluster
+metadata: {name: prod}
+spec:
+  proxyJump: {host: bastion.example.org, user: jump, privateKeyPath: /keys/jump}
+  hosts:
+  - {name: node1, address: 10.20.0.11, user: ops, privateKeyPath: /keys/ops}
+  - {name: node2, address: 10.20.0.12, user: ops, proxyJump: {host: 203.0.113.7, port: 2222, user: gate, password: "pass word"}}
+  - {name: node3, address: 10.20.0.13, user: ops, password: "pass word", proxyJump: {host: 203.0.113.8, user: jump}}
+  - {name: node4, address: 203.0.113.4, user: ops, privateKeyPath: /keys/ops, proxyJump: none}
+  roleGroups: {master: [node1], worker: ["node[2:4]"]}
+  kubernetes: {version: v1.36.3}
+`
+
 // TestObjects keeps what configs mean in objects in files that a person can read.
 func TestObjects(t *testing.T) {
 	for _, c := range []struct {
@@ -63,6 +80,7 @@ func TestObjects(t *testing.T) {
 				"ca.crt": secret.New("etcd's authority"), "tls.crt": secret.New("client certificate"), "tls.key": secret.New("client key"),
 			}},
 		}},
+		{"jump-hosts", behindJumpHosts, objects.Inputs{Endpoint: "10.20.0.11"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			golden.File(t, "testdata/"+c.name+".golden.yaml", render(t, c.config, c.in))
@@ -86,11 +104,20 @@ func render(t *testing.T, text string, in objects.Inputs) string {
 		in.Authorities.Encryption.Key = secret.New("encryption key")
 	}
 	in.HostKey = func(host string) string { return "SHA256:" + host }
-	in.PrivateKey = func(name string) secret.Value {
-		if slices.ContainsFunc(c.Hosts, func(h config.Host) bool { return h.Name == name && !h.Password.IsZero() }) {
+	in.JumpHostKey = func(host string) string { return "SHA256:the jump host of " + host }
+	// keyOf is the private key in the file that a config names of a host.
+	keyOf := func(name string, path func(config.Host) string) secret.Value {
+		at := slices.IndexFunc(c.Hosts, func(h config.Host) bool { return h.Name == name })
+		if path(c.Hosts[at]) == "" {
 			return secret.Value{}
 		}
 		return secret.New("private key")
+	}
+	in.PrivateKey = func(name string) secret.Value {
+		return keyOf(name, func(h config.Host) string { return h.PrivateKeyPath })
+	}
+	in.JumpPrivateKey = func(name string) secret.Value {
+		return keyOf(name, func(h config.Host) string { return h.ProxyJump.PrivateKeyPath })
 	}
 	var out strings.Builder
 	for _, object := range objects.Of(c, in) {

@@ -15,7 +15,9 @@ import (
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/reconcilers"
 	bootstrapsetup "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/setup"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/openssh"
 	"github.com/mensylisir/cluster-api-provider-kubexm/config/crd"
 	"github.com/mensylisir/cluster-api-provider-kubexm/config/webhook"
 	controlplanesetup "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/setup"
@@ -24,6 +26,8 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/exp/inplace"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/ssh"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
@@ -40,7 +44,9 @@ type Options struct {
 	Reader event.Reader
 	// Holder names this process to anyone who finds a host locked.
 	Holder string
-	Log    logr.Logger
+	// OpenSSH has what is logged in with where a host's Secret says so. No key of it is written into the plane's objects.
+	OpenSSH *openssh.Client
+	Log     logr.Logger
 }
 
 // Start starts the plane, or goes on with the one that an earlier command left. See embedded.Start for its errors.
@@ -95,7 +101,16 @@ func (o Options) bootstrap(ctx context.Context, mgr ctrl.Manager) error {
 	}
 	return bootstrapsetup.Reconcilers(ctx, mgr, bootstrapsetup.Options{
 		Artifacts: o.artifacts, Reader: o.Reader, Holder: o.Holder, Logs: filepath.Join(o.Dir, "host-logs"),
+		Dial: o.dial, Agent: true,
 	})
+}
+
+// dial connects to a host with the credentials that its Secret has or, where it has none, with what OpenSSH has here.
+func (o Options) dial(ctx context.Context, to ssh.Config) (host.Host, error) {
+	if err := o.OpenSSH.Complete(ctx, &to); err != nil {
+		return nil, err
+	}
+	return reconcilers.DialSSH(ctx, to)
 }
 
 // artifacts are those of the bundle with the version, whatever the objects say: they are made from the config file that names

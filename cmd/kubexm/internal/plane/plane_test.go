@@ -4,16 +4,29 @@
 package plane
 
 import (
+	"bytes"
+	"crypto/ed25519"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 
+	cryptossh "golang.org/x/crypto/ssh"
+	"golang.org/x/crypto/ssh/agent"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/openssh"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/ssh"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/ssh/sshtest"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
 )
 
 // TestProgramsAreVerified: of a program that is executed here, every byte is what the bundle's manifest says.
@@ -69,5 +82,69 @@ func TestProgramsAreVerified(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, path), []byte(program), 0o755); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestDialWithTheAgent: where the plane's objects have nothing to log in with, the user's own agent is asked, of the host and of its jump
+// host, and what they have stays.
+func TestDialWithTheAgent(t *testing.T) {
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := cryptossh.NewPublicKey(public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ring := agent.NewKeyring()
+	if err := ring.Add(agent.AddedKey{PrivateKey: private}); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	listener, err := net.Listen("unix", filepath.Join(dir, "agent"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() { _ = agent.ServeAgent(ring, conn) }() // it ends with the connection
+		}
+	}()
+	config := filepath.Join(dir, "config")
+	if err := os.WriteFile(config, []byte("IdentityAgent "+dir+"/agent\nIdentityFile "+dir+"/none\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server := func() *sshtest.Server {
+		return sshtest.New(t, func(e *sshtest.Exec) { e.Hang() }, func(c *cryptossh.ServerConfig) {
+			c.NoClientAuth = false
+			c.PublicKeyCallback = func(_ cryptossh.ConnMetadata, shown cryptossh.PublicKey) (*cryptossh.Permissions, error) {
+				if !bytes.Equal(shown.Marshal(), key.Marshal()) {
+					return nil, errors.New("refused")
+				}
+				return nil, nil
+			}
+		})
+	}
+	far, jump := server(), server()
+	to := ssh.Config{
+		Name: "node1", Address: far.Address, Port: far.Port, User: "ops", HostKey: ssh.HostKey{Pinned: []string{far.HostKey}},
+		Jump: &ssh.Config{Address: jump.Address, Port: jump.Port, User: "jump", HostKey: ssh.HostKey{Pinned: []string{jump.HostKey}}},
+	}
+	o := Options{OpenSSH: &openssh.Client{Config: config}}
+	connected, err := o.dial(t.Context(), to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := connected.Close(); err != nil {
+		t.Error(err)
+	}
+	to.Auth.Password = secret.New("wrong")
+	if _, err := o.dial(t.Context(), to); host.KindOf(err) != host.KindAuth || strings.Contains(err.Error(), "jump host") {
+		t.Errorf("the password that the objects have is not what is logged in with: %v", err)
 	}
 }

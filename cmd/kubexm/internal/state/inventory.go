@@ -56,12 +56,24 @@ type Host struct {
 	NeedsPassword bool `json:"needsPassword,omitempty"`
 	// HostKey is the key that the host must show: a fingerprint, or a whole key.
 	HostKey string `json:"hostKey,omitempty"`
+	// ProxyJump is the host through which it is reached, nil if that is directly.
+	ProxyJump *ProxyJump `json:"proxyJump,omitempty"`
 	// Adopted says that somebody else has made the host a part of the cluster: its reset removes what Kubernetes has put there, and brings
 	// nothing of it back.
 	Adopted bool `json:"adopted,omitempty"`
 	// System is what was last seen of the host, nil if nothing was. Plans are made from it, so that a look at a host that is
 	// up to date costs one exchange.
 	System *host.System `json:"system,omitempty"`
+}
+
+// ProxyJump is a jump host, and how it is logged in to, as of a Host.
+type ProxyJump struct {
+	Host           string `json:"host"`
+	Port           int32  `json:"port"`
+	User           string `json:"user"`
+	PrivateKeyPath string `json:"privateKeyPath,omitempty"`
+	NeedsPassword  bool   `json:"needsPassword,omitempty"`
+	HostKey        string `json:"hostKey,omitempty"`
 }
 
 // Inventory reads the inventory, nil if there is none.
