@@ -14,6 +14,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
@@ -154,6 +155,14 @@ func (h *byoHost) addresses(endpoint string) (ofDefault, others []string) {
 		collect(func(string) bool { return false })
 	}
 	return ofDefault, others
+}
+
+// Refuses is that the agent takes everything for cloud-config, and skips what it does not know without a word.
+func (b *byoh) Refuses(format bootstrapv1.BootstrapFormat) string {
+	if format.OrDefault() == bootstrapv1.CloudConfigFormat {
+		return ""
+	}
+	return "the agents of ByoHosts run cloud-config alone: remove it"
 }
 
 // Reset is Always: the host goes back to the pool, and its agent cleans up only what it has installed itself.

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/contract"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 )
 
@@ -33,6 +34,9 @@ type foreign struct {
 
 // HasDoor is true: nobody else lets us in.
 func (f *foreign) HasDoor() bool { return true }
+
+// Refuses is nothing: which format it is depends on the image.
+func (f *foreign) Refuses(bootstrapv1.BootstrapFormat) string { return "" }
 
 // Met does nothing: nobody asks.
 func (f *foreign) Met(context.Context, Subject, Contact) error { return nil }

@@ -37,6 +37,8 @@ type Host struct {
 	// Candidates are the addresses at which the host may be, the likeliest first, IPv4 before IPv6 among equals: none is of a loopback or a
 	// link, none is there twice, and there are at most 16. They are nil where Address is certain.
 	Candidates []string
+	// CallsHome is as whose the host connects to the manager, "" where it is dialled.
+	CallsHome string
 	// NodeLabels are those by which the infrastructure finds the Node.
 	NodeLabels map[string]string
 }
@@ -70,6 +72,8 @@ type Adapter interface {
 	Host(ctx context.Context, s Subject) (*Host, error)
 	// HasDoor reports whether it is the bootstrap data that lets us in.
 	HasDoor() bool
+	// Refuses is why hosts would not run bootstrap data in this format, "" if they may.
+	Refuses(format bootstrapv1.BootstrapFormat) string
 	// Reset is whether the host is reset when it leaves, where nobody says so.
 	Reset() spec.ResetPolicy
 	// Met records what came of dialling the host, where the infrastructure wants to know.
@@ -81,8 +85,12 @@ type Adapter interface {
 	Joined(ctx context.Context, s Subject) error
 }
 
-// NotYet says that the Machine has no host that may be touched yet.
-type NotYet struct{ Message string }
+// NotYet says that the Machine has no host that may be touched yet. What ends that is a change of an object of a kind that is Watched.
+type NotYet struct {
+	Message string
+	// Changed is whether that change has come already, while it was read.
+	Changed bool
+}
 
 // Error is the message.
 func (n *NotYet) Error() string { return n.Message }
@@ -124,4 +132,7 @@ const (
 	KeyPassphrase   = "passphrase"
 	KeyPassword     = "password"
 	KeySudoPassword = "sudo-password"
+	// KeyAgent is in a Secret without any of them: the kubexm command logs in with what OpenSSH has on the machine where it runs, and only
+	// while it does. Its value is a sentence for a person. To a manager it is no credential.
+	KeyAgent = "ssh-agent"
 )

@@ -128,6 +128,13 @@ func TestPolicies(t *testing.T) {
 		if ours := kind == "KubexmMachine"; adapter.HasDoor() == ours {
 			t.Errorf("%s: the bootstrap data opens a door: %t", kind, !ours)
 		}
+		takes := kind != "KubexmMachine" && kind != "ByoMachine"
+		if why := adapter.Refuses(bootstrapv1.IgnitionFormat); (why == "") != takes {
+			t.Errorf("%s: Ignition is refused with %q", kind, why)
+		}
+		if why := adapter.Refuses("") + adapter.Refuses(bootstrapv1.CloudConfigFormat); why != "" {
+			t.Errorf("%s: cloud-config is refused with %q", kind, why)
+		}
 	}
 	inventory := infra.Inventory(api(t, &patches), api(t, &patches))
 	if inventory.Reset() != spec.ResetAlways || inventory.HasDoor() {
@@ -139,6 +146,21 @@ func TestPolicies(t *testing.T) {
 func TestNotInstalled(t *testing.T) {
 	check(t, "ByoMachine", wanted{notYet: "knows no ByoMachine of infrastructure.cluster.x-k8s.io: install"})
 	check(t, "ByoMachine", wanted{lost: "the ByoMachine m does not exist"}, definitions()...)
+}
+
+// What cannot be read is said: a change would pass unseen.
+func TestMachineOfUnread(t *testing.T) {
+	patches := 0
+	c := api(t, &patches, definitions()...).(client.WithWatch)
+	refusing := interceptor.NewClient(c, interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return errors.New("no answer")
+		},
+	})
+	host := objects(t, bareMetalHost(consumer, provisioned))[0]
+	if _, found, err := infra.MachineOf(t.Context(), refusing, host); found || err == nil || !strings.Contains(err.Error(), "get the Metal3Machine fleet/m") {
+		t.Errorf("got %t, %v", found, err)
+	}
 }
 
 func TestMachineOf(t *testing.T) {
@@ -162,7 +184,38 @@ metadata:
 apiVersion: infrastructure.cluster.x-k8s.io/v1beta1
 kind: ByoMachine
 metadata: {namespace: fleet, name: stray}
+---
+apiVersion: infrastructure.cluster.x-k8s.io/v1beta2
+kind: Metal3Data
+metadata: {namespace: fleet, name: data-0, ownerReferences: [
+  {apiVersion: infrastructure.cluster.x-k8s.io/v1beta2, kind: Metal3DataTemplate, name: data, uid: t, controller: true},
+  {apiVersion: infrastructure.cluster.x-k8s.io/v1beta2, kind: Metal3Machine, name: m, uid: m}]}
+---
+apiVersion: ipam.metal3.io/v1alpha1
+kind: IPClaim
+metadata: {namespace: fleet, name: data-0-v4, ownerReferences: [
+  {apiVersion: infrastructure.cluster.x-k8s.io/v1beta2, kind: Metal3Data, name: data-0, uid: now}]}
+---
+apiVersion: ipam.cluster.x-k8s.io/v1beta2
+kind: IPAddressClaim
+metadata: {namespace: fleet, name: data-0-v6, ownerReferences: [
+  {apiVersion: infrastructure.cluster.x-k8s.io/v1beta2, kind: Metal3Data, name: data-0, uid: now}]}
 `)
+	at := func(name string) string {
+		for _, o := range machines {
+			if o.GetName() == name {
+				raw, err := yaml.Marshal(o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return string(raw)
+			}
+		}
+		t.Fatalf("there is no %s", name)
+		return ""
+	}
+	const address = "apiVersion: ipam.metal3.io/v1alpha1\nkind: IPAddress\nmetadata: {namespace: fleet, name: a}\nspec: "
+	const standard = "apiVersion: ipam.cluster.x-k8s.io/v1beta2\nkind: IPAddress\nmetadata: {namespace: fleet, name: a}\nspec: "
 	const machine = "apiVersion: infrastructure.cluster.x-k8s.io/v1\nkind: ForeignMachine\nmetadata:\n  namespace: fleet\n  name: m"
 	const openshift = "\n  ownerReferences: [{apiVersion: machine.openshift.io/v1, kind: Machine, name: y, uid: y}]"
 	const label = "byoh.infrastructure.cluster.x-k8s.io/byomachine-name: "
@@ -186,13 +239,22 @@ metadata: {namespace: fleet, name: stray}
 		"of a free BareMetalHost":                  {bmh + "null", false},
 		"of another's BareMetalHost":               {bmh + "{apiVersion: v1, kind: Metal3Machine, name: m}", false},
 		"of a BareMetalHost that lies":             {bmh + "[1]", false},
+		"of a Metal3Data":                          {at("data-0"), true},
+		"of a Metal3Data of a template alone":      {strings.ReplaceAll(at("data-0"), "kind: Metal3Machine", "kind: Metal3Other"), false},
+		"of Metal3's claim":                        {at("data-0-v4"), true},
+		"of Cluster API's claim":                   {at("data-0-v6"), true},
+		"of Metal3's address":                      {address + "{claim: {name: data-0-v4}}", true},
+		"of Cluster API's address":                 {standard + "{claimRef: {name: data-0-v6}}", true},
+		"of an address whose claim is gone":        {address + "{claim: {name: gone}}", false},
+		"of an address of no claim":                {address + "{}", false},
+		"of an address that lies":                  {address + "[1]", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			patches := 0
 			c := api(t, &patches, append(definitions(), machines...)...)
-			got, found := infra.MachineOf(t.Context(), c, objects(t, tc.object)[0])
-			if want := (client.ObjectKey{Namespace: "fleet", Name: "prod-x"}); found != tc.found || found && got != want {
-				t.Errorf("got %v, %t; want %v, %t", got, found, want, tc.found)
+			got, found, err := infra.MachineOf(t.Context(), c, objects(t, tc.object)[0])
+			if want := (client.ObjectKey{Namespace: "fleet", Name: "prod-x"}); found != tc.found || found && got != want || err != nil {
+				t.Errorf("got %v, %t, %v; want %v, %t", got, found, err, want, tc.found)
 			}
 		})
 	}
@@ -200,13 +262,20 @@ metadata: {namespace: fleet, name: stray}
 
 func TestWatched(t *testing.T) {
 	for kind, want := range map[string]string{
-		"KubexmMachine": "", "ForeignMachine": "ForeignMachine.infrastructure.cluster.x-k8s.io",
-		"DevMachine":    "DevMachine.infrastructure.cluster.x-k8s.io",
-		"ByoMachine":    "ByoMachine.infrastructure.cluster.x-k8s.io ByoHost.infrastructure.cluster.x-k8s.io",
-		"Metal3Machine": "Metal3Machine.infrastructure.cluster.x-k8s.io BareMetalHost.metal3.io",
+		"":               "KubexmHost.infrastructure.cluster.x-k8s.io", // no Machine
+		"KubexmMachine":  "KubexmMachine.infrastructure.cluster.x-k8s.io KubexmHost.infrastructure.cluster.x-k8s.io",
+		"ForeignMachine": "ForeignMachine.infrastructure.cluster.x-k8s.io",
+		"DevMachine":     "DevMachine.infrastructure.cluster.x-k8s.io",
+		"ByoMachine":     "ByoMachine.infrastructure.cluster.x-k8s.io ByoHost.infrastructure.cluster.x-k8s.io",
+		"Metal3Machine": "Metal3Machine.infrastructure.cluster.x-k8s.io BareMetalHost.metal3.io Metal3Data.infrastructure.cluster.x-k8s.io " +
+			"IPClaim.ipam.metal3.io IPAddress.ipam.metal3.io IPAddressClaim.ipam.cluster.x-k8s.io IPAddress.ipam.cluster.x-k8s.io",
 	} {
 		var got []string
-		for _, kind := range infra.Watched(machineOf(kind)) {
+		machine := machineOf(kind)
+		if kind == "" {
+			machine = nil
+		}
+		for _, kind := range infra.Watched(machine) {
 			got = append(got, kind.String())
 		}
 		if strings.Join(got, " ") != want {

@@ -36,7 +36,7 @@ func (i *InventoryAdapter) Host(ctx context.Context, s Subject) (*Host, error) {
 	case i.owns(s, h) && claim.UID == string(s.Config.UID):
 	case i.owns(s, h): // clusterctl has moved both, or the KubexmConfig was made anew for its host
 		if err := i.claim(ctx, s, h); apierrors.IsConflict(err) {
-			return nil, &NotYet{Message: fmt.Sprintf("the KubexmHost %s has changed just now", h.Name)}
+			return nil, &NotYet{Message: fmt.Sprintf("the KubexmHost %s has changed just now", h.Name), Changed: true}
 		} else if err != nil {
 			return nil, err
 		}
@@ -55,7 +55,7 @@ func (i *InventoryAdapter) Host(ctx context.Context, s Subject) (*Host, error) {
 			conditions.GetMessage(h, infrav1.AvailableCondition), "nobody has said so yet"))}
 	default:
 		if err := i.claim(ctx, s, h); apierrors.IsConflict(err) {
-			return nil, &NotYet{Message: fmt.Sprintf("the KubexmHost %s has changed just now", h.Name)}
+			return nil, &NotYet{Message: fmt.Sprintf("the KubexmHost %s has changed just now", h.Name), Changed: true}
 		} else if err != nil {
 			return nil, err
 		}

@@ -13,12 +13,16 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
-var machineKind = infrav1.GroupVersion.WithKind("KubexmMachine")
+var (
+	machineKind = infrav1.GroupVersion.WithKind("KubexmMachine")
+	hostKind    = infrav1.GroupVersion.WithKind("KubexmHost").GroupKind()
+)
 
 // kubexm is our own infrastructure: KubexmMachines that have KubexmHosts.
 type kubexm struct {
@@ -84,6 +88,14 @@ func (k *kubexm) host(ctx context.Context, s Subject) (*infrav1.KubexmHost, erro
 // HasDoor is false: who keeps the inventory has opened it.
 func (k *kubexm) HasDoor() bool { return false }
 
+// Refuses is that nobody reads it.
+func (k *kubexm) Refuses(format bootstrapv1.BootstrapFormat) string {
+	if format.OrDefault() == bootstrapv1.CloudConfigFormat {
+		return ""
+	}
+	return "hosts of KubexmMachines run no bootstrap data: remove it"
+}
+
 // Reset is Always: the host goes back to the pool.
 func (k *kubexm) Reset() spec.ResetPolicy { return spec.ResetAlways }
 
@@ -98,7 +110,9 @@ func (k *kubexm) Met(ctx context.Context, s Subject, c Contact) error {
 // meeting writes what came of dialling a host.
 func meeting(c Contact) func(*infrav1.KubexmHost) {
 	return func(h *infrav1.KubexmHost) {
-		reachable := metav1.Condition{Type: infrav1.ReachableCondition, Status: metav1.ConditionTrue, Reason: infrav1.ReachedReason}
+		reachable := metav1.Condition{
+			Type: infrav1.ReachableCondition, Status: metav1.ConditionTrue, Reason: infrav1.ReachedReason, ObservedGeneration: h.Generation,
+		}
 		if c.Err != nil {
 			reachable.Status, reachable.Reason, reachable.Message = metav1.ConditionFalse, c.Reason, messageOf(c.Err)
 		}
@@ -107,6 +121,19 @@ func meeting(c Contact) func(*infrav1.KubexmHost) {
 			h.Status.Facts = factsOf(c.System)
 		}
 	}
+}
+
+// Heartbeat writes what came of dialling a KubexmHost that nobody has: its facts, and its condition Reachable. It writes nothing if
+// somebody has it by now, or if what it declares has changed.
+func Heartbeat(ctx context.Context, c client.Client, live client.Reader, dialled *infrav1.KubexmHost, came Contact) error {
+	k := &kubexm{client: c, live: live}
+	return k.change(ctx, dialled, func(h *infrav1.KubexmHost) {
+		if h.UID != dialled.UID || h.Generation != dialled.Generation || h.Spec.ClaimRef != (infrav1.MachineReference{}) {
+			return
+		}
+		meeting(came)(h)
+		h.Status.LastHeartbeatTime = metav1.Now()
+	})
 }
 
 // Left writes the KubexmHost's condition Clean. A host that is not clean is not handed out again.

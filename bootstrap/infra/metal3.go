@@ -22,8 +22,9 @@ import (
 )
 
 var (
-	metal3MachineKind = schema.GroupKind{Group: infrastructureGroup, Kind: "Metal3Machine"}
-	bareMetalHostKind = schema.GroupVersionKind{Group: "metal3.io", Version: "v1alpha1", Kind: "BareMetalHost"}
+	metal3MachineKind   = schema.GroupKind{Group: infrastructureGroup, Kind: "Metal3Machine"}
+	metal3DataGroupKind = schema.GroupKind{Group: infrastructureGroup, Kind: metal3DataKind}
+	bareMetalHostKind   = schema.GroupVersionKind{Group: "metal3.io", Version: "v1alpha1", Kind: "BareMetalHost"}
 )
 
 const (

@@ -7,16 +7,20 @@ package e2e
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"testing"
 
 	. "github.com/onsi/gomega"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/test/management"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/pairing/byoh"
 )
 
-// TestBYOH takes a cluster on hosts of Bring Your Own Host through its life.
+// TestBYOH takes a cluster on hosts of Bring Your Own Host through its life. The provider is played, or is the release in the directory
+// that the variable BYOH names.
 func TestBYOH(t *testing.T) {
 	e := startWith(t, "by", "control-plane", "worker", "worker")
 	ctx := t.Context()
@@ -53,8 +57,7 @@ func TestBYOH(t *testing.T) {
 	e.expectPaired(2, id)
 	e.scale(1)
 	e.expectPaired(1, id)
-	free := e.expectUnattached(player, 1)
-	e.expectReset(free...)
+	e.expectResetBeside(player, e.expectUnattached(player, 1)...)
 
 	phase("its host is given to another Machine")
 	e.scale(2)
@@ -65,7 +68,7 @@ func TestBYOH(t *testing.T) {
 	e.requestDeletion(clusterName)
 	e.expectDeleted(clusterName, converging)
 	e.expectUnattached(player, len(e.pool.Hosts))
-	e.expectReset(e.names()...)
+	e.expectResetBeside(player, e.names()...)
 	e.expectNothingLeft()
 	e.stopManagers()
 }
@@ -75,6 +78,13 @@ func (e *environment) playBYOH() *byoh.Player {
 	e.t.Helper()
 	o := byoh.Options{
 		Config: e.plane.RESTConfig(), Namespace: namespace, Hosts: e.pool.Hosts, Labels: map[string]map[string]string{}, Log: e.t.Logf,
+	}
+	if dir := os.Getenv("BYOH"); dir != "" {
+		var err error
+		o.Release, err = byoh.OpenRelease(dir)
+		e.Expect(err).NotTo(HaveOccurred())
+		o.Dir, o.Kubeconfig = filepath.Join(e.dir, "byoh"), management.Kubeconfig(filepath.Join(e.dir, "plane"))
+		e.Expect(os.Mkdir(o.Dir, 0o700)).To(Succeed())
 	}
 	for i, h := range e.pool.Hosts {
 		o.Labels[h.Name] = map[string]string{"role": e.roles[i]}
@@ -87,6 +97,18 @@ func (e *environment) playBYOH() *byoh.Player {
 		}
 	})
 	return player
+}
+
+// expectResetBeside is expectReset, of hosts with agents that are there all the time.
+func (e *environment) expectResetBeside(player *byoh.Player, names ...string) {
+	e.t.Helper()
+	for _, h := range e.pool.Named(names...) {
+		e.Expect(player.Withdraw(e.t.Context(), h)).To(Succeed())
+	}
+	e.expectReset(names...)
+	for _, h := range e.pool.Named(names...) {
+		e.Expect(player.Register(e.t.Context(), h)).To(Succeed())
+	}
 }
 
 // expectUnattached waits until so many ByoHosts can be attached, and returns their names.

@@ -7,15 +7,19 @@ package e2e
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"testing"
 
 	. "github.com/onsi/gomega"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/hosts"
+	"github.com/mensylisir/cluster-api-provider-kubexm/test/management"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/pairing/metal3"
 )
 
-// TestMetal3 takes a cluster on hosts of Metal3 through its life.
+// TestMetal3 takes a cluster on hosts of Metal3 through its life. The provider is played, or is the release in the directory that the
+// variable METAL3 names; its operator is played in any case.
 func TestMetal3(t *testing.T) {
 	e := startOn(t, hosts.CloudInit, "m3", "control-plane", "worker", "worker")
 	ctx := t.Context()
@@ -68,6 +72,13 @@ func (e *environment) playMetal3() *metal3.Player {
 	e.t.Helper()
 	o := metal3.Options{
 		Config: e.plane.RESTConfig(), Namespace: namespace, Pool: e.pool.Pool, Labels: map[string]map[string]string{}, Log: e.t.Logf,
+	}
+	if dir := os.Getenv("METAL3"); dir != "" {
+		var err error
+		o.Release, err = metal3.OpenRelease(dir)
+		e.Expect(err).NotTo(HaveOccurred())
+		o.Dir, o.Kubeconfig = filepath.Join(e.dir, "metal3"), management.Kubeconfig(filepath.Join(e.dir, "plane"))
+		e.Expect(os.Mkdir(o.Dir, 0o700)).To(Succeed())
 	}
 	for i, h := range e.pool.Hosts {
 		o.Labels[h.Name] = map[string]string{"role": e.roles[i]}

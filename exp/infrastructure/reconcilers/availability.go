@@ -15,8 +15,8 @@ import (
 	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
 )
 
-// unreachableFor is how long a host that did not answer is not handed out. Nobody dials a host that no Machine has, so
-// after this time the next Machine finds out.
+// unreachableFor is how long a host that could not be used is not handed out, unless a heartbeat says so again. Where there are no
+// heartbeats, nobody dials a host that no Machine has, and after this time the next Machine finds out.
 const unreachableFor = 10 * time.Minute
 
 // state is whether a host may be claimed.
@@ -63,16 +63,29 @@ func availability(host *infrav1.KubexmHost, now time.Time) state {
 	case annotations.HasPaused(host):
 		return state{reason: infrav1.HostPausedReason, message: "the KubexmHost is annotated as paused", refusal: "paused"}
 	case reachable != nil && reachable.Status == metav1.ConditionFalse:
-		if wait := unreachableFor - now.Sub(reachable.LastTransitionTime.Time); wait > 0 {
+		last := reachable.LastTransitionTime.Time
+		if beat := host.Status.LastHeartbeatTime.Time; beat.After(last) {
+			last = beat
+		}
+		if wait := unreachableFor - now.Sub(last); wait > 0 {
 			return state{
-				reason:  infrav1.UnreachableReason,
-				message: fmt.Sprintf("%s\nThe host may be claimed again %s after that.", reachable.Message, unreachableFor),
-				refusal: "unreachable",
+				reason: infrav1.UnreachableReason,
+				message: fmt.Sprintf("%s\nThe host may be claimed again when it has answered, or %s after it was last dialled.",
+					reachable.Message, unreachableFor),
+				refusal: unreachable(reachable.Reason),
 				until:   wait,
 			}
 		}
 	}
 	return state{available: true, reason: infrav1.FreeReason}
+}
+
+// unreachable is what is said of a host that could not be used, by why not.
+func unreachable(reason string) string {
+	if reason == infrav1.UnreachableReason {
+		return "unreachable"
+	}
+	return "unreachable: " + reason
 }
 
 // wasLet reports whether somebody has removed the claim of a host that was in use, which Release of KubexmHost does not do without a

@@ -128,15 +128,30 @@ func (c *claimant) unfit(host *infrav1.KubexmHost, selector labels.Selector) str
 	return lacks(host, c.machine.Spec.Requirements)
 }
 
-// compare prefers failure domains with fewer peers, then hosts by the machine's preferences, then those that are free the longest, then
-// hosts by name. A Machine that replaces an unhealthy one does not get that one's host while there is another as good.
+// compare prefers failure domains with fewer peers, then hosts that are not known to be out of reach, then hosts by the machine's
+// preferences, then those whose last heartbeat has shown that they can be used, then those that are free the longest, then hosts by name. A
+// Machine that replaces an unhealthy one does not get that one's host while there is another as good.
 func (c *claimant) compare(a, b *infrav1.KubexmHost) int {
+	silent := func(h *infrav1.KubexmHost) int { return toInt(conditions.IsFalse(h, infrav1.ReachableCondition)) }
+	alive := func(h *infrav1.KubexmHost) int {
+		return toInt(conditions.IsTrue(h, infrav1.ReachableCondition) && !h.Status.LastHeartbeatTime.IsZero())
+	}
 	return cmp.Or(
 		cmp.Compare(c.peers[a.Spec.FailureDomain], c.peers[b.Spec.FailureDomain]),
+		cmp.Compare(silent(a), silent(b)),
 		cmp.Compare(c.weight(b), c.weight(a)),
+		cmp.Compare(alive(b), alive(a)),
 		freeSince(a).Compare(freeSince(b)),
 		cmp.Compare(a.Name, b.Name),
 	)
+}
+
+// toInt orders what is not so before what is.
+func toInt(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
 }
 
 // freeSince is when a host was reset, zero if it was never claimed.

@@ -95,6 +95,15 @@ func is(condition string, status metav1.ConditionStatus, reason string, ago time
 	}
 }
 
+// beat is the time of a heartbeat some time before noon.
+func beat(ago time.Duration) hostOption {
+	return func(h *infrav1.KubexmHost) { h.Status.LastHeartbeatTime = metav1.NewTime(noon.Add(-ago)) }
+}
+
+func alive(h *infrav1.KubexmHost) {
+	is(infrav1.ReachableCondition, metav1.ConditionTrue, infrav1.ReachedReason, time.Hour)(h)
+}
+
 func TestChoose(t *testing.T) {
 	before := func(h *infrav1.KubexmHost) { h.Spec.ClaimRef.UID = "before" }
 	maintained := func(h *infrav1.KubexmHost) { h.Spec.Maintenance = infrav1.Maintenance{Message: "a new disk"} }
@@ -236,6 +245,40 @@ func TestChoose(t *testing.T) {
 		},
 		"one that was unreachable long ago": {
 			hosts: []infrav1.KubexmHost{aHost("a", is(infrav1.ReachableCondition, metav1.ConditionFalse, "Unreachable", 11*time.Minute))}, want: "a",
+		},
+		"one that a heartbeat found out of reach again": {
+			hosts: []infrav1.KubexmHost{
+				aHost("a", is(infrav1.ReachableCondition, metav1.ConditionFalse, "LoginFailed", time.Hour), beat(3*time.Minute)),
+			},
+			reason: infrav1.NoHostReason, retry: 7 * time.Minute,
+			message: "no host is free; of the 1 in the namespace fleet: 1 unreachable: LoginFailed (a)",
+		},
+		"one that no heartbeat has reached for long, if there is no other": {
+			hosts: []infrav1.KubexmHost{aHost("a", is(infrav1.ReachableCondition, metav1.ConditionFalse, "Unreachable", time.Hour), beat(time.Hour))},
+			want:  "a",
+		},
+		"one that was never dialled before one that was unreachable long ago": {
+			spec: infrav1.KubexmMachineSpec{Preferences: []infrav1.HostPreference{prefers(100, "nvme")}},
+			hosts: []infrav1.KubexmHost{
+				aHost("a", disk("nvme"), is(infrav1.ReachableCondition, metav1.ConditionFalse, "Unreachable", time.Hour)), aHost("b"),
+			},
+			want: "b",
+		},
+		"the failure domain with the fewest peers, although its host was unreachable long ago": {
+			hosts: []infrav1.KubexmHost{
+				aHost("a", in("r1")), aHost("b", in("r2"), is(infrav1.ReachableCondition, metav1.ConditionFalse, "Unreachable", time.Hour)),
+			},
+			peers: map[string]int{"r1": 1}, want: "b",
+		},
+		"one whose heartbeat has succeeded before one that was never dialled": {
+			hosts: []infrav1.KubexmHost{aHost("a"), aHost("b", alive, beat(time.Minute))}, want: "b",
+		},
+		"one that is preferred before one whose heartbeat has succeeded": {
+			spec:  infrav1.KubexmMachineSpec{Preferences: []infrav1.HostPreference{prefers(1, "nvme")}},
+			hosts: []infrav1.KubexmHost{aHost("a", alive, beat(time.Minute)), aHost("b", disk("nvme"))}, want: "b",
+		},
+		"without heartbeats, one that was never used before one that answered when it was": {
+			hosts: []infrav1.KubexmHost{aHost("a", reset, alive), aHost("b")}, want: "b",
 		},
 		"the one that it had, although in quarantine": {
 			spec:  infrav1.KubexmMachineSpec{ProviderID: "kubexm://fleet/b"},

@@ -54,14 +54,15 @@ func Reconcilers(mgr ctrl.Manager, o Options) error {
 		For(&infrav1.KubexmMachine{}).
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(
 			util.MachineToInfrastructureMapFunc(infrav1.GroupVersion.WithKind("KubexmMachine")))).
-		Watches(&infrav1.KubexmHost{}, handler.EnqueueRequestsFromMapFunc(machinesOfHost(mgr.GetClient()))).
+		Watches(&infrav1.KubexmHost{}, handler.EnqueueRequestsFromMapFunc(machinesOfHost(mgr.GetClient())),
+			builder.WithPredicates(notJustAlive())).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(clusters), builder.WithPredicates(watch.ClusterChanged())).
 		WithOptions(with).
 		Complete(&reconcilers.Machine{Options: shared}); err != nil {
 		return fmt.Errorf("set up the controller of KubexmMachines: %w", err)
 	}
 	if err := ctrl.NewControllerManagedBy(mgr).
-		For(&infrav1.KubexmHost{}).
+		For(&infrav1.KubexmHost{}, builder.WithPredicates(notJustAlive())).
 		Watches(&infrav1.KubexmHost{}, handler.EnqueueRequestsFromMapFunc(sharing(mgr.GetClient())),
 			builder.WithPredicates(identityChanged())).
 		WithOptions(with).

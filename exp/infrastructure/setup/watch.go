@@ -7,6 +7,7 @@ import (
 	"context"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -43,6 +44,24 @@ func machinesOfHost(reader client.Reader) handler.MapFunc {
 		}
 		return waiting
 	}
+}
+
+// notJustAlive passes over updates by which a host was dialled again and has said the same: there are many of hosts that nobody has, and
+// each would have all machines reconciled that wait for one.
+func notJustAlive() predicate.Predicate {
+	said := func(object client.Object) *infrav1.KubexmHost {
+		host, ok := object.DeepCopyObject().(*infrav1.KubexmHost)
+		if !ok {
+			return nil
+		}
+		host.ResourceVersion, host.ManagedFields = "", nil
+		host.Status.LastHeartbeatTime, host.Status.Facts.ObservedTime = metav1.Time{}, metav1.Time{}
+		return host
+	}
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		resynced := e.ObjectOld.GetResourceVersion() == e.ObjectNew.GetResourceVersion()
+		return resynced || !equality.Semantic.DeepEqual(said(e.ObjectOld), said(e.ObjectNew))
+	}}
 }
 
 // clusterOf is a Cluster's KubexmCluster.

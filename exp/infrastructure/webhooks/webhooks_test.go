@@ -75,6 +75,9 @@ func TestValidateHost(t *testing.T) {
 				h.Spec.Access.User, h.Spec.Access.Port, h.Spec.Access.Credentials.SecretRef.Name = "o ps", -1, "Not/AName"
 			}, []string{"spec.access.user", "spec.access.port", "spec.access.credentials.secretRef.name"},
 		},
+		"one that is to connect to the manager": {
+			func(h *infrav1.KubexmHost) { h.Spec.Access.Connection = spec.ConnectionCallHome }, []string{"spec.access.connection"},
+		},
 		"certificates": {change: func(h *infrav1.KubexmHost) { h.Spec.Access = certified() }},
 		"a key and certificates": {func(h *infrav1.KubexmHost) {
 			both := certified()

@@ -6,6 +6,7 @@ package byoh
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"strings"
 	"time"
 
@@ -37,6 +38,9 @@ type Options struct {
 	// Hosts have an agent each; Labels are those of their ByoHosts, by the host's name.
 	Hosts  []*hosts.Host
 	Labels map[string]map[string]string
+	// Release, if not nil, is run in the place of what is played, in Dir, as the user of Kubeconfig, a file.
+	Release         *provider.Release
+	Dir, Kubeconfig string
 	// Log gets what agents say. It may be nil.
 	Log func(format string, args ...any)
 }
@@ -47,6 +51,8 @@ type Player struct {
 
 	options Options
 	agents  *agents
+	// released is nil where the provider is played.
+	released *released
 }
 
 // Definitions are the provider's kinds.
@@ -63,16 +69,27 @@ func Start(ctx context.Context, o Options) (*Player, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.Release != nil {
+		kinds = o.Release.Definitions
+	}
 	installed, err := provider.Install(ctx, o.Config, kinds, AddToScheme)
 	if err != nil {
 		return nil, err
 	}
 	p := &Player{Provider: installed, options: o, agents: &agents{client: installed.Client, hosts: o.Hosts, log: o.Log}}
-	if err := p.setup(); err != nil {
+	if o.Release != nil {
+		p.released, err = startReleased(ctx, o)
+	} else {
+		err = p.setup()
+	}
+	if err != nil {
 		return nil, err
 	}
 	for _, h := range o.Hosts {
 		if err := p.Register(ctx, h); err != nil {
+			if p.released != nil {
+				err = errors.Join(err, p.released.stop())
+			}
 			return nil, err
 		}
 	}
@@ -80,8 +97,28 @@ func Start(ctx context.Context, o Options) (*Player, error) {
 	return p, nil
 }
 
+// Stop ends what runs.
+func (p *Player) Stop() error {
+	err := p.Provider.Stop()
+	if p.released != nil {
+		err = errors.Join(err, p.released.stop())
+	}
+	return err
+}
+
+// Withdraw ends a host's agent until Register, with all that it is on the host. One that is played is nothing there.
+func (p *Player) Withdraw(ctx context.Context, h *hosts.Host) error {
+	if p.released == nil {
+		return nil
+	}
+	return p.released.withdraw(ctx, h)
+}
+
 // Register is the start of a host's agent: the addresses in its ByoHost are what they are now.
 func (p *Player) Register(ctx context.Context, h *hosts.Host) error {
+	if p.released != nil {
+		return p.released.register(ctx, h)
+	}
 	return p.agents.register(ctx, p.options.Namespace, h, p.options.Labels[h.Name])
 }
 

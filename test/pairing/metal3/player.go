@@ -6,6 +6,9 @@ package metal3
 import (
 	"context"
 	_ "embed"
+	"errors"
+	"slices"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/client-go/rest"
@@ -16,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/exp/embedded/child"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/hosts"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/pairing/provider"
 )
@@ -32,12 +36,37 @@ type Options struct {
 	// Pool has the hosts, which are cloud images that have not run yet. Labels are those of their BareMetalHosts, by the host's name.
 	Pool   *hosts.Pool
 	Labels map[string]map[string]string
+	// Release, if not nil, is run in the place of the provider, in Dir, as the user of Kubeconfig, a file. Its operator is played all the
+	// same: there is no hardware.
+	Release         *provider.Release
+	Dir, Kubeconfig string
 	// Log gets what the provider says. It may be nil.
 	Log func(format string, args ...any)
 }
 
+// stopping is how long a release's manager may take to end.
+const stopping = time.Minute
+
 // Player is the provider while it runs.
-type Player struct{ *provider.Provider }
+type Player struct {
+	*provider.Provider
+	// manager is the release's, nil where the provider is played.
+	manager *child.Process
+}
+
+// OpenRelease reads a release of the provider: its kinds and its manager.
+func OpenRelease(dir string) (*provider.Release, error) { return provider.OpenRelease(dir, "manager") }
+
+// Stop ends what runs.
+func (p *Player) Stop() error {
+	err := p.Provider.Stop()
+	if p.manager != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), stopping)
+		defer cancel()
+		err = errors.Join(err, p.manager.Stop(ctx))
+	}
+	return err
+}
 
 // Definitions are the kinds of the provider and of its operator.
 func Definitions() ([]*apiextensionsv1.CustomResourceDefinition, error) {
@@ -53,6 +82,11 @@ func Start(ctx context.Context, o Options) (*Player, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.Release != nil {
+		kinds = append(slices.DeleteFunc(kinds, func(d *apiextensionsv1.CustomResourceDefinition) bool {
+			return d.Spec.Group != "metal3.io" // the operator's
+		}), o.Release.Definitions...)
+	}
 	p, err := provider.Install(ctx, o.Config, kinds, AddToScheme)
 	if err != nil {
 		return nil, err
@@ -67,6 +101,14 @@ func Start(ctx context.Context, o Options) (*Player, error) {
 	if err := ctrl.NewControllerManagedBy(p.Manager).Named("baremetalhost").For(&Host{}).
 		WithOptions(controller.Options{MaxConcurrentReconciles: len(o.Pool.Hosts)}).Complete(hardware); err != nil {
 		return nil, err
+	}
+	if o.Release != nil {
+		manager, err := o.Release.Run(ctx, o.Dir, o.Kubeconfig)
+		if err != nil {
+			return nil, err
+		}
+		p.Run(ctx)
+		return &Player{Provider: p, manager: manager}, nil
 	}
 	if err := ctrl.NewControllerManagedBy(p.Manager).Named("metal3cluster").For(&Cluster{}).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(util.ClusterToInfrastructureMapFunc(
@@ -90,5 +132,5 @@ func Start(ctx context.Context, o Options) (*Player, error) {
 		return nil, err
 	}
 	p.Run(ctx)
-	return &Player{p}, nil
+	return &Player{Provider: p}, nil
 }

@@ -20,7 +20,8 @@ const (
 	AvailableCondition = clusterv1.AvailableCondition
 
 	// ReachableCondition is whether the host answered when it was last dialled, showed its pinned key and accepted the login.
-	// It is written by the bootstrap provider. A host that was never dialled does not have it, and may be claimed.
+	// It is written by the bootstrap provider, which dials hosts for those who have them, and those that nobody has at an interval. A host
+	// that was never dialled does not have it, and may be claimed.
 	ReachableCondition = "Reachable"
 
 	// CleanCondition is whether nothing of ours is on the host. It is set to False by the claim, before anybody may touch
@@ -55,7 +56,7 @@ const (
 	MaintenanceReason = "Maintenance"
 	// QuarantinedReason means that the host has a spec.quarantine: it was released without having been reset, as a rule.
 	QuarantinedReason = "Quarantined"
-	// UnreachableReason means that the host did not answer when it was last dialled.
+	// UnreachableReason means that the host did not answer when it was last dialled, or could not be entered; see Reachable.
 	UnreachableReason = "Unreachable"
 	// HostPausedReason means that the KubexmHost has the annotation cluster.x-k8s.io/paused.
 	HostPausedReason = clusterv1.PausedReason

@@ -200,6 +200,7 @@ func (h *KubexmHost) Claim(by MachineReference) {
 func (h *KubexmHost) MarkInUse() {
 	h.setUnclean(InUseReason, "uses the host")
 	conditions.Delete(h, ReachableCondition) // whether it answers is known of who had it before
+	h.Status.LastHeartbeatTime = metav1.Time{}
 }
 
 // MarkNotReset says that who has the host is gone, and has left it as it was.
@@ -277,6 +278,11 @@ type KubexmHostStatus struct {
 	// facts are what the host said of itself when it was last reached.
 	// +optional
 	Facts HostFacts `json:"facts,omitempty,omitzero"`
+
+	// lastHeartbeatTime is when the bootstrap provider last dialled the host, which nobody has, to see whether it can be used; Reachable
+	// says what came of it. It is unset while somebody has the host, whose own runs say so, and where there are no heartbeats.
+	// +optional
+	LastHeartbeatTime metav1.Time `json:"lastHeartbeatTime,omitempty,omitzero"`
 }
 
 // HostFacts are what a host said of itself. They are written by the bootstrap provider.
@@ -332,6 +338,7 @@ type HostFacts struct {
 // +kubebuilder:printcolumn:name="Reason",type="string",JSONPath=`.status.conditions[?(@.type=="Available")].reason`,description="Why, or why not"
 // +kubebuilder:printcolumn:name="Machine",type="string",JSONPath=".spec.claimRef.name",description="The KubexmMachine that has the host"
 // +kubebuilder:printcolumn:name="Cluster",type="string",JSONPath=".spec.claimRef.clusterName",description="The Cluster that has the host"
+// +kubebuilder:printcolumn:name="Reachable",type="string",JSONPath=`.status.conditions[?(@.type=="Reachable")].status`,description="Whether the host answered when it was last dialled",priority=10
 // +kubebuilder:printcolumn:name="OS",type="string",JSONPath=".status.facts.os",description="The operating system",priority=10
 // +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp",description="Time since creation"
 
