@@ -22,6 +22,9 @@ type Progress struct {
 	Now string
 }
 
+// Read takes in an event.
+func (p *Progress) Read(ev event.Event) { p.read(ev) }
+
 // read takes in an event, and reports whether it made a difference to a person.
 func (p *Progress) read(ev event.Event) bool {
 	before := *p

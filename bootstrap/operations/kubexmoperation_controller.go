@@ -7,16 +7,19 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util"
 	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/cluster-api/util/finalizers"
 	"sigs.k8s.io/cluster-api/util/labels"
 	"sigs.k8s.io/cluster-api/util/paused"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -29,7 +32,8 @@ import (
 // again is when to look again at what nobody tells us of: time that has passed.
 const again = 5 * time.Second
 
-// KubexmOperationReconciler has hosts do what KubexmOperations ask for. All fields but WatchFilter are required.
+// KubexmOperationReconciler has hosts do what KubexmOperations ask for. All fields but WatchFilter are required; Hosts and Jobs for what is
+// one plan over several hosts.
 type KubexmOperationReconciler struct {
 	// Client reads from a cache; Reader reads from the API server.
 	Client client.Client
@@ -37,6 +41,14 @@ type KubexmOperationReconciler struct {
 	// WatchFilter is the value of the label cluster.x-k8s.io/watch-filter that objects must have. Empty means all objects.
 	WatchFilter string
 	Events      events.EventRecorder
+	// Hosts are how hosts are reached, and Jobs what is done with several by one plan.
+	Hosts Hosts
+	Jobs  *Jobs
+
+	mu sync.Mutex
+	// progress is how far each host is in a job that goes on, and attempts how often a restore has failed, by the KubexmOperation.
+	progress map[types.UID]*hostsProgress
+	attempts map[types.UID]attempt
 }
 
 // scope is all that one reconcile knows.
@@ -47,6 +59,17 @@ type scope struct {
 	configs []bootstrapv1.KubexmConfig
 	cluster *clusterv1.Cluster
 	now     time.Time
+	// members and together are what a restore is decided on, and what its jobs need.
+	members  *membership
+	together *together
+	// ended is whether the job's result was taken in, and can be forgotten once the object is written.
+	ended bool
+}
+
+// phase does one part of the work. It reports whether the next may go on.
+type phase struct {
+	name string
+	do   func(context.Context, *scope) (goOn bool, result ctrl.Result, err error)
 }
 
 // Reconcile does the next of what one KubexmOperation is for.
@@ -56,7 +79,8 @@ func (r *KubexmOperationReconciler) Reconcile(ctx context.Context, request ctrl.
 	if err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if r.WatchFilter != "" && !labels.HasWatchLabel(o, r.WatchFilter) || !o.DeletionTimestamp.IsZero() {
+	isTogether := o.Spec.Type == bootstrapv1.RestoreEtcdType
+	if r.WatchFilter != "" && !labels.HasWatchLabel(o, r.WatchFilter) || !o.DeletionTimestamp.IsZero() && !isTogether {
 		return ctrl.Result{}, nil // nothing is to be taken back
 	}
 	s := &scope{operation: o, now: time.Now()}
@@ -70,22 +94,34 @@ func (r *KubexmOperationReconciler) Reconcile(ctx context.Context, request ctrl.
 		return ctrl.Result{}, err
 	}
 	isPaused, requeue, err := paused.EnsurePausedCondition(ctx, live.Client(r.Client, r.Reader), s.cluster, o)
+	if isPaused && isTogether {
+		r.Jobs.Cancel(request.NamespacedName, errPaused)
+	}
 	if err != nil || isPaused || requeue {
 		return ctrl.Result{}, err
 	}
-	defer func() {
-		o.Status.ObservedGeneration = o.Generation
-		object.Close(ctx, &result, &reterr)
-	}()
-	for _, p := range []struct {
-		name string
-		do   func(context.Context, *scope) (goOn bool, result ctrl.Result, err error)
-	}{
+	phases := []phase{
 		{"keep what has ended for a while", r.expire},
 		{"find the target", r.begin},
 		{"gather results and ask hosts", r.advance},
 		{"complete", r.complete},
-	} {
+	}
+	if isTogether && o.Annotations[bootstrapv1.OperationCompletedAnnotation] == "" && o.DeletionTimestamp.IsZero() {
+		if added, err := finalizers.EnsureFinalizer(ctx, r.Client, o, bootstrapv1.OperationFinalizer); err != nil || added {
+			return ctrl.Result{}, err
+		}
+	}
+	if isTogether {
+		phases = r.restorePhases()
+	}
+	defer func() {
+		o.Status.ObservedGeneration = o.Generation
+		// Not before the result is written: a conflict would lose it.
+		if written := object.Close(ctx, &result, &reterr); written && s.ended { // of restores alone
+			r.Jobs.Forget(request.NamespacedName)
+		}
+	}()
+	for _, p := range phases {
 		goOn, result, err := p.do(ctx, s)
 		if err != nil {
 			return ctrl.Result{}, fmt.Errorf("%s: %w", p.name, err)
@@ -171,18 +207,23 @@ func (r *KubexmOperationReconciler) begin(_ context.Context, s *scope) (bool, ct
 		return false, ctrl.Result{}, fmt.Errorf("the annotation %s: %w", bootstrapv1.OperationStartedAnnotation, err)
 	}
 	o.Status.StartTime, o.Status.Hosts = metav1.NewTime(started), nil // those may have been written, and the annotation not
+	s.list()
+	r.show(s)
+	return false, ctrl.Result{RequeueAfter: time.Millisecond}, nil // hosts are asked when this is written
+}
+
+// list says which hosts the target has.
+func (s *scope) list() {
 	for i := range s.configs {
 		c := &s.configs[i]
 		name := c.Status.Host.Name
 		if name == "" {
 			name = c.Name
 		}
-		o.Status.Hosts = append(o.Status.Hosts, bootstrapv1.HostOperationStatus{
+		s.operation.Status.Hosts = append(s.operation.Status.Hosts, bootstrapv1.HostOperationStatus{
 			ConfigName: c.Name, Name: name, Phase: bootstrapv1.OperationPending,
 		})
 	}
-	r.show(s)
-	return false, ctrl.Result{RequeueAfter: time.Millisecond}, nil // hosts are asked when this is written
 }
 
 // show says how the operation stands, and returns that, whether it has ended, and whether it was not done on a host.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/hosthealth"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
@@ -79,13 +80,20 @@ func (p *progress) observe(h *bootstrapv1.HostOperationStatus) {
 		return
 	}
 	h.Name = cmp.Or(c.Status.Host.Name, h.Name)
+	closed := hosthealth.Closed(c)
 	if asked := p.asked(c); h.Phase == bootstrapv1.OperationPending && !asked.IsZero() { // and it could not be noted
 		h.Phase, h.RequestTime = bootstrapv1.OperationRunning, metav1.NewTime(asked)
+	}
+	if h.Phase == bootstrapv1.OperationPending && closed != nil {
+		p.end(h, bootstrapv1.OperationSkipped, closed.Message)
 	}
 	if h.Phase != bootstrapv1.OperationRunning {
 		return
 	}
 	phase, message := p.result(c, h.RequestTime)
+	if phase == bootstrapv1.OperationRunning && closed != nil {
+		phase, message = bootstrapv1.OperationFailed, closed.Message
+	}
 	switch limit := p.limit(); {
 	case phase != bootstrapv1.OperationRunning:
 		p.end(h, phase, message)

@@ -276,3 +276,26 @@ func TestRestartRequest(t *testing.T) {
 	p.ends("a", bootstrapv1.RestartOperation, bootstrapv1.RunFailed)
 	p.goes(time.Second, "", "Failed Skipped Skipped")
 }
+
+// TestClosedHosts: one whose access is closed is not asked, one that was closed since has failed, and others are not kept from anything.
+func TestClosedHosts(t *testing.T) {
+	p := newPlay(t, bootstrapv1.RepairType, 1)
+	closed := func(name string) {
+		conditions.Set(p.configs[name], metav1.Condition{
+			Type: bootstrapv1.HostReachableCondition, Status: metav1.ConditionFalse, Reason: bootstrapv1.AccessClosedReason, Message: "delete its Machine",
+		})
+	}
+	closed("a")
+	p.goes(0, "b", "Skipped Running Pending")
+	closed("b")
+	p.goes(time.Second, "", "Skipped Failed Skipped") // as after any failure of what disrupts
+	for _, h := range p.hosts[:2] {
+		if h.Message != "delete its Machine" || h.EndTime.IsZero() {
+			t.Errorf("%s says %q", h.Name, h.Message)
+		}
+	}
+	q := newPlay(t, bootstrapv1.CollectLogsType, 2)
+	p = q
+	closed("b")
+	q.goes(0, "a c", "Running Skipped Running")
+}

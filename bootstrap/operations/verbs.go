@@ -20,7 +20,7 @@ import (
 // verb is what hosts can be asked for.
 type verb struct {
 	kind bootstrapv1.KubexmOperationType
-	// annotation asks for it on a KubexmConfig.
+	// annotation asks for it on a KubexmConfig; "" where hosts are not asked.
 	annotation string
 	// disrupts is whether what runs on the host may suffer: after a failure, no further host begins.
 	disrupts bool
@@ -29,7 +29,7 @@ type verb struct {
 	atOnce  int32
 	// on is which hosts of the target it is for, by what their cluster is to be and what is asked for; nil for all.
 	on func(*bootstrapv1.KubexmClusterConfigSpec, *bootstrapv1.KubexmConfig, *bootstrapv1.KubexmOperationSpec) bool
-	// result is how far a host is that was asked at a time. It is Running until it has ended.
+	// result is how far a host is that was asked at a time. It is Running until it has ended. Nil where hosts are not asked.
 	result func(c *bootstrapv1.KubexmConfig, asked metav1.Time) (bootstrapv1.OperationPhase, string)
 }
 
@@ -43,6 +43,14 @@ var verbs = []verb{
 	{bootstrapv1.RepairType, bootstrapv1.ConvergeAnnotation, true, 30 * time.Minute, 1, nil, repaired},
 	{bootstrapv1.RebootType, bootstrapv1.RebootAnnotation, true, 15 * time.Minute, 1, nil, rebooted},
 	{bootstrapv1.RestartType, bootstrapv1.RestartAnnotation, true, 30 * time.Minute, 1, hasComponent, done(bootstrapv1.RestartOperation)},
+	// It is one plan over all of its hosts, and nobody asks them for it: see restore.go.
+	{bootstrapv1.RestoreEtcdType, "", true, 30 * time.Minute, 0, isRestored, nil},
+}
+
+// isRestored reports whether the host has a part in a restore of etcd: it has a member, or an API server.
+func isRestored(cluster *bootstrapv1.KubexmClusterConfigSpec, c *bootstrapv1.KubexmConfig, _ *bootstrapv1.KubexmOperationSpec) bool {
+	m := cluster.MemberOf(c)
+	return m != nil && m.Stays() && (m.Role == spec.RoleControlPlane || cluster.Cluster.RunsEtcd(m.Role))
 }
 
 // hasMember reports whether the host is to have a member of etcd. It goes by specifications: a status may be lost.

@@ -13,16 +13,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/operations"
 	"github.com/mensylisir/cluster-api-provider-kubexm/internal/watch"
 )
 
-// addOperations adds the reconciler of KubexmOperations.
-func addOperations(mgr ctrl.Manager, o Options) error {
-	reader := mgr.GetClient()
+// addOperations adds the reconciler of KubexmOperations. hosts knows how hosts are reached; ctx carries the logger of what runs on several.
+func addOperations(ctx context.Context, mgr ctrl.Manager, o Options, hosts operations.Hosts) error {
+	reader, jobs := mgr.GetClient(), operations.NewJobs(ctx, o.Progress)
+	if err := mgr.Add(jobs.Runnable()); err != nil {
+		return err
+	}
 	ofCluster, err := util.ClusterToTypedObjectsMapper(reader, &bootstrapv1.KubexmOperationList{}, mgr.GetScheme())
 	if err != nil {
 		return fmt.Errorf("map Clusters to KubexmOperations: %w", err)
@@ -31,14 +36,23 @@ func addOperations(mgr ctrl.Manager, o Options) error {
 		For(&bootstrapv1.KubexmOperation{}).
 		Watches(&bootstrapv1.KubexmConfig{}, handler.EnqueueRequestsFromMapFunc(operationsOf(reader))).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(ofCluster), builder.WithPredicates(watch.ClusterChanged())).
+		WatchesRawSource(jobs.Source()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: o.Concurrency}).
 		Complete(&operations.KubexmOperationReconciler{
 			Client: reader, Reader: mgr.GetAPIReader(), WatchFilter: o.WatchFilter, Events: mgr.GetEventRecorder("kubexmoperation"),
+			Hosts: hosts, Jobs: jobs,
 		})
 	if err != nil {
 		return fmt.Errorf("set up the controller of KubexmOperations: %w", err)
 	}
 	return nil
+}
+
+// heldChanged is of a KubexmClusterConfig whose hosts are to stand still, or to go on.
+func heldChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.GetAnnotations()[bootstrapv1.HeldByAnnotation] != e.ObjectNew.GetAnnotations()[bootstrapv1.HeldByAnnotation]
+	}}
 }
 
 // operationsOf are the KubexmOperations that go on with a host, by its KubexmConfig.

@@ -14,6 +14,27 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
+var aBucket = bootstrapv1.EtcdSnapshotInBucket{
+	Location: "s3://backups/prod/etcd-prod-20261123T030000Z-cp1.db", Endpoint: "https://s3.example:9000",
+	SecretRef: spec.SecretReference{Name: "object-store"},
+}
+
+// restores makes a restore of an operation, and changes it.
+func restores(change func(*bootstrapv1.KubexmOperationSpec)) func(*bootstrapv1.KubexmOperationSpec) {
+	return func(s *bootstrapv1.KubexmOperationSpec) {
+		s.Type, s.Target.Kind = bootstrapv1.RestoreEtcdType, bootstrapv1.ClusterTarget
+		s.RestoreEtcd = bootstrapv1.EtcdRestore{
+			Snapshot: bootstrapv1.EtcdSnapshotSource{Host: bootstrapv1.EtcdSnapshotOnHost{
+				Name: "cp1", Path: "/var/lib/kubexm/etcd-backups/etcd-prod-20261123T030000Z-cp1.db",
+			}},
+			AcceptedLossSeconds: ptr.To[int32](3600),
+		}
+		if change != nil {
+			change(s)
+		}
+	}
+}
+
 func TestValidateOperation(t *testing.T) {
 	ok := bootstrapv1.KubexmOperationSpec{
 		Type: bootstrapv1.RebootType, Target: bootstrapv1.OperationTarget{Kind: bootstrapv1.MachineDeploymentTarget, Name: "workers"},
@@ -32,7 +53,32 @@ func TestValidateOperation(t *testing.T) {
 		}, ""},
 		"a restart of nothing":   {func(s *bootstrapv1.KubexmOperationSpec) { s.Type = bootstrapv1.RestartType }, "components"},
 		"components of a reboot": {func(s *bootstrapv1.KubexmOperationSpec) { s.Components = []spec.ComponentName{spec.ComponentKubelet} }, "components"},
-		"no name at all":         {func(s *bootstrapv1.KubexmOperationSpec) { s.Target.Name = "a b" }, "target.name"},
+		"a restore":              {restores(nil), ""},
+		"a restore from a bucket": {restores(func(s *bootstrapv1.KubexmOperationSpec) {
+			s.RestoreEtcd.OfCluster, s.RestoreEtcd.Snapshot = "dev", bootstrapv1.EtcdSnapshotSource{Bucket: aBucket}
+		}), ""},
+		"a restore of nothing": {restores(func(s *bootstrapv1.KubexmOperationSpec) { s.RestoreEtcd = bootstrapv1.EtcdRestore{} }),
+			"restoreEtcd.acceptedLossSeconds restoreEtcd.snapshot"},
+		"a restore that may lose nothing": {restores(func(s *bootstrapv1.KubexmOperationSpec) {
+			s.RestoreEtcd.AcceptedLossSeconds = ptr.To[int32](0)
+		}), "restoreEtcd.acceptedLossSeconds"},
+		"a restore from both": {restores(func(s *bootstrapv1.KubexmOperationSpec) { s.RestoreEtcd.Snapshot.Bucket = aBucket }), "restoreEtcd.snapshot.bucket"},
+		"a restore from no file": {restores(func(s *bootstrapv1.KubexmOperationSpec) {
+			s.RestoreEtcd.Snapshot.Host = bootstrapv1.EtcdSnapshotOnHost{Name: "a b", Path: "/var/../x.db"}
+		}), "restoreEtcd.snapshot.host.name restoreEtcd.snapshot.host.path"},
+		"a restore from no bucket": {restores(func(s *bootstrapv1.KubexmOperationSpec) {
+			s.RestoreEtcd.Snapshot = bootstrapv1.EtcdSnapshotSource{Bucket: bootstrapv1.EtcdSnapshotInBucket{
+				Location: "s3://key:word@b/x.db", Endpoint: "http://s3.example",
+			}}
+		}), "restoreEtcd.snapshot.bucket.location restoreEtcd.snapshot.bucket.endpoint restoreEtcd.snapshot.bucket.secretRef.name"},
+		"a restore on some hosts": {restores(func(s *bootstrapv1.KubexmOperationSpec) {
+			s.Target.Kind, s.MaxConcurrent = bootstrapv1.ControlPlaneTarget, ptr.To[int32](1)
+		}), "target.kind maxConcurrent"},
+		"a backup with what is restored": {func(s *bootstrapv1.KubexmOperationSpec) {
+			restores(nil)(s)
+			s.Type = bootstrapv1.BackupEtcdType
+		}, "restoreEtcd"},
+		"no name at all": {func(s *bootstrapv1.KubexmOperationSpec) { s.Target.Name = "a b" }, "target.name"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before, o := &bootstrapv1.KubexmOperation{Spec: ok}, &bootstrapv1.KubexmOperation{Spec: ok}

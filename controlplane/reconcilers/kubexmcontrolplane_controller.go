@@ -29,6 +29,7 @@ import (
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
 	"github.com/mensylisir/cluster-api-provider-kubexm/internal/decision"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/holder"
 	"github.com/mensylisir/cluster-api-provider-kubexm/internal/live"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
 )
@@ -67,6 +68,8 @@ type scope struct {
 	clusterConfig *bootstrapv1.KubexmClusterConfig
 	// infrastructure are the Machines' infrastructure machines, by the Machines' names.
 	infrastructure map[string]*unstructured.Unstructured
+	// held is the KubexmOperation that holds the control plane's hosts, "" if none does: nothing is decided of them then.
+	held string
 	// blocked is why no Machine is made, replaced or changed though it should be, nil if nothing stands in the way.
 	blocked *decision.Blocker
 	// wait is what that waits for, if nothing else stands in the way.
@@ -145,6 +148,9 @@ func (r *KubexmControlPlaneReconciler) fetch(
 	if err := r.fetchClusterConfig(ctx, s); err != nil {
 		return nil, err
 	}
+	if s.held, err = holder.By(ctx, r.Reader, s.clusterConfig); err != nil {
+		return nil, err
+	}
 	return s, r.fetchInfrastructure(ctx, s)
 }
 
@@ -211,6 +217,7 @@ func (r *KubexmControlPlaneReconciler) phases(ctx context.Context, s *scope) err
 		{"certificate authorities", r.certificates}, // before any host needs them
 		{"kubeconfig", r.writeKubeconfig},
 		{"cluster's API", r.look}, // before anything is decided
+		{"who holds its hosts", r.standStill},
 		{"workers of other bootstrap providers", r.otherWorkers},
 		{"hosts that are no Nodes", r.inventory},
 		{"members", r.members},              // before a host that needs them joins, and while one leaves
@@ -219,11 +226,26 @@ func (r *KubexmControlPlaneReconciler) phases(ctx context.Context, s *scope) err
 		{"hosts that leave", r.leave},
 		{"what reaches Machines in place", r.sync},
 	} {
-		if err := phase.do(ctx, s); err != nil {
+		if err := phase.do(ctx, s); errors.Is(err, errHeld) {
+			return nil
+		} else if err != nil {
 			return fmt.Errorf("%s: %w", phase.name, err)
 		}
 	}
 	return nil
+}
+
+// errHeld ends the phases of a control plane whose hosts are held.
+var errHeld = errors.New("its hosts are held")
+
+// standStill decides nothing while a KubexmOperation does something with all hosts of the control plane and of etcd: no member comes or
+// goes.
+func (r *KubexmControlPlaneReconciler) standStill(_ context.Context, s *scope) error {
+	if s.held == "" {
+		return nil
+	}
+	s.blocked = decision.Block(bootstrapv1.HeldReason, "%s", holder.Why(s.held))
+	return errHeld
 }
 
 // look sees the cluster through its own API, once there is one.
@@ -237,9 +259,15 @@ func (r *KubexmControlPlaneReconciler) look(ctx context.Context, s *scope) error
 	return nil
 }
 
+// heldAgain is when a control plane whose hosts are held is reconciled again.
+const heldAgain = 10 * time.Second
+
 func (s *scope) next() time.Duration {
 	s.describe()
 	next := s.Next()
+	if s.held != "" {
+		return heldAgain // a KubexmOperation that goes is not watched here
+	}
 	if s.wait == nil {
 		return next
 	}

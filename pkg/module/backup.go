@@ -4,6 +4,9 @@
 package module
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/task"
@@ -35,6 +38,14 @@ func NewRestore(of component.Restore, hosts []component.Inputs) Restore {
 	return r
 }
 
+// restorePrepared is made by a member's host that has the snapshot, and could restore it.
+const restorePrepared = "restore-prepared"
+
+// PreparesRestore reports whether a node of a restore's plan comes before anything ends.
+func PreparesRestore(n plan.Node) bool {
+	return slices.ContainsFunc(n.Step.Meta().Makes, func(output string) bool { return strings.HasPrefix(output, restorePrepared+"/") })
+}
+
 func outputs(of string, hosts []string) []string {
 	names := make([]string, len(hosts))
 	for i, h := range hosts {
@@ -51,10 +62,10 @@ func (r Restore) On(in component.Inputs) []plan.Module {
 		func(t plan.Task) plan.Module { return plan.Module{Name: "kubernetes", Tasks: []plan.Task{t}} }
 	var all []plan.Module
 	if in.RunsEtcd() {
-		all = append(all, etcd(in.Etcd.Members().PrepareRestore(in, r.of, "restore-prepared/"+name)))
+		all = append(all, etcd(in.Etcd.Members().PrepareRestore(in, r.of, restorePrepared+"/"+name)))
 	}
 	if in.IsControlPlane() {
-		all = append(all, kubernetes(in.Kubernetes.Halt(in, r.of.ID, "halted/"+name, outputs("restore-prepared", r.members)...)))
+		all = append(all, kubernetes(in.Kubernetes.Halt(in, r.of.ID, "halted/"+name, outputs(restorePrepared, r.members)...)))
 	}
 	if in.RunsEtcd() {
 		all = append(all, etcd(in.Etcd.Members().Restore(in, r.of, outputs("halted", r.users), r.members)))

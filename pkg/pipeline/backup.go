@@ -8,20 +8,19 @@ import (
 	"regexp"
 	"slices"
 
-	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/module"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
 // Backup is one of etcd that somebody asks for.
-type Backup = component.Backup
+type Backup = module.BackupRequest
 
 // Restore is one of etcd that somebody asks for.
-type Restore = component.Restore
+type Restore = module.RestoreRequest
 
 // BackupDir is where a host keeps backups of etcd, if nobody says otherwise.
-const BackupDir = component.BackupDir
+const BackupDir = module.BackupDir
 
 // BackupName is the name of the backup's files on a host, without their endings: .db is a snapshot, and .json says what it is.
 func BackupName(t spec.Target, b Backup) (string, error) {
@@ -58,7 +57,7 @@ func RestoreEtcd(name string, targets []spec.Target, r Restore) (*plan.Plan, err
 	if !restoreID.MatchString(r.ID) {
 		return nil, fmt.Errorf("cluster %s: %q is no ID of a restore: use 8 to 32 digits and lower case letters", name, r.ID)
 	}
-	var hosts []component.Inputs
+	var hosts []module.Inputs
 	for _, t := range targets {
 		in, err := module.NewInstalled(t)
 		if err != nil {
@@ -71,7 +70,7 @@ func RestoreEtcd(name string, targets []spec.Target, r Restore) (*plan.Plan, err
 			hosts = append(hosts, in)
 		}
 	}
-	if !slices.ContainsFunc(hosts, component.Inputs.RunsEtcd) || !slices.ContainsFunc(hosts, component.Inputs.IsControlPlane) {
+	if !slices.ContainsFunc(hosts, module.Inputs.RunsEtcd) || !slices.ContainsFunc(hosts, module.Inputs.IsControlPlane) {
 		return nil, fmt.Errorf("cluster %s: no host with a member of etcd, or none with an API server, is among those to be restored", name)
 	}
 	p, restore := newLayout("RestoreEtcd", name), module.NewRestore(r, hosts)
@@ -80,4 +79,10 @@ func RestoreEtcd(name string, targets []spec.Target, r Restore) (*plan.Plan, err
 	}
 	p.gate(hosts[0], restore.Answers())
 	return p.plan()
+}
+
+// PreparedRestore is the part of the plan of a restore by which all hosts have the snapshot, and have found out that it can be restored.
+// Nothing ends by that; what it has done is not done again by the whole plan.
+func PreparedRestore(p *plan.Plan) (*plan.Plan, error) {
+	return p.Restrict(module.PreparesRestore)
 }

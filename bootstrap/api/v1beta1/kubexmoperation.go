@@ -11,7 +11,7 @@ import (
 
 // KubexmOperationType is what is to be done with hosts.
 //
-// +kubebuilder:validation:Enum=CheckDrift;Repair;Reboot;Restart;CollectLogs;BackupEtcd
+// +kubebuilder:validation:Enum=CheckDrift;Repair;Reboot;Restart;CollectLogs;BackupEtcd;RestoreEtcd
 type KubexmOperationType string
 
 const (
@@ -27,6 +27,8 @@ const (
 	CollectLogsType KubexmOperationType = "CollectLogs"
 	// BackupEtcdType saves a backup of etcd on each of the hosts that has a member.
 	BackupEtcdType KubexmOperationType = "BackupEtcd"
+	// RestoreEtcdType restores etcd from a backup, on all of a Cluster's hosts that have to do with it, at once.
+	RestoreEtcdType KubexmOperationType = "RestoreEtcd"
 )
 
 // OperationTargetKind is what is named by a target.
@@ -60,11 +62,93 @@ type OperationTarget struct {
 	Name string `json:"name,omitempty"`
 }
 
+// EtcdRestore is what etcd is restored from, and what may be lost by that.
+type EtcdRestore struct {
+	// snapshot is where the backup lies: on a host, or in a bucket. Its manifest lies beside it.
+	// +required
+	Snapshot EtcdSnapshotSource `json:"snapshot,omitempty,omitzero"`
+
+	// acceptedLossSeconds is how long before the operation begins the snapshot may have been saved at most. All that was written to the
+	// cluster since it was saved is lost: an older one is refused.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	AcceptedLossSeconds *int32 `json:"acceptedLossSeconds,omitempty"`
+
+	// ofCluster is the name of the cluster that the backup is of, where that is another one, or had other certificate authorities. If
+	// unset, the backup must be of this cluster.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	OfCluster string `json:"ofCluster,omitempty"`
+}
+
+// EtcdSnapshotSource is where a backup lies: one of its fields is set.
+//
+// +kubebuilder:validation:MinProperties=1
+// +kubebuilder:validation:MaxProperties=1
+type EtcdSnapshotSource struct {
+	// host is one of the cluster's hosts that have to do with etcd, where the backup was saved, or put.
+	// +optional
+	Host EtcdSnapshotOnHost `json:"host,omitempty,omitzero"`
+
+	// bucket is in an object store that speaks S3, which the manager reaches. Hosts need no way to it.
+	// +optional
+	Bucket EtcdSnapshotInBucket `json:"bucket,omitempty,omitzero"`
+}
+
+// EtcdSnapshotOnHost is a snapshot on a host.
+type EtcdSnapshotOnHost struct {
+	// name is the host's name: that in status.host.name of its KubexmConfig.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name,omitempty"`
+
+	// path is the snapshot's file there, such as /var/lib/kubexm/etcd-backups/etcd-prod-20261123T030000Z-cp1.db.
+	// +required
+	// +kubebuilder:validation:MinLength=5
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:Pattern=`^/.*\.db$`
+	Path string `json:"path,omitempty"`
+}
+
+// EtcdSnapshotInBucket is a snapshot in a bucket.
+type EtcdSnapshotInBucket struct {
+	// location is s3://BUCKET/PREFIX/NAME.db.
+	// +required
+	// +kubebuilder:validation:MinLength=10
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:Pattern=`^s3://.+/.*\.db$`
+	Location string `json:"location,omitempty"`
+
+	// endpoint is the object store's URL, with https. If unset, AWS's.
+	// +optional
+	// +kubebuilder:validation:MinLength=9
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:Pattern=`^https://`
+	Endpoint string `json:"endpoint,omitempty"`
+
+	// region is the bucket's. If unset, us-east-1.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	Region string `json:"region,omitempty"`
+
+	// secretRef names a Secret in this namespace with the label bootstrap.cluster.x-k8s.io/for-hosts: object-store, and in it
+	// access-key-id, secret-access-key and, if there is one, session-token; and ca.crt, if the object store is trusted by certificates that
+	// the manager's machine does not trust.
+	// +required
+	SecretRef spec.SecretReference `json:"secretRef,omitempty,omitzero"`
+}
+
 // KubexmOperationSpec says what is to be done once, with which hosts. It cannot be changed.
 //
+// +kubebuilder:validation:XValidation:rule="(self.type == 'RestoreEtcd') == has(self.restoreEtcd)",fieldPath=".restoreEtcd",message="what etcd is restored from is named for the type RestoreEtcd, and for no other"
+// +kubebuilder:validation:XValidation:rule="self.type != 'RestoreEtcd' || self.target.kind == 'Cluster'",fieldPath=".target.kind",message="etcd is restored on all hosts of a Cluster at once: Cluster"
+// +kubebuilder:validation:XValidation:rule="self.type != 'RestoreEtcd' || !has(self.maxConcurrent)",fieldPath=".maxConcurrent",message="etcd is restored on all hosts at once"
 // +kubebuilder:validation:XValidation:rule="(self.type == 'Restart') == has(self.components)",fieldPath=".components",message="what is restarted is named for the type Restart, and for no other"
 type KubexmOperationSpec struct {
-	// type is what is done: CheckDrift, Repair, Reboot, Restart, CollectLogs or BackupEtcd.
+	// type is what is done: CheckDrift, Repair, Reboot, Restart, CollectLogs, BackupEtcd or RestoreEtcd.
 	// +required
 	Type KubexmOperationType `json:"type,omitempty"`
 
@@ -77,19 +161,26 @@ type KubexmOperationSpec struct {
 	// +kubebuilder:validation:MaxItems=8
 	Components []spec.ComponentName `json:"components,omitempty"`
 
+	// restoreEtcd is what etcd is restored from, of RestoreEtcd alone, which needs it. That has the kind of target Cluster, and is done on
+	// all of its hosts of etcd and of the control plane at once: these stand still from before it begins until it is done.
+	// +optional
+	RestoreEtcd EtcdRestore `json:"restoreEtcd,omitempty,omitzero"`
+
 	// target is with which hosts: those that it has when the operation begins.
 	// +required
 	Target OperationTarget `json:"target,omitempty,omitzero"`
 
 	// maxConcurrent is with how many hosts at once. If unset, 1 for Repair, Reboot and Restart, which may disrupt what runs there and begin
 	// with no further host after one has failed, 1 for BackupEtcd, and 10 for the others. Etcd and what uses it restart on one host of the
-	// control plane at a time, whatever this says.
+	// control plane at a time, whatever this says. Not for RestoreEtcd.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	MaxConcurrent *int32 `json:"maxConcurrent,omitempty"`
 
 	// timeoutSeconds is how long each host has from when it is its turn; after that, it has failed. If unset, 1800 for Repair,
-	// Restart and BackupEtcd, 900 for Reboot and 600 for the others. It stops nothing that goes on there: that has limits of its own.
+	// Restart and BackupEtcd, 900 for Reboot and 600 for the others. It stops nothing that goes on there: that has limits of its own. Of
+	// RestoreEtcd it is how long it may take until all hosts have the snapshot and nothing has ended yet, 1800 if unset; from then on it
+	// is tried until it is done.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
@@ -203,6 +294,8 @@ const (
 	OperationRunningReason = "Running"
 	// TargetNotFoundReason means that the target does not exist, or has no host of ours, yet.
 	TargetNotFoundReason = "TargetNotFound"
+	// OperationWaitingReason means that nothing was begun with any host yet; the message says what is waited for.
+	OperationWaitingReason = "Waiting"
 )
 
 // What must survive a move of objects to another management cluster, which takes statuses away: annotations of a KubexmOperation.
@@ -211,7 +304,30 @@ const (
 	OperationStartedAnnotation = "bootstrap.cluster.x-k8s.io/operation-started"
 	// OperationCompletedAnnotation is when it ended, and how: Succeeded or Failed.
 	OperationCompletedAnnotation = "bootstrap.cluster.x-k8s.io/operation-completed"
+	// OperationRestoreAnnotation is which restore a RestoreEtcd is, once its backup was examined: the restore's ID, when it was asked for,
+	// and the snapshot's SHA-256 and size.
+	OperationRestoreAnnotation = "bootstrap.cluster.x-k8s.io/operation-restore"
+	// OperationRestoringAnnotation is since when a RestoreEtcd is tried until it is done, because something may have ended on a host.
+	OperationRestoringAnnotation = "bootstrap.cluster.x-k8s.io/operation-restoring"
 )
+
+// AbandonRestoreAnnotation on a KubexmOperation that is deleted while it restores etcd lets it go all the same: hosts stay as they are, and
+// somebody else restores etcd. Its value does not matter.
+const AbandonRestoreAnnotation = "bootstrap.cluster.x-k8s.io/abandon-restore"
+
+// OperationFinalizer keeps a KubexmOperation that restores etcd until it is done: half way, the cluster has no API server.
+const OperationFinalizer = "kubexmoperation.bootstrap.cluster.x-k8s.io"
+
+// HeldByAnnotation on a KubexmClusterConfig has the Cluster's hosts of etcd and of the control plane stand still: nothing is begun on them
+// but by the KubexmOperation that it names, and no Machine of the control plane is made, replaced or changed. Its value is that
+// KubexmOperation's name and the ID in its OperationRestoreAnnotation. It holds nothing when there is none, or when that has ended.
+const HeldByAnnotation = "bootstrap.cluster.x-k8s.io/held-by"
+
+// HeldReason means that nothing is done with the host, or the control plane, because a KubexmOperation holds it; the message says which.
+const HeldReason = "Held"
+
+// ForHostsObjectStore is the value of ForHostsLabel of a Secret by which the manager reads backups of etcd from an object store.
+const ForHostsObjectStore = "object-store"
 
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=kubexmoperations,scope=Namespaced,categories=cluster-api

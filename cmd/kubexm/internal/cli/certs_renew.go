@@ -121,7 +121,7 @@ func (a *app) renewal(o *renewOptions, names []string) (*renewal, error) {
 	if o.file == "" {
 		return nil, usage("give the config file that declares the cluster: -f config.yaml")
 	}
-	c, warnings, err := config.Load(o.file)
+	c, warnings, err := config.Load(o.file, a.openSSH.Check)
 	for _, w := range warnings {
 		a.note("Warning: " + w.String())
 	}

@@ -17,9 +17,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/access"
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/backup"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/direct"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/backup"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"

@@ -18,10 +18,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/util/version"
 
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/backup"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/direct"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/backup"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pipeline"
@@ -199,33 +198,13 @@ func (a *app) fitting(m *members, o *restoreOptions, file string) (sum string, s
 	if err != nil {
 		return "", 0, err
 	}
-	switch {
-	case o.ofCluster != "" && o.ofCluster != is.Cluster:
-		return "", 0, usage("--of-cluster: %s is of cluster %s, not %s", file, is.Cluster, o.ofCluster)
-	case o.ofCluster == "" && is.Cluster != m.Name:
-		return "", 0, usage("--from: %s is of cluster %s, not of %s. If that is meant, add --of-cluster %s", file, is.Cluster, m.Name, is.Cluster)
-	case o.ofCluster == "" && is.Authority != authority:
-		return "", 0, usage("--from: %s is of a cluster %s with the certificate authority %s, and this one has %s: service accounts' tokens and "+
-			"encrypted Secrets in it may be of no use here. If it is meant, add --of-cluster %s", file, is.Cluster, is.Authority, authority, is.Cluster)
-	}
-	return is.SHA256, is.Size, sameMinor(is.KubernetesVersion, m.KubernetesVersion)
-}
-
-// sameMinor refuses what API servers of the cluster's version may not understand.
-func sameMinor(saved, now string) error {
-	was, err := version.ParseSemantic(saved)
+	err = is.Fits(backup.Wanted{
+		Cluster: m.Name, Authority: authority, KubernetesVersion: m.KubernetesVersion, OfCluster: o.ofCluster, Override: "--of-cluster",
+	})
 	if err != nil {
-		return usage("--from: the backup is of Kubernetes %q, which is no version", saved)
+		return "", 0, usage("--from: %s: %w", file, err)
 	}
-	is, err := version.ParseSemantic(now)
-	if err != nil {
-		return err
-	}
-	if was.Major() != is.Major() || was.Minor() > is.Minor() || is.Minor()-was.Minor() > 1 {
-		return usage("--from: the backup is of Kubernetes %s, and the cluster is %s: API servers understand what those of their own minor version, "+
-			"or of the one before, have stored", saved, now)
-	}
-	return nil
+	return is.SHA256, is.Size, nil
 }
 
 // beginRestore is the restore of a snapshot on the same hosts that was cut, if there is one, or else another one.

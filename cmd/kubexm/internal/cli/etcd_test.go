@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/backup"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/backup"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
@@ -58,20 +58,6 @@ func TestBeginRestore(t *testing.T) {
 	}
 	if _, _, err := beginRestore(of("cp1"), "aa", false); err == nil || !strings.Contains(err.Error(), "start over with --again") {
 		t.Errorf("what cannot be read: %v", err)
-	}
-}
-
-func TestSameMinor(t *testing.T) {
-	for _, c := range []struct {
-		saved, now string
-		fits       bool
-	}{
-		{"v1.36.3", "v1.36.3", true}, {"v1.36.3", "v1.36.0", true}, {"v1.35.4", "v1.36.3", true},
-		{"v1.36.3", "v1.35.4", false}, {"v1.34.0", "v1.36.3", false}, {"v2.36.3", "v1.36.3", false}, {"", "v1.36.3", false},
-	} {
-		if err := sameMinor(c.saved, c.now); (err == nil) != c.fits {
-			t.Errorf("of %s into %s: %v", c.saved, c.now, err)
-		}
 	}
 }
 

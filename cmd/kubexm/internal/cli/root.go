@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/openssh"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/state"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event/audit"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
@@ -37,6 +38,7 @@ type app struct {
 	args      []string
 	act       *audit.Act
 	bundleKey string // file with the keys that bundles must be signed by, or ""
+	openSSH   openssh.Client
 }
 
 // Run runs a command line and returns the exit code. built is the version that the program was built as, or "".

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/backup"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/backup"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/local"
 )
 

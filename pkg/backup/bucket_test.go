@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/backup"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/backup"
 )
 
 func TestOpenBucketRefuses(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
 	"math/big"
 	"net"
 	"os"
@@ -27,7 +28,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/backup"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/backup"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
 )
 
 // objects is a real object store, whose objects are files: S3's protocol, TLS by a certificate of its own, and one pair of keys.
@@ -45,7 +47,7 @@ const (
 // startStore runs versitygw of the bundle (make artifacts-s3).
 func startStore(t *testing.T) objects {
 	t.Helper()
-	found, err := filepath.Glob(filepath.Join(cmp.Or(os.Getenv("KUBEXM_BUNDLE_S3"), "../../../../build/bundle-s3"), "versitygw", "*", "*", "versitygw"))
+	found, err := filepath.Glob(filepath.Join(cmp.Or(os.Getenv("KUBEXM_BUNDLE_S3"), "../../build/bundle-s3"), "versitygw", "*", "*", "versitygw"))
 	if err != nil || len(found) != 1 {
 		t.Fatalf("there is no versitygw in the bundle, make artifacts-s3: %v, %v", found, err)
 	}
@@ -170,6 +172,54 @@ func TestBucket(t *testing.T) {
 	wantStored(t, b, "prod-20261123T100000Z prod-20261123T030000Z prod-20261123T020000Z test-20261123T000000Z")
 	if files := names(t, filepath.Join(s.dir, "backups", "prod")); len(files) != 8 {
 		t.Errorf("the store has %v", files)
+	}
+}
+
+// TestInBucket reads a backup where it lies, with keys and an authority that are given, and not with this machine's.
+func TestInBucket(t *testing.T) {
+	s := startStore(t)
+	b, first := s.open(t), saved(t, t.TempDir(), "prod", "SHA256:a", 0)
+	if err := b.Put(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	trusted, err := os.ReadFile(s.Authorities)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("AWS_ACCESS_KEY_ID", "")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "")
+	by := func(key string) backup.InBucket {
+		b, err := backup.OpenBucket("s3://backups/prod", backup.BucketOptions{
+			Endpoint: s.Endpoint, Trusted: trusted, Keys: backup.Keys{ID: accessKey, Secret: secret.New([]byte(key))},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return backup.InBucket{Bucket: b, Name: first.Name}
+	}
+	if m, err := by(secretKey).Manifest(t.Context()); err != nil || m != first.Manifest {
+		t.Errorf("%+v, %v", m, err)
+	}
+	r, err := by(secretKey).Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := io.ReadAll(r)
+	if err := errors.Join(err, r.Close()); err != nil || int64(len(got)) != first.Size {
+		t.Errorf("it reads %d bytes of %d: %v", len(got), first.Size, err)
+	}
+	if _, err := by("another").Manifest(t.Context()); err == nil || !backup.IsLasting(err) || strings.Contains(err.Error(), "another") {
+		t.Errorf("with another key: %v", err)
+	}
+	at := filepath.Join(s.dir, "backups", "prod", first.Name+".db")
+	content, err := os.ReadFile(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content[100] ^= 1
+	put(t, at, string(content))
+	if _, err := by(secretKey).Manifest(t.Context()); err == nil || !strings.Contains(err.Error(), "it is damaged there") {
+		t.Errorf("a damaged one: %v", err)
 	}
 }
 

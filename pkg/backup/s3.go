@@ -24,6 +24,8 @@ import (
 
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
 )
 
 // Scheme is what a place in a bucket begins with: s3://BUCKET/PREFIX.
@@ -35,7 +37,7 @@ type Bucket struct {
 	name, prefix string
 }
 
-// BucketOptions are how an object store is reached. Keys are no option: they are those that AWS's own programs use, in the environment
+// BucketOptions are how an object store is reached. Unless Keys are set, the keys are those that AWS's own programs use, in the environment
 // (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN) or in the file of credentials.
 type BucketOptions struct {
 	// Endpoint is its URL, with https. "" is that of AWS.
@@ -44,6 +46,25 @@ type BucketOptions struct {
 	Region string
 	// Authorities is a file with the certificates by which the endpoint is trusted, in PEM. "" is what this machine trusts.
 	Authorities string
+	// Trusted are such certificates themselves, in PEM. If there are any, they count instead.
+	Trusted []byte
+	// Keys are those that somebody else than this machine's environment and files says. If they are set, they count instead.
+	Keys Keys
+}
+
+// Keys are how an object store knows who asks.
+type Keys struct {
+	// ID is the access key, and Secret its secret. Token is that of a session, "" if it is none.
+	ID            string
+	Secret, Token secret.Value
+}
+
+// credentials are the keys that are set, or those of this machine.
+func (o *BucketOptions) credentials() *credentials.Credentials {
+	if o.Keys.ID != "" {
+		return credentials.NewStaticV4(o.Keys.ID, string(o.Keys.Secret.Reveal()), string(o.Keys.Token.Reveal()))
+	}
+	return credentials.NewChainCredentials([]credentials.Provider{&credentials.EnvAWS{}, &credentials.FileAWSCredentials{}})
 }
 
 // OpenBucket is the bucket at s3://BUCKET/PREFIX. It does not connect yet.
@@ -63,13 +84,20 @@ func OpenBucket(at string, o BucketOptions) (*Bucket, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Authorities != "" {
-		if transport.TLSClientConfig, err = trusting(o.Authorities); err != nil {
+	trusted, name := o.Trusted, "what is to be trusted"
+	if o.Authorities != "" && len(trusted) == 0 {
+		name = o.Authorities
+		if trusted, err = os.ReadFile(name); err != nil {
+			return nil, err
+		}
+	}
+	if name == o.Authorities || len(trusted) > 0 {
+		if transport.TLSClientConfig, err = trusting(trusted, name); err != nil {
 			return nil, err
 		}
 	}
 	client, err := minio.New(endpoint.Host, &minio.Options{
-		Creds: credentials.NewChainCredentials([]credentials.Provider{&credentials.EnvAWS{}, &credentials.FileAWSCredentials{}}),
+		Creds: o.credentials(),
 		// Stores beside AWS's have no name for each bucket.
 		Secure: true, Region: cmp.Or(o.Region, "us-east-1"), Transport: transport, BucketLookup: lookup(o.Endpoint),
 	})
@@ -86,14 +114,10 @@ func lookup(endpoint string) minio.BucketLookupType {
 	return minio.BucketLookupPath
 }
 
-func trusting(file string) (*tls.Config, error) {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
+func trusting(text []byte, name string) (*tls.Config, error) {
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("%s has no certificate in PEM", file)
+		return nil, fmt.Errorf("%s has no certificate in PEM", name)
 	}
 	return &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, nil
 }
@@ -171,10 +195,32 @@ func (l *limited) Write(p []byte) (int, error) {
 	return l.Buffer.Write(p)
 }
 
-func (b *Bucket) read(ctx context.Context, name string, w io.Writer) error {
+// open is an object's content.
+func (b *Bucket) open(ctx context.Context, name string) (io.ReadCloser, error) {
 	o, err := b.client.GetObject(ctx, b.name, b.key(name), minio.GetObjectOptions{})
 	if err != nil {
-		return b.fail(err, name)
+		return nil, b.fail(err, name)
+	}
+	return o, nil
+}
+
+// manifest is that of a backup.
+func (b *Bucket) manifest(ctx context.Context, name string) (Manifest, error) {
+	var text bytes.Buffer
+	if err := b.read(ctx, name+manifestEnding, &limited{&text, maxManifest}); err != nil {
+		return Manifest{}, fmt.Errorf("nothing says whose snapshot %s is: %w", name+snapshotEnding, err)
+	}
+	m, err := parse(text.Bytes())
+	if err != nil {
+		return m, b.fail(err, name+manifestEnding)
+	}
+	return m, nil
+}
+
+func (b *Bucket) read(ctx context.Context, name string, w io.Writer) error {
+	o, err := b.open(ctx, name)
+	if err != nil {
+		return err
 	}
 	defer func() { _ = o.Close() }() // only read
 	if _, err := io.Copy(w, o); err != nil {

@@ -1,8 +1,8 @@
 // Copyright 2026 The cluster-api-provider-kubexm Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package backup is what this machine does with backups of etcd: it fetches them from hosts, lists and verifies them, stores them in a
-// bucket, and keeps as many as it should.
+// Package backup is what is done with backups of etcd outside of the hosts that save them: they are fetched from hosts, listed and
+// verified, stored in a bucket, and kept as many as should be; and they are read where they lie, to be restored from there.
 package backup
 
 import (
@@ -19,7 +19,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -163,7 +162,7 @@ func Fetch(ctx context.Context, h host.Host, path, dir string) (Backup, error) {
 	}
 	return take(h.Name(), dir, name, text, func(w io.Writer, size int64) error {
 		for at := int64(0); at*chunk < size; at++ {
-			part, err := read(ctx, h, "dd", "if="+path, "bs="+strconv.Itoa(chunk), "count=1", "skip="+strconv.FormatInt(at, 10), "status=none")
+			part, err := readPart(ctx, h, path, at)
 			if err != nil {
 				return err
 			}

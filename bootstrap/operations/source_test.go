@@ -1,0 +1,66 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package operations
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientfake "sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/backup"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
+)
+
+// TestSourceOf: an object store is read with a Secret that says that it is for this, and with no other.
+func TestSourceOf(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := corev1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	o := &bootstrapv1.KubexmOperation{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "op"}}
+	o.Spec.RestoreEtcd.Snapshot.Bucket = bootstrapv1.EtcdSnapshotInBucket{
+		Location: "s3://backups/prod/etcd-prod-20261123T030000Z-cp1.db", Endpoint: "https://s3.example:9000",
+		SecretRef: spec.SecretReference{Name: "store"},
+	}
+	for name, tc := range map[string]struct {
+		change func(*corev1.Secret)
+		want   string
+	}{
+		"all of it": {func(*corev1.Secret) {}, ""},
+		"no Secret": {func(s *corev1.Secret) { s.Name = "other" }, "get the Secret store"},
+		"a Secret for hosts": {func(s *corev1.Secret) {
+			s.Labels[bootstrapv1.ForHostsLabel] = bootstrapv1.ForHostsCredentials
+		}, "kubectl label secret -n fleet store bootstrap.cluster.x-k8s.io/for-hosts=object-store"},
+		"no key":       {func(s *corev1.Secret) { delete(s.Data, keySecretAccessKey) }, "has no secret-access-key"},
+		"no authority": {func(s *corev1.Secret) { s.Data[keyAuthorities] = []byte("x") }, "has no certificate in PEM"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &corev1.Secret{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "store", Labels: map[string]string{
+					bootstrapv1.ForHostsLabel: bootstrapv1.ForHostsObjectStore,
+				}},
+				Data: map[string][]byte{keyAccessKeyID: []byte("an-id"), keySecretAccessKey: []byte("a-secret")},
+			}
+			tc.change(s)
+			r := &KubexmOperationReconciler{Reader: clientfake.NewClientBuilder().WithScheme(scheme).WithObjects(s).Build()}
+			from, err := r.sourceOf(t.Context(), o, &engine.Options{})
+			if tc.want == "" != (err == nil) || err != nil && (!strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "a-secret")) {
+				t.Fatalf("%v, want %q", err, tc.want)
+			}
+			if in, ok := from.(backup.InBucket); err == nil && (!ok || in.Name != "etcd-prod-20261123T030000Z-cp1" || in.Bucket.String() != "s3://backups/prod") {
+				t.Errorf("it is read from %+v", from)
+			}
+		})
+	}
+	if _, err := (snapshot{digest: "sha256:a"}).Open(t.Context(), step.Artifact{Digest: "sha256:b"}); err == nil {
+		t.Error("something else than the snapshot is sent")
+	}
+}
