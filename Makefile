@@ -139,11 +139,21 @@ test-hosts: $(GOTESTSUM) artifacts artifacts-offline ## Steps and the SSH host o
 
 .PHONY: test-s3
 test-s3: $(GOTESTSUM) artifacts-s3 ## Backups of etcd in a bucket of a real object store
-	KUBEXM_BUNDLE_S3=$(abspath $(BUNDLE_S3)) $(GOTESTSUM) --format standard-verbose -- -tags s3 -timeout 10m -count=1 ./cmd/kubexm/internal/backup
+	KUBEXM_BUNDLE_S3=$(abspath $(BUNDLE_S3)) $(GOTESTSUM) --format standard-verbose -- -tags s3 -timeout 10m -count=1 ./pkg/backup
 
 .PHONY: e2e
 e2e: $(GOTESTSUM) artifacts ## A real cluster by objects: create, scale 1 → 3 → 1, delete a Machine, delete the Cluster
 	$(GOTESTSUM) --format standard-verbose -- -tags e2e -timeout 40m -count=1 -run '$(RUN)' ./test/e2e/...
+
+.PHONY: pairing-byoh
+pairing-byoh: ## A cluster on the hosts of BYOH's own programs: BYOH=<directory of its release>, see docs/guides/other-infrastructure.md
+	@test -d '$(BYOH)' || { echo 'say where the release is: make pairing-byoh BYOH=<directory>' >&2; exit 1; }
+	BYOH=$(abspath $(BYOH)) $(MAKE) e2e RUN='^TestBYOH$$'
+
+.PHONY: pairing-metal3
+pairing-metal3: ## A cluster on the hosts of Metal3's own manager: METAL3=<directory of its release>
+	@test -d '$(METAL3)' || { echo 'say where the release is: make pairing-metal3 METAL3=<directory>' >&2; exit 1; }
+	METAL3=$(abspath $(METAL3)) $(MAKE) e2e RUN='^TestMetal3$$'
 
 .PHONY: e2e-ha
 e2e-ha: $(GOTESTSUM) artifacts artifacts-offline ## Highly available clusters of several kinds; hosts fail under a write load (RUN=TestFailover for one)

@@ -9,9 +9,12 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"net"
 	"regexp"
+	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
@@ -26,6 +29,12 @@ var shared string
 //go:embed open.sh
 var openScript string
 
+//go:embed opened.sh
+var openedScript string
+
+//go:embed home.sh
+var homeScript string
+
 // Options are whom the door lets in, and what the host is known by.
 type Options struct {
 	// Nonce is whose Machine it is, in letters, digits, colons and dashes. A host that has it was opened by this Machine's bootstrap data.
@@ -34,10 +43,15 @@ type Options struct {
 	User string
 	// AuthorizedKey is our public key, as in authorized_keys and without options.
 	AuthorizedKey string
+	// Principal makes the key an authority's: who has its certificate for this name gets in, and the key itself does not.
+	Principal string
 	// NoPasswordSudo lets the user become root by sudo without a password. It means nothing for root.
 	NoPasswordSudo bool
 	// BirthKey is the private host key that NewBirthKey makes. None is brought if it is zero.
 	BirthKey secret.Value
+	// Manager is where the host connects to, as HOST:PORT, so that it need not be dialled: see bootstrap/callhome. It connects to nobody if
+	// that is empty.
+	Manager string
 }
 
 const (
@@ -68,6 +82,16 @@ func (o Options) Script() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("the authorized key: %w", err)
 	}
+	if o.Principal != "" {
+		if errs := spec.ValidateAuthorizedPrincipal(o.Principal, field.NewPath("principal")); len(errs) > 0 {
+			return "", errs.ToAggregate()
+		}
+		named := "" // the user's is the one that sshd wants anyway
+		if o.Principal != o.User {
+			named = fmt.Sprintf(`,principals="%s"`, o.Principal)
+		}
+		line = "cert-authority" + named + " " + line
+	}
 	birth, err := birthText(o.BirthKey)
 	if err != nil {
 		return "", err
@@ -76,9 +100,35 @@ func (o Options) Script() (string, error) {
 	if o.NoPasswordSudo && o.User != root {
 		sudo = "yes"
 	}
-	return script(openScript, []variable{
-		{"of", o.Nonce}, {"user", o.User}, {"line", line}, {"sudo", sudo}, {"birth", birth},
-	}...), nil
+	variables := []variable{{"of", o.Nonce}, {"user", o.User}, {"line", line}, {"sudo", sudo}, {"birth", birth}}
+	if o.Manager == "" {
+		return script(openScript+openedScript, variables...), nil
+	}
+	to, err := deviceOf(o.Manager)
+	if err != nil {
+		return "", fmt.Errorf("the manager's address: %w", err)
+	}
+	return script(homeScript+openScript+"home\n"+openedScript+"call\n", append(variables, variable{"to", to})...), nil
+}
+
+// CheckManager says what is wrong with an address for Options.Manager, nil if nothing is.
+func CheckManager(address string) error {
+	_, err := deviceOf(address)
+	return err
+}
+
+// deviceOf is an address as bash has it below /dev/tcp: HOST/PORT.
+func deviceOf(address string) (string, error) {
+	host, port, err := net.SplitHostPort(address)
+	switch n, number := strconv.Atoi(port); {
+	case err != nil:
+		return "", err
+	case net.ParseIP(host) == nil && len(validation.IsDNS1123Subdomain(host)) > 0:
+		return "", fmt.Errorf("%q is not a DNS name or an IP address, and a port", address)
+	case number != nil || n < 1 || n > 65535 || strconv.Itoa(n) != port:
+		return "", fmt.Errorf("%q has no port of 1 to 65535", address)
+	}
+	return host + "/" + port, nil
 }
 
 // birthText is the birth key as the host gets it. Its errors do not quote it.

@@ -5,7 +5,7 @@
 #   birth     the host key of the bootstrap data      host       the one that was made here, and host.pub
 #   was       what sshd's configuration was           reload     that sshd has not read it yet
 #   closing   that the door is closed but for its users
-# The file of sudo's and that of sshd's, and a block in sshd's own, have names that are ours alone.
+# The file of sudo's, that of sshd's, a block in sshd's own and the unit that connects to the manager have names that are ours alone.
 D=/etc/kubexm/door
 SUDO=/etc/sudoers.d/90-kubexm
 CONF=/etc/ssh/sshd_config

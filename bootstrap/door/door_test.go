@@ -4,11 +4,15 @@
 package door_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/coreos/ignition/v2/config/v3_0"
+	"github.com/vincent-petithory/dataurl"
 	"sigs.k8s.io/yaml"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/door"
@@ -50,8 +54,18 @@ func TestGolden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	o.Manager = "capi.example.org:4334"
+	home := scriptOf(t, o)
+	ignition, err := door.Ignition("echo hello\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var indented bytes.Buffer
+	if err := json.Indent(&indented, ignition, "", "  "); err != nil {
+		t.Fatal(err)
+	}
 	for name, got := range map[string]string{
-		"open.txt": script, "cloud-config.yaml": string(cloudConfig),
+		"open.txt": script, "open-and-call-home.txt": home, "cloud-config.yaml": string(cloudConfig), "ignition.json": indented.String() + "\n",
 	} {
 		golden.File(t, filepath.Join("testdata", name), got)
 	}
@@ -68,6 +82,11 @@ func TestScript(t *testing.T) {
 	if len(script) > most {
 		t.Errorf("it has %d bytes, want at most %d", len(script), most)
 	}
+	o.Manager = "[2001:db8::1]:4334"
+	home := scriptOf(t, o)
+	if most := 6 << 10; len(home) > most || !strings.Contains(home, "\nto='2001:db8::1/4334'\n") {
+		t.Errorf("it has %d bytes, want at most %d where the host connects to the manager:\n%s", len(home), most, home)
+	}
 	if strings.Contains(script, "{{") {
 		t.Error("it has two braces, which begin a template")
 	}
@@ -75,8 +94,10 @@ func TestScript(t *testing.T) {
 		t.Error("it has the birth key not once")
 	}
 	for _, shell := range []string{"bash", "dash"} {
-		if out, err := exec.Command(shell, "-n", "-c", script).CombinedOutput(); err != nil {
-			t.Errorf("%s: %v: %s", shell, err, out)
+		for _, script := range []string{script, home} {
+			if out, err := exec.Command(shell, "-n", "-c", script).CombinedOutput(); err != nil {
+				t.Errorf("%s: %v: %s", shell, err, out)
+			}
 		}
 	}
 }
@@ -95,6 +116,39 @@ func TestCloudConfig(t *testing.T) {
 		if !strings.HasPrefix(string(data), "#cloud-config\nruncmd:\n- ") {
 			t.Errorf("it begins with %.40q", data)
 		}
+	}
+}
+
+// TestIgnition is an Ignition config to Ignition's own parser, which runs the script as root alone may read it.
+func TestIgnition(t *testing.T) {
+	for _, script := range []string{scriptOf(t, options(t)), "true", "", "a: b # c\n\n  d\n", "- 'x' \"y\" é %41\n"} {
+		data, err := door.Ignition(script)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, _ := door.Ignition(script); !bytes.Equal(data, again) {
+			t.Error("it differs from call to call")
+		}
+		config, report, err := v3_0.Parse(data)
+		if err != nil || len(report.Entries) > 0 {
+			t.Fatalf("Ignition refuses it: %v\n%s", err, report.String())
+		}
+		if len(config.Storage.Files) != 1 || len(config.Systemd.Units) != 1 {
+			t.Fatalf("it has %d files and %d units", len(config.Storage.Files), len(config.Systemd.Units))
+		}
+		file, unit := config.Storage.Files[0], config.Systemd.Units[0]
+		content, err := dataurl.DecodeString(*file.Contents.Source)
+		if err != nil || string(content.Data) != script || *file.Mode != 0o700 {
+			t.Errorf("%q is read as %q with mode %o (%v)", script, content.Data, *file.Mode, err)
+		}
+		if !*unit.Enabled || !strings.Contains(*unit.Contents, "\nExecStart=/bin/sh "+file.Path+"\n") {
+			t.Errorf("the unit does not run %s: %s", file.Path, *unit.Contents)
+		}
+	}
+	// So much of user data every infrastructure takes, and Ignition is the longer form.
+	const most = 8 << 10
+	if data, err := door.Ignition(scriptOf(t, options(t))); err != nil || len(data) > most {
+		t.Errorf("it has %d bytes (%v), want at most %d", len(data), err, most)
 	}
 }
 
@@ -148,6 +202,28 @@ func TestComment(t *testing.T) {
 	o.AuthorizedKey = authorized + " it's mine'; reboot; '"
 	if script := scriptOf(t, o); strings.Contains(script, "reboot") || !strings.Contains(script, "\nline='"+authorized+"'\n") {
 		t.Errorf("the script is %s", script)
+	}
+}
+
+// TestAuthority lets nobody in by the key itself.
+func TestAuthority(t *testing.T) {
+	o := options(t)
+	for principal, options := range map[string]string{"kubexm": "cert-authority", "kubexm@prod": `cert-authority,principals="kubexm@prod"`} {
+		o.Principal = principal
+		want := "line='" + options + " " + authorized + "'"
+		if script := scriptOf(t, o); !strings.Contains(script, "\n"+want+"\n") {
+			t.Errorf("it has no line %s", want)
+		}
+	}
+	const most = 4 << 10
+	if o.Principal = o.User; len(scriptOf(t, o)) > most {
+		t.Errorf("it has %d bytes, want at most %d", len(scriptOf(t, o)), most)
+	}
+	for _, bad := range []string{"x'; reboot; '", `x",command="reboot`, "x,root", "x y", "x\ny", `x\`, "é", strings.Repeat("x", 129)} {
+		o.Principal = bad
+		if _, err := o.Script(); err == nil {
+			t.Errorf("the principal %q is taken", bad)
+		}
 	}
 }
 

@@ -68,7 +68,7 @@ func Close(ctx context.Context, h host.Host) error {
 }
 
 func run(ctx context.Context, h host.Host, title, body string, variables ...variable) (string, error) {
-	r, err := h.Exec(ctx, host.Command{Title: title, Argv: []string{"/bin/sh", "-c", script(body, variables...)}, Timeout: limit})
+	r, err := h.Exec(ctx, host.Command{Title: title, Argv: []string{"/bin/sh", "-c", script(homeScript+body, variables...)}, Timeout: limit})
 	if err != nil {
 		return "", err
 	}

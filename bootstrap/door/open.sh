@@ -51,8 +51,3 @@ if [ -n "$birth" ] && [ ! -f host ] && [ ! -f birth ]; then
 	mv birth.part birth
 fi
 serve
-echo "$of" >nonce
-umask 022
-note /run/cluster-api
-mkdir -p /run/cluster-api
-touch /run/cluster-api/bootstrap-success.complete

@@ -6,7 +6,9 @@ package reconcilers
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -57,6 +59,12 @@ func (r *KubexmConfigReconciler) access(ctx context.Context, namespace, name str
 		return ssh.Config{}, err
 	}
 	c.Candidates = h.Candidates
+	if h.CallsHome != "" {
+		if r.CallHome == nil {
+			return ssh.Config{}, &host.Error{Kind: host.KindUnreachable, Host: name, Message: noCallHome, Remedy: startCallHome}
+		}
+		c.Candidates, c.Accept = nil, func(ctx context.Context) (net.Conn, error) { return r.CallHome.Accept(ctx, h.CallsHome) }
+	}
 	c.Address, c.Port, c.User = h.Address, a.Port, a.User
 	c.HostKey = ssh.HostKey{Pinned: a.HostKeys.Pinned, Authorities: a.HostKeys.Authorities}
 	if j := &a.ProxyJump; !j.IsZero() {
@@ -69,6 +77,27 @@ func (r *KubexmConfigReconciler) access(ctx context.Context, namespace, name str
 		c.Jump = &jump
 	}
 	return c, nil
+}
+
+// noCallHome is why hosts cannot connect to this manager, and startCallHome what to do.
+const (
+	noCallHome    = "the host is to connect to the manager, and this manager takes no connections of hosts"
+	startCallHome = "start the manager with --call-home-address=HOST:PORT, where hosts reach it"
+)
+
+// refuseConnection says that the host cannot be had connect to the manager as it is asked for: it would be waited for in vain.
+func (r *KubexmConfigReconciler) refuseConnection(s *scope) error {
+	if s.config.Spec.Access.Connection != spec.ConnectionCallHome || s.adapter == nil {
+		return nil
+	}
+	switch {
+	case !s.adapter.HasDoor():
+		return errors.New("spec.access.connection: CallHome: no bootstrap data has this host connect to anybody, as it is dialled by what its " +
+			"KubexmHost says: remove it")
+	case r.CallHome == nil:
+		return errors.New("spec.access.connection: CallHome: " + noCallHome + ": " + startCallHome)
+	}
+	return nil
 }
 
 // login is the part of an ssh.Config that comes of a user's credentials. Permits are for certificates.
@@ -120,7 +149,7 @@ func (r *KubexmConfigReconciler) certified(
 	return ssh.Config{Name: name, SudoPassword: secret.New(credentials[infra.KeySudoPassword]), Auth: auth}, nil
 }
 
-// credentials reads a Secret that has a private key or a password.
+// credentials reads a Secret that has a private key or a password, or says that Dial has something to log in with.
 func (r *KubexmConfigReconciler) credentials(ctx context.Context, key client.ObjectKey) (map[string][]byte, error) {
 	s, err := r.secret(ctx, key)
 	if err != nil {
@@ -129,7 +158,13 @@ func (r *KubexmConfigReconciler) credentials(ctx context.Context, key client.Obj
 	if err := mayLogIn(s); err != nil {
 		return nil, &noCredentials{message: "credentials.secretRef: " + err.Error()}
 	}
-	if len(s.Data[infra.KeyPrivateKey])+len(s.Data[infra.KeyPassword]) == 0 {
+	switch {
+	case len(s.Data[infra.KeyPrivateKey])+len(s.Data[infra.KeyPassword]) > 0:
+	case s.Data[infra.KeyAgent] != nil && r.Agent:
+	case s.Data[infra.KeyAgent] != nil:
+		return nil, &noCredentials{message: fmt.Sprintf("the Secret %s has neither %s nor %s: the kubexm command, which made it, logs in with the SSH agent "+
+			"or the keys of the user who runs it, and a manager has neither", key.Name, infra.KeyPrivateKey, infra.KeyPassword)}
+	default:
 		return nil, &noCredentials{message: fmt.Sprintf("the Secret %s has neither %s nor %s", key.Name, infra.KeyPrivateKey, infra.KeyPassword)}
 	}
 	return s.Data, nil

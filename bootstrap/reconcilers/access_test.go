@@ -148,3 +148,34 @@ func TestMissingCredentials(t *testing.T) {
 		t.Errorf("of the host's own Secret: %v", err)
 	}
 }
+
+// TestAgentOfTheCommand: a Secret that names what the command logs in with is no credential to a manager, which says so, whether it is the
+// host's or the jump host's. Beside the command it leaves the login to Dial.
+func TestAgentOfTheCommand(t *testing.T) {
+	for _, name := range []string{"ssh", "jump-ssh"} {
+		b := fake.NewClientBuilder()
+		for _, secret := range []string{"ssh", "jump-ssh"} {
+			data := map[string][]byte{infra.KeyPrivateKey: []byte("the key of " + secret)}
+			if secret == name {
+				data = map[string][]byte{infra.KeyAgent: []byte("the agent of a user")}
+			}
+			b = b.WithObjects(&corev1.Secret{
+				ObjectMeta: metav1.ObjectMeta{
+					Namespace: "fleet", Name: secret, Labels: map[string]string{bootstrapv1.ForHostsLabel: bootstrapv1.ForHostsCredentials},
+				},
+				Type: corev1.SecretTypeOpaque, Data: data,
+			})
+		}
+		r := &KubexmConfigReconciler{Reader: b.Build()}
+		_, err := r.access(t.Context(), "fleet", "w1", behind())
+		if unreachable(err) != bootstrapv1.CredentialsNotAvailableReason ||
+			!strings.Contains(err.Error(), "the Secret "+name+" has neither ssh-privatekey nor password: the kubexm command, which made it, logs in with") {
+			t.Errorf("of %s: %v", name, err)
+		}
+		r.Agent = true
+		c, err := r.access(t.Context(), "fleet", "w1", behind())
+		if err != nil || c.Auth.IsZero() != (name == "ssh") || c.Jump.Auth.IsZero() != (name == "jump-ssh") {
+			t.Errorf("of %s: the logins are %+v and %+v, %v", name, c.Auth, c.Jump, err)
+		}
+	}
+}

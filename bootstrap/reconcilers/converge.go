@@ -53,7 +53,7 @@ func (r *KubexmConfigReconciler) decideNeed(ctx context.Context, s *scope) (bool
 		if (s.job.What == converging || s.job.What == following) && m.wants != j.input {
 			r.Runner.Cancel(s.key, errChanged)
 		}
-		return false, ctrl.Result{RequeueAfter: askAgain}, nil // we are told when it has ended; the rest is caution
+		return false, ctrl.Result{}, nil // we are told when it has ended
 	}
 	if m == (hostCache{}) {
 		m = fromStatus(&s.config.Status, j.input, s.driftPolicy())
@@ -172,6 +172,9 @@ func (e *invalid) Unwrap() error { return e.error }
 
 // jobFor is all that a plan on the host needs.
 func (r *KubexmConfigReconciler) jobFor(ctx context.Context, s *scope) (*job, error) {
+	if err := s.refusesToClose(); err != nil {
+		return nil, &invalid{err}
+	}
 	target, err := targetOf(s)
 	if err != nil {
 		return nil, &invalid{err}

@@ -12,6 +12,8 @@
 //	decide.go      pure: run now, look again later, or wait
 //	job.go         what runs on the host, outside of the reconcile
 //	status.go      pure: conditions from what a job came to
+//	stand_still.go what an operation over several hosts wants of one: that nothing goes on there
+//	party.go       how such an operation comes to the host, and what that must be
 //
 //	kubexmremediation_controller.go  what a KubexmRemediation asks of a host, and of its Machine
 //	remediation.go                   pure: what becomes of an unhealthy worker; what is tried with its host is in internal/remediation
@@ -23,6 +25,7 @@ package reconcilers
 // +kubebuilder:rbac:groups=bootstrap.cluster.x-k8s.io,resources=kubexmremediations,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=bootstrap.cluster.x-k8s.io,resources=kubexmremediations/status,verbs=patch
 // +kubebuilder:rbac:groups=bootstrap.cluster.x-k8s.io,resources=kubexmclusterconfigs,verbs=get;list;watch
+// +kubebuilder:rbac:groups=bootstrap.cluster.x-k8s.io,resources=kubexmoperations,verbs=get
 // +kubebuilder:rbac:groups=bootstrap.cluster.x-k8s.io,resources=kubexmclusterconfigs/status,verbs=patch
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters,verbs=get;list;watch
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machines,verbs=get;list;watch;patch

@@ -52,6 +52,7 @@ func (k *hostKeys) expected() string { return cmp.Or(k.pinned, k.birthPublic) }
 type doorway struct {
 	access spec.Access
 	keys   hostKeys
+	closed accessRecord
 }
 
 // openDoor makes what the bootstrap data brings to the host, where its infrastructure needs that, and does not make anew what hosts may
@@ -60,7 +61,7 @@ func (r *KubexmConfigReconciler) openDoor(ctx context.Context, s *scope) error {
 	if err := r.findDoor(ctx, s); err != nil || s.door == nil {
 		return err
 	}
-	if s.config.Spec.Access.Credentials.SecretRef.Name == "" {
+	if s.config.Spec.Access.Credentials.Secret() == "" && s.door.closed.state != accessClosed {
 		if err := r.ensureClusterKey(ctx, s); err != nil {
 			return err
 		}
@@ -79,14 +80,20 @@ func (r *KubexmConfigReconciler) findDoor(ctx context.Context, s *scope) error {
 	s.door = &doorway{access: *s.config.Spec.Access.DeepCopy()}
 	a, keys := &s.door.access, &s.door.keys
 	a.User = cmp.Or(a.User, defaultUser)
-	a.Credentials.SecretRef.Name = cmp.Or(a.Credentials.SecretRef.Name, clusterKeyName(s.cluster))
+	switch c := &a.Credentials; {
+	case c.Secret() != "":
+	case c.IsUserCA():
+		c.UserCA.SecretRef.Name = clusterAuthorityName(s.cluster)
+	default:
+		c.SecretRef.Name = clusterKeyName(s.cluster)
+	}
 	if keys.areDeclared = len(a.HostKeys.Pinned) > 0; keys.areDeclared {
 		return nil
 	}
 	found := &corev1.Secret{}
 	switch err := r.Reader.Get(ctx, hostKeyOf(s.config), found); {
 	case apierrors.IsNotFound(err):
-		keys.pinned = s.config.Status.Host.HostKey
+		keys.pinned, s.door.closed = s.config.Status.Host.HostKey, accessShown(s.config)
 	case err != nil:
 		return fmt.Errorf("get the Secret %s: %w", hostKeyOf(s.config).Name, err)
 	case !metav1.IsControlledBy(found, s.config):
@@ -94,7 +101,7 @@ func (r *KubexmConfigReconciler) findDoor(ctx context.Context, s *scope) error {
 	default:
 		keys.secretExists = true
 		keys.birth, keys.birthPublic = secret.New(found.Data[birthKey]), string(found.Data[birthPublicKey])
-		keys.pinned = string(found.Data[hostPublicKey])
+		keys.pinned, s.door.closed = string(found.Data[hostPublicKey]), accessIn(found.Data)
 	}
 	if key := keys.expected(); key != "" {
 		a.HostKeys.Pinned = []string{key}
@@ -110,13 +117,21 @@ func notOurs(name, has string) error {
 
 func clusterKeyName(cluster *clusterv1.Cluster) string { return cluster.Name + "-ssh" }
 
+// clusterAuthorityName does not end in -ca, as the authority's of another Cluster does.
+func clusterAuthorityName(cluster *clusterv1.Cluster) string { return cluster.Name + "-ssh-authority" }
+
 func hostKeyOf(c *bootstrapv1.KubexmConfig) client.ObjectKey {
 	return client.ObjectKey{Namespace: c.Namespace, Name: c.Name + "-host-key"}
 }
 
-// ensureClusterKey makes the key pair that the Cluster's hosts let in. It is made once: hosts that know it let nobody in with another.
+// ensureClusterKey makes the key pair that the Cluster's hosts let in, or that of the authority whose certificates they do. It is made
+// once: hosts that know it let nobody in with another.
 func (r *KubexmConfigReconciler) ensureClusterKey(ctx context.Context, s *scope) error {
-	key := client.ObjectKey{Namespace: s.config.Namespace, Name: clusterKeyName(s.cluster)}
+	key := client.ObjectKey{Namespace: s.config.Namespace, Name: s.door.access.Credentials.Secret()}
+	what, comment := "key that the Cluster's hosts let in", "cluster "+s.cluster.Name
+	if s.door.access.Credentials.IsUserCA() {
+		what, comment = "key of the authority whose certificates the Cluster's hosts let in", "users of cluster "+s.cluster.Name
+	}
 	exists, err := r.secretExists(ctx, key)
 	if err != nil || exists {
 		return err // what it has is checked when it is used
@@ -130,11 +145,11 @@ func (r *KubexmConfigReconciler) ensureClusterKey(ctx context.Context, s *scope)
 		if exists, err := r.secretExists(ctx, key); err != nil || exists {
 			return err
 		}
-		return fmt.Errorf("the Secret %s with the key that the Cluster's hosts let in does not exist, and the bootstrap data of the "+
-			"KubexmConfig %s authorizes it: restore the Secret from a backup, or create it with a key that the user of each host authorizes (type %s)",
-			key.Name, user, corev1.SecretTypeSSHAuth)
+		return fmt.Errorf("the Secret %s with the %s does not exist, and the bootstrap data of the KubexmConfig %s authorizes it: "+
+			"restore the Secret from a backup, or create it with one that the user of each host authorizes (type %s)",
+			key.Name, what, user, corev1.SecretTypeSSHAuth)
 	}
-	private, err := ssh.NewUserKey("cluster " + s.cluster.Name)
+	private, err := ssh.NewUserKey(comment)
 	if err != nil {
 		return fmt.Errorf("make a key for the Cluster's hosts: %w", err)
 	}
@@ -166,8 +181,8 @@ func (r *KubexmConfigReconciler) secretExists(ctx context.Context, key client.Ob
 	return true, nil
 }
 
-// userOfClusterKey is a KubexmConfig of the Cluster whose bootstrap data lets the Cluster's key in, "" if there is none. Secrets tell: a
-// status is lost when objects are moved or restored.
+// userOfClusterKey is a KubexmConfig of the Cluster whose bootstrap data lets the Cluster's key in, or its authority's certificates, "" if
+// there is none. Secrets tell: a status is lost when objects are moved or restored.
 func (r *KubexmConfigReconciler) userOfClusterKey(ctx context.Context, s *scope) (string, error) {
 	known, of := &bootstrapv1.KubexmConfigList{}, client.MatchingLabels{clusterv1.ClusterNameLabel: s.cluster.Name}
 	if err := r.Client.List(ctx, known, client.InNamespace(s.config.Namespace), of); err != nil {
@@ -175,7 +190,7 @@ func (r *KubexmConfigReconciler) userOfClusterKey(ctx context.Context, s *scope)
 	}
 	for i := range known.Items {
 		c := &known.Items[i]
-		if c.Spec.Access.Credentials.SecretRef.Name != "" {
+		if has := &c.Spec.Access.Credentials; has.Secret() != "" || has.IsUserCA() != s.door.access.Credentials.IsUserCA() {
 			continue
 		}
 		if exists, err := r.secretExists(ctx, hostKeyOf(c)); err != nil || exists {
@@ -189,6 +204,7 @@ func (r *KubexmConfigReconciler) userOfClusterKey(ctx context.Context, s *scope)
 func (r *KubexmConfigReconciler) makeHostKey(ctx context.Context, s *scope) error {
 	keys, key := &s.door.keys, hostKeyOf(s.config)
 	data := map[string][]byte{}
+	s.door.closed.keepIn(data)
 	if keys.pinned != "" {
 		data[hostPublicKey] = []byte(keys.pinned)
 	} else {
@@ -248,40 +264,65 @@ func (r *KubexmConfigReconciler) keepHostKey(ctx context.Context, s *scope, e *e
 // errNoKey says that the credentials cannot be brought to a host by bootstrap data.
 var errNoKey = errors.New("it has no " + infra.KeyPrivateKey)
 
-// bootstrapData is what the host runs when it starts, in the part of cloud-config that every infrastructure provider understands. It may
-// be run any number of times.
+// bootstrapData is what the host runs when it starts: as cloud-config, in the part of that which every infrastructure provider understands,
+// or as Ignition has it. It may be run any number of times.
 func (r *KubexmConfigReconciler) bootstrapData(ctx context.Context, s *scope) ([]byte, error) {
 	script := sentinel
-	if d := s.door; d != nil {
+	if d := s.door; d != nil && !s.isClosing() { // else whoever runs it again opens nothing
 		opening, err := r.opening(ctx, s, d)
+		of, at := &d.access.Credentials, "secretRef"
+		if of.IsUserCA() {
+			at = "userCA.secretRef"
+		}
 		switch {
 		case err == nil:
 			script = opening
-		case errors.Is(err, errNoKey) && d.keys.areDeclared: // the image has the user, the password and the key
+		case errors.Is(err, errNoKey) && d.keys.areDeclared && d.access.Connection != spec.ConnectionCallHome && !of.IsUserCA():
+			// The image has the user, the password and the key.
 		default:
-			return nil, fmt.Errorf("spec.access.credentials.secretRef: the Secret %s: %w", d.access.Credentials.SecretRef.Name, err)
+			return nil, fmt.Errorf("spec.access.credentials.%s: the Secret %s: %w", at, of.Secret(), err)
 		}
+	}
+	if s.config.Spec.Format == bootstrapv1.IgnitionFormat {
+		return door.Ignition(script)
 	}
 	return door.CloudConfig(script)
 }
 
 // opening is the script that lets us in.
 func (r *KubexmConfigReconciler) opening(ctx context.Context, s *scope, d *doorway) (string, error) {
-	credentials, err := r.credentials(ctx, client.ObjectKey{Namespace: s.config.Namespace, Name: d.access.Credentials.SecretRef.Name})
+	credentials, err := r.credentials(ctx, client.ObjectKey{Namespace: s.config.Namespace, Name: d.access.Credentials.Secret()})
 	if err != nil {
 		return "", err
 	}
 	if len(credentials[infra.KeyPrivateKey]) == 0 {
 		return "", errNoKey
 	}
-	key, err := publicKey(credentials)
+	key, principal, err := authorized(d.access, credentials)
 	if err != nil {
 		return "", err
 	}
-	return door.Options{
-		Nonce: nonceOf(s), User: d.access.User, AuthorizedKey: key, BirthKey: d.keys.birth,
+	o := door.Options{
+		Nonce: nonceOf(s), User: d.access.User, AuthorizedKey: key, Principal: principal, BirthKey: d.keys.birth,
 		NoPasswordSudo: d.access.User != "root" && len(credentials[infra.KeySudoPassword]) == 0,
-	}.Script()
+	}
+	if d.access.Connection == spec.ConnectionCallHome {
+		o.Manager = r.CallHome.Address()
+	}
+	return o.Script()
+}
+
+// authorized is the public key that the user lets in. With a principal, it is an authority's.
+func authorized(a spec.Access, credentials map[string][]byte) (key, principal string, err error) {
+	if !a.Credentials.IsUserCA() {
+		key, err = publicKey(credentials)
+		return key, "", err
+	}
+	authority, err := ssh.NewUserCA(secret.New(credentials[infra.KeyPrivateKey]))
+	if err != nil {
+		return "", "", fmt.Errorf("%s: %w", infra.KeyPrivateKey, err)
+	}
+	return authority.PublicKey(), cmp.Or(a.Credentials.UserCA.Principal, a.User), nil
 }
 
 // nonceOf is by what a host shows that it was this Machine's bootstrap data that opened it. It stays when clusterctl moves the objects.

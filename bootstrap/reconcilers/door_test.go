@@ -4,6 +4,7 @@
 package reconcilers
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	cryptossh "golang.org/x/crypto/ssh"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,6 +28,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/hostrun"
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/infra"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/ssh"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
@@ -122,6 +125,46 @@ func TestDoorIsMadeOnce(t *testing.T) {
 	}
 }
 
+// TestFormatOfBootstrapData: the Secret says it in the words of Cluster API, and an infrastructure that would not run it gets none.
+func TestFormatOfBootstrapData(t *testing.T) {
+	for _, tc := range []struct {
+		kind, format, says, begins, refused string
+	}{
+		{kind: "ForeignMachine", says: "cloud-config", begins: "#cloud-config\n"},
+		{kind: "ForeignMachine", format: "CloudConfig", says: "cloud-config", begins: "#cloud-config\n"},
+		{kind: "ForeignMachine", format: "Ignition", says: "ignition", begins: `{"ignition":{"version":"3.0.0"}`},
+		{kind: "ByoMachine", format: "CloudConfig", says: "cloud-config", begins: "#cloud-config\n"},
+		{kind: "ByoMachine", format: "Ignition", refused: "spec.format: the agents of ByoHosts run cloud-config alone"},
+		{kind: "KubexmMachine", says: "cloud-config", begins: "#cloud-config\n"},
+		{kind: "KubexmMachine", format: "Ignition", refused: "spec.format: hosts of KubexmMachines run no bootstrap data"},
+	} {
+		f := newForeigner(t)
+		s := f.scope(func(c *bootstrapv1.KubexmConfig) { c.Spec.Format = bootstrapv1.BootstrapFormat(tc.format) })
+		s.machine.Spec.InfrastructureRef.Kind = tc.kind
+		s.adapter = infra.Of(s.machine, f.Client, f.Client)
+		err := f.r.publish(t.Context(), s)
+		if tc.refused != "" {
+			secrets := &corev1.SecretList{}
+			if err := f.List(t.Context(), secrets); err != nil || len(secrets.Items) > 0 {
+				t.Errorf("%+v: it makes %d Secrets (%v)", tc, len(secrets.Items), err)
+			}
+			message := conditions.GetMessage(s.config, bootstrapv1.DataSecretAvailableCondition)
+			if err == nil || !strings.HasPrefix(err.Error(), tc.refused) || message != err.Error() {
+				t.Errorf("%+v: got %v, and the condition says %q", tc, err, message)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%+v: %v", tc, err)
+			continue
+		}
+		made := f.secret("w1").Data
+		if string(made["format"]) != tc.says || !strings.HasPrefix(string(made["value"]), tc.begins) {
+			t.Errorf("%+v: it is %s, and begins with %.40q", tc, made["format"], made["value"])
+		}
+	}
+}
+
 // TestLostKeysAreNotMadeAnew: a host that knows the ones that are lost would let nobody in, or would not be known.
 func TestLostKeysAreNotMadeAnew(t *testing.T) {
 	lose := func(f *foreigner, name string) {
@@ -164,6 +207,29 @@ func TestLostKeysAreNotMadeAnew(t *testing.T) {
 			}
 		}
 	})
+	t.Run("the Cluster's authority", func(t *testing.T) {
+		f := newForeigner(t)
+		by := func(name string) func(*bootstrapv1.KubexmConfig) {
+			return func(c *bootstrapv1.KubexmConfig) {
+				c.Name, c.Spec.Access.Credentials.UserCA.ValiditySeconds = name, 120
+			}
+		}
+		s := f.scope(by("w1"))
+		f.publish(s)
+		s.config.Labels = map[string]string{clusterv1.ClusterNameLabel: "prod"}
+		if err := f.Create(t.Context(), s.config); err != nil {
+			t.Fatal(err)
+		}
+		lose(f, "prod-ssh-authority")
+		if err := f.r.publish(t.Context(), f.scope(by("w2"))); err == nil || !strings.Contains(err.Error(), "prod-ssh-authority with the key of the authority") ||
+			!strings.Contains(err.Error(), "the KubexmConfig w1") {
+			t.Errorf("got %v", err)
+		}
+		// A host that lets the Cluster's key in knows nothing of the authority.
+		if err := f.r.publish(t.Context(), f.scope(func(c *bootstrapv1.KubexmConfig) { c.Name = "w3" })); err != nil {
+			t.Error(err)
+		}
+	})
 	t.Run("the Cluster's, where hosts let others in", func(t *testing.T) {
 		f := newForeigner(t)
 		own := &bootstrapv1.KubexmConfig{ObjectMeta: metav1.ObjectMeta{
@@ -181,6 +247,99 @@ func TestLostKeysAreNotMadeAnew(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := f.r.publish(t.Context(), f.scope()); err == nil || !strings.Contains(err.Error(), "is not this KubexmConfig's") {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// certificateOf is what a host with this door is logged in to with.
+func (f *foreigner) certificateOf(s *scope) *cryptossh.Certificate {
+	f.Helper()
+	c, err := f.r.access(f.Context(), "fleet", "w1", infra.Host{Host: spec.Host{Name: "w1", Address: "10.0.0.5"}, Access: s.door.access})
+	if err != nil {
+		f.Fatal(err)
+	}
+	if len(c.Auth.Signers) != 1 || len(c.Auth.PrivateKeys) > 0 {
+		f.Fatalf("it logs in with %+v", c.Auth)
+	}
+	return c.Auth.Signers[0].PublicKey().(*cryptossh.Certificate)
+}
+
+// TestDoorForCertificates: what the bootstrap data authorizes is the authority whose certificates we log in with, for the user alone.
+func TestDoorForCertificates(t *testing.T) {
+	by := func(name string, ca spec.UserCA) func(*bootstrapv1.KubexmConfig) {
+		ca.SecretRef.Name = name
+		return func(c *bootstrapv1.KubexmConfig) { c.Spec.Access.Credentials.UserCA = ca }
+	}
+	for name, tc := range map[string]struct {
+		secret    string
+		ca        spec.UserCA
+		principal string
+	}{
+		"of somebody's authority":     {secret: "users", principal: "kubexm"},
+		"for another name":            {secret: "users", ca: spec.UserCA{Principal: "kubexm@prod"}, principal: "kubexm@prod"},
+		"of one that the Cluster has": {ca: spec.UserCA{ValiditySeconds: 120}, principal: "kubexm"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newForeigner(t)
+			if tc.secret != "" {
+				private, err := ssh.NewUserKey("")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := f.Create(t.Context(), &corev1.Secret{
+					ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: tc.secret}, Type: corev1.SecretTypeSSHAuth,
+					Data: map[string][]byte{infra.KeyPrivateKey: private.Reveal()},
+				}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s := f.scope(by(tc.secret, tc.ca))
+			data := f.publish(s)
+			if again := f.publish(f.scope(by(tc.secret, tc.ca))); again != data {
+				t.Error("the second time, the bootstrap data is another")
+			}
+			_, line, _ := strings.Cut(data, "line='")
+			line, _, _ = strings.Cut(line, "'")
+			authority, _, options, _, err := cryptossh.ParseAuthorizedKey([]byte(line))
+			want := []string{"cert-authority"}
+			if tc.principal != "kubexm" {
+				want = append(want, `principals="`+tc.principal+`"`)
+			}
+			if err != nil || !slices.Equal(options, want) {
+				t.Fatalf("the user lets %q in (%v)", line, err)
+			}
+			certificate := f.certificateOf(s)
+			if !bytes.Equal(certificate.SignatureKey.Marshal(), authority.Marshal()) {
+				t.Error("we log in by another authority")
+			}
+			if !slices.Equal(certificate.ValidPrincipals, []string{tc.principal}) {
+				t.Errorf("we log in for %v", certificate.ValidPrincipals)
+			}
+			for key, made := range map[string]bool{"prod-ssh": false, "prod-ssh-authority": tc.secret == ""} {
+				if exists, err := f.r.secretExists(t.Context(), client.ObjectKey{Namespace: "fleet", Name: key}); err != nil || exists != made {
+					t.Errorf("the Secret %s exists: %t (%v)", key, exists, err)
+				}
+			}
+			if tc.secret == "" {
+				if made := f.secret("prod-ssh-authority"); made.Type != corev1.SecretTypeSSHAuth || made.OwnerReferences[0].Name != "prod" ||
+					strings.Contains(data, string(made.Data[infra.KeyPrivateKey])) {
+					t.Errorf("the Cluster's authority: %s %v", made.Type, made.OwnerReferences)
+				}
+			}
+		})
+	}
+	t.Run("of what is no authority", func(t *testing.T) {
+		f := newForeigner(t)
+		if err := f.Create(t.Context(), &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "users"}, Type: corev1.SecretTypeSSHAuth,
+			Data: map[string][]byte{infra.KeyPrivateKey: []byte("secret nonsense")},
+		}); err != nil {
+			t.Fatal(err)
+		}
+		err := f.r.publish(t.Context(), f.scope(by("users", spec.UserCA{})))
+		if err == nil || !strings.HasPrefix(err.Error(), "spec.access.credentials.userCA.secretRef: the Secret users: ssh-privatekey: ") ||
+			strings.Contains(err.Error(), "nonsense") {
 			t.Errorf("got %v", err)
 		}
 	})

@@ -241,6 +241,10 @@ func (r *KubexmConfigReconciler) place(ctx context.Context, s *scope) error {
 	}
 	status := &s.config.Status.Host
 	s.candidates, s.host.Access = s.host.Candidates, s.door.access
+	if s.door.access.Connection == spec.ConnectionCallHome {
+		// At none of its addresses is it dialled, so that the first stands for all in messages.
+		s.host.CallsHome, s.candidates = nonceOf(s), []string{s.host.Address}
+	}
 	// Where it is not known, whoever dials the host tries all of them: it is known by its key.
 	if known := slices.Contains(s.candidates, status.Address); known || len(s.candidates) < 2 {
 		s.host.Candidates = nil

@@ -42,6 +42,8 @@ func (a *anywhere) Host(context.Context, infra.Subject) (*infra.Host, error) {
 
 func (*anywhere) HasDoor() bool { return true }
 
+func (*anywhere) Refuses(bootstrapv1.BootstrapFormat) string { return "" }
+
 // TestEnrollmentOnHost: of two machines, the one that has run the bootstrap data is the host, known by a key that was made there, and it
 // is left as it was. It may be reached by IPv6 alone.
 func TestEnrollmentOnHost(t *testing.T) {

@@ -409,7 +409,8 @@ func subjects(t *testing.T) []subject {
 			richNode(&config.Spec.Node, role, w.name)
 			config.UID, config.Status.KubernetesVersion = types.UID("1"), w.controlPlane.Spec.Version
 			if role == spec.RoleWorker {
-				config.Spec.Access = accessOf(w.name, false)
+				config.Spec.Access, config.Spec.Format = accessOf(w.name, false), bootstrapv1.IgnitionFormat
+				closeIn(w.name, &config.Spec)
 			}
 			all = append(all, subject{fmt.Sprintf("%s-%s", w.name, role), config, func(t *testing.T, o client.Object) footprint {
 				s := w.scope(w.controlPlane, role)
@@ -420,6 +421,13 @@ func subjects(t *testing.T) []subject {
 		all = append(all, w.host(), w.freeHost(), w.machine(), w.freeMachine(), w.infrastructure())
 	}
 	return all
+}
+
+// closeIn has hosts of one world closed when they are Nodes: they are known by what the bootstrap data brings, and not reset.
+func closeIn(world string, s *bootstrapv1.KubexmConfigSpec) {
+	if world == "named" {
+		s.AccessPolicy, s.Access.HostKeys, s.Reset.Policy = spec.AccessClosed, spec.HostKeys{}, spec.ResetNever
+	}
 }
 
 // host is a KubexmHost that a Machine has; a plan has its address, its addresses and its architecture.
@@ -502,6 +510,13 @@ func (w *world) infrastructure() subject {
 	}, none}
 }
 
+func restoreFrom(meta metav1.ObjectMeta, from bootstrapv1.EtcdSnapshotSource) *bootstrapv1.KubexmOperation {
+	return &bootstrapv1.KubexmOperation{ObjectMeta: meta, Spec: bootstrapv1.KubexmOperationSpec{
+		Type: bootstrapv1.RestoreEtcdType, Target: bootstrapv1.OperationTarget{Kind: bootstrapv1.ClusterTarget, Name: "prod"},
+		RestoreEtcd: bootstrapv1.EtcdRestore{Snapshot: from, AcceptedLossSeconds: ptr.To[int32](3600), OfCluster: "prod"},
+	}}
+}
+
 // templates are objects that others are made from, and remediations.
 func templates() []subject {
 	remediation := bootstrapv1.KubexmRemediationSpec{
@@ -519,6 +534,13 @@ func templates() []subject {
 			Type: bootstrapv1.RestartType, Components: []spec.ComponentName{spec.ComponentEtcd},
 			Target: bootstrapv1.OperationTarget{Kind: bootstrapv1.ClusterTarget, Name: "prod"},
 		}}, none},
+		{"restore-from-host", restoreFrom(meta, bootstrapv1.EtcdSnapshotSource{
+			Host: bootstrapv1.EtcdSnapshotOnHost{Name: "cp1", Path: "/var/lib/kubexm/etcd-backups/etcd-prod-20261123T030000Z-cp1.db"},
+		}), none},
+		{"restore-from-bucket", restoreFrom(meta, bootstrapv1.EtcdSnapshotSource{Bucket: bootstrapv1.EtcdSnapshotInBucket{
+			Location: "s3://backups/prod/etcd-prod-20261123T030000Z-cp1.db", Endpoint: "https://s3.example:9000", Region: "eu-west-1",
+			SecretRef: spec.SecretReference{Name: "object-store"},
+		}}), none},
 		{"of-nodes", &bootstrapv1.KubexmRemediation{ObjectMeta: meta, Spec: remediation}, none},
 		{"template", &bootstrapv1.KubexmRemediationTemplate{ObjectMeta: meta, Spec: bootstrapv1.KubexmRemediationTemplateSpec{
 			Template: bootstrapv1.KubexmRemediationTemplateResource{ObjectMeta: labels, Spec: remediation},
@@ -538,6 +560,7 @@ func templates() []subject {
 		config := &bootstrapv1.KubexmConfigTemplate{ObjectMeta: meta}
 		config.Spec.Template.ObjectMeta = labels
 		config.Spec.Template.Spec = *w.controlPlane.Spec.Node.DeepCopy()
+		closeIn(w.name, &config.Spec.Template.Spec)
 		own := w.controlPlane.Spec
 		template := &controlplanev1.KubexmControlPlaneTemplate{ObjectMeta: meta}
 		template.Spec.Template = controlplanev1.KubexmControlPlaneTemplateResource{ObjectMeta: labels}

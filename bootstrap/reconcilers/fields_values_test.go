@@ -37,7 +37,9 @@ var elsewhere = func() map[string]string {
 		"KubexmControlPlane.spec.machineTemplate.spec.taints":                                  "controlplane/desired/desired.go: t.Taints",
 		"KubexmControlPlane.spec.machineTemplate.spec.deletion.nodeVolumeDetachTimeoutSeconds": "controlplane/desired/desired.go: NodeVolumeDetachTimeoutSeconds",
 		"KubexmControlPlane.spec.machineTemplate.spec.deletion.nodeDeletionTimeoutSeconds":     "controlplane/desired/desired.go: NodeDeletionTimeoutSeconds",
+		"KubexmControlPlane.spec.node.format":                                                  "controlplane/desired/desired.go: Node.Format",
 		"KubexmControlPlane.spec.node.access":                                                  "controlplane/desired/desired.go: own.Access",
+		"KubexmConfig.spec.accessPolicy":                                                       "bootstrap/reconcilers/close_access.go: s.config.Spec.AccessPolicy",
 		"KubexmConfig.spec.access":                                                             "bootstrap/infra/generic.go: s.Config.Spec.Access",
 		"KubexmClusterConfig.spec.controlPlaneRebootTimeoutSeconds":                            "bootstrap/reconcilers/reboot.go: ControlPlaneRebootTimeoutSeconds",
 		"KubexmClusterConfig.spec.apiServerVersion":                                            "bootstrap/target/shared.go: APIServerVersion",
@@ -126,11 +128,11 @@ var neverSet = func() map[string]string {
 		"KubexmControlPlane.spec.node", "KubexmControlPlaneTemplate.spec.template.spec.node", "KubexmConfig.spec",
 		"KubexmConfigTemplate.spec.template.spec",
 	} {
-		all[at+".access.credentials.userCA"] = "bootstrap/api/v1beta1/validate.go: s.Access.Credentials.UserCA"
 		all[at+".access.hostKeys.authorities"] = "bootstrap/api/v1beta1/validate.go: s.Access.HostKeys.Authorities"
 		if strings.HasSuffix(at, ".node") {
 			all[at+".hostRef"] = "bootstrap/api/v1beta1/validate.go: s.HostRef"
 			all[at+".bootstrapMode"] = "bootstrap/api/v1beta1/validate.go: s.BootstrapMode"
+			all[at+".accessPolicy"] = "controlplane/webhooks/kubexmcontrolplane.go: node.AccessPolicy"
 		}
 		all[at+".nodeTaints[].timeAdded"] = "pkg/spec/node.go: at.Child(\"timeAdded\")"
 	}
@@ -158,6 +160,8 @@ var values = []known{
 	of(`KubexmOperation\.spec\.type`, bootstrapv1.RepairType, bootstrapv1.RebootType),
 	of(`KubexmOperation\.spec\.components\[\]`, spec.ComponentEtcd, spec.ComponentKubelet),
 	of(`KubexmOperation\.spec\.target\.kind`, bootstrapv1.ClusterTarget, bootstrapv1.MachineDeploymentTarget),
+	of(`snapshot\.host\.path`, "/data/etcd-prod-20261123T030000Z-cp1.db"), of(`bucket\.location`, "s3://backups/dev/x.db"),
+	of(`bucket\.endpoint`, "https://s3.other.example:9000"),
 	of(`spec\.replicas`, 3, 5),
 	of(`spec\.version`, "v1.36.4"), of(`apiServerVersion`, "v1.36.2"),
 	of(`kubernetes\.type`, spec.KubernetesKubeadm, spec.KubernetesKubexm),
@@ -210,6 +214,9 @@ var values = []known{
 	of(`fingerprint`, digest([]byte("other"))), of(`authorities\[\]\.name`, "sa"),
 	of(`members\[\]\.role`, spec.RoleEtcd, spec.RoleLoadBalancer), of(`members\[\]\.address`, "10.0.0.99"),
 	of(`members\[\]\.phase`, bootstrapv1.MemberDraining),
+	of(`(spec|node)\.format`, bootstrapv1.IgnitionFormat, bootstrapv1.CloudConfigFormat),
+	of(`access\.connection`, spec.ConnectionCallHome, spec.ConnectionDial),
+	of(`accessPolicy`, spec.AccessClosed, spec.AccessOpen),
 	of(`bootstrapMode`, spec.BootstrapInit, spec.BootstrapJoin), of(`hostRef\.role`, spec.RoleEtcd, spec.RoleLoadBalancer),
 	of(`authorities\[\]`, otherAuthority), of(`authorities`, []string{otherAuthority}), of(`validitySeconds`, 120),
 	of(`pinned(\[\])?`, "SHA256:BBBBztksCsDhcc0u9e8BrWfPrQmMlQWbZ+Yb9Jgkl3c"),
@@ -259,14 +266,14 @@ func signer() string {
 func someAccess() spec.Access {
 	a := spec.Access{
 		User: "ops", Port: 2222, HostKeys: spec.HostKeys{Pinned: []string{someKey, otherKey}},
-		Credentials: spec.Credentials{SecretRef: spec.SecretReference{Name: "ssh"}},
+		Credentials: spec.Credentials{SecretRef: spec.SecretReference{Name: "ssh"}}, Connection: spec.ConnectionDial,
 	}
 	a.ProxyJump = spec.ProxyJump{Host: "bastion.example.org", Port: 2022, User: "jump", HostKeys: a.HostKeys, Credentials: a.Credentials}
 	return a
 }
 
-// accessOf is that of a world: in one of them, users and hosts, or jump hosts where bootstrap data brings the hosts' own, have
-// certificates.
+// accessOf is that of a world: in one of them, users have certificates, and so have hosts, or jump hosts where bootstrap data brings the
+// hosts' own keys.
 func accessOf(world string, ofPool bool) spec.Access {
 	a := someAccess()
 	if world != "dual-stack" {
@@ -276,8 +283,9 @@ func accessOf(world string, ofPool bool) spec.Access {
 		SecretRef: spec.SecretReference{Name: "users"}, Principal: "kubexm", ValiditySeconds: 60,
 	}}
 	a.ProxyJump.HostKeys = spec.HostKeys{Authorities: []string{someAuthority}}
+	a.Credentials = a.ProxyJump.Credentials
 	if ofPool {
-		a.Credentials, a.HostKeys = a.ProxyJump.Credentials, a.ProxyJump.HostKeys
+		a.HostKeys = a.ProxyJump.HostKeys
 	}
 	return a
 }
@@ -492,7 +500,7 @@ func worlds(bundle *artifact.Bundle) []*world {
 			},
 		}
 		richNode(&object.Spec.Node.Node, spec.RoleControlPlane, name)
-		object.Spec.Node.Access = accessOf(name, false)
+		object.Spec.Node.Access, object.Spec.Node.Format = accessOf(name, false), bootstrapv1.IgnitionFormat
 		object.Status.Initialization.ControlPlaneInitialized = ptr.To(true)
 		object.Spec.ControlPlaneEndpoint = endpoint
 		change(object, &object.Spec.Cluster, &object.Spec.Node.Node)

@@ -28,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/callhome"
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/hostlogs"
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/hostrun"
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/infra"
@@ -41,8 +42,12 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
-// askAgain is when to ask again who does not tell us of changes: the infrastructure, for one.
-const askAgain = 10 * time.Second
+const (
+	// askAgain is when to ask again what no object of this cluster tells: whether a host lets us in, whether a turn was given back.
+	askAgain = 10 * time.Second
+	// unwatchedAgain is when to read again what is waited for, where its changes may pass unseen. All else is watched.
+	unwatchedAgain = time.Minute
+)
 
 // Causes for which a run is stopped.
 var (
@@ -70,12 +75,16 @@ type KubexmConfigReconciler struct {
 	Reader client.Reader
 	// WatchFilter is the value of the label cluster.x-k8s.io/watch-filter that objects must have. Empty means all objects.
 	WatchFilter string
-	// Watch has what objects of a kind of another infrastructure provider are about reconciled, from now on, if the kind is installed.
-	Watch  func(context.Context, schema.GroupKind) error
+	// Watch has what objects of an infrastructure provider's kind are about reconciled, from now on, or once the kind is installed. It
+	// returns when to read them again because changes may pass unseen until then, 0 if they do not.
+	Watch  func(context.Context, schema.GroupKind) (time.Duration, error)
 	Events events.EventRecorder
 
-	Runner    *Runner
-	Dial      Dial
+	Runner *Runner
+	Dial   Dial
+	// CallHome takes the connections that hosts open themselves. If nil, none does.
+	CallHome  *callhome.Server
+	Agent     bool // Dial finds something to log in with, where a Secret says so
 	Artifacts Artifacts
 	// Slots are what all runs share for limits on how many hosts at once a step is made.
 	Slots engine.Slots
@@ -161,9 +170,11 @@ func (r *KubexmConfigReconciler) reconcileHost(ctx context.Context, s *scope) (c
 	return runPhases(ctx, s, []phase{
 		{"publish the bootstrap data", r.reconcileBootstrapData}, // at once: the infrastructure waits for it
 		{"collect the result", r.collectResult},                  // before anything is decided
+		{"stand still while it is held", r.standStill},           // by who does something with several hosts
 		{"find the host among the members", r.ensureMember},
 		{"resolve the host", r.resolveHost},
 		{"wait for the end of its maintenance", r.waitForMaintenance},
+		{"leave a host that is closed", r.restClosed},
 		{"operate on the host", r.operate(r.operations())},
 		{"rest", r.reconcileLater},
 	})
@@ -175,6 +186,7 @@ func (r *KubexmConfigReconciler) reconcileDelete(ctx context.Context, s *scope) 
 	return runPhases(ctx, s, []phase{
 		{"stop what goes on", r.cancelRunning}, // but what is for hosts that leave
 		{"collect the result", r.collectResult},
+		{"stand still while it is held", r.standStill},
 		{"wait for the drain", r.waitForDrain}, // until nothing but hooks is waited for
 		{"wait for the end of its maintenance", r.waitForMaintenanceToReset},
 		{"operate on the host", r.operate(r.departures())},
@@ -214,11 +226,8 @@ func (r *KubexmConfigReconciler) resolveHost(ctx context.Context, s *scope) (boo
 	if s.clusterConfig != nil && s.config.Status.MembersDigest != bootstrapv1.MembersDigest(s.clusterConfig.Spec.Members) {
 		s.config.Status.MembersDigest = "" // what was seen of another list says nothing of this one, nor of one like that later
 	}
-	if err := r.watchInfrastructure(ctx, s); err != nil {
-		return false, ctrl.Result{}, err
-	}
 	if err := r.locate(ctx, s); err != nil {
-		if !conditions.IsTrue(s.config, bootstrapv1.HostReachableCondition) {
+		if !conditions.IsTrue(s.config, bootstrapv1.HostReachableCondition) && !s.config.IsClosed() {
 			setFalse(s.config, bootstrapv1.HostReachableCondition, bootstrapv1.WaitingForHostReason, whyNotLocated(err))
 		}
 		return false, ctrl.Result{}, err
@@ -228,7 +237,7 @@ func (r *KubexmConfigReconciler) resolveHost(ctx context.Context, s *scope) (boo
 	}
 	r.Runner.Cancel(s.key, errChanged)
 	setFalse(s.config, bootstrapv1.HostReachableCondition, bootstrapv1.WaitingForHostReason, s.waiting)
-	return false, ctrl.Result{RequeueAfter: askAgain}, nil
+	return false, ctrl.Result{RequeueAfter: s.again}, nil
 }
 
 // whyNotLocated says why the infrastructure could not be asked, and what to do where that is a right that we lack.
@@ -239,15 +248,18 @@ func whyNotLocated(err error) string {
 	return err.Error()
 }
 
-// watchInfrastructure has us notified of what the Machine's infrastructure says of its host.
+// watchInfrastructure has us notified of what the infrastructure says of the host.
 func (r *KubexmConfigReconciler) watchInfrastructure(ctx context.Context, s *scope) error {
-	if r.Watch == nil || s.machine == nil {
+	s.again = 0
+	if r.Watch == nil {
 		return nil
 	}
 	for _, kind := range infra.Watched(s.machine) {
-		if err := r.Watch(ctx, kind); err != nil {
+		again, err := r.Watch(ctx, kind)
+		if err != nil {
 			return err
 		}
+		s.readAgain(again)
 	}
 	return nil
 }
@@ -273,7 +285,7 @@ func (r *KubexmConfigReconciler) waitForPrerequisites(ctx context.Context, s *sc
 		return true, ctrl.Result{}, nil
 	}
 	setFalse(s.config, bootstrapv1.HostConvergedCondition, bootstrapv1.WaitingForClusterReason, waiting)
-	return false, ctrl.Result{RequeueAfter: askAgain}, nil
+	return false, ctrl.Result{RequeueAfter: s.again}, nil
 }
 
 // clusterConfigMissing says that nobody has said yet what hosts share, and who does.
@@ -291,6 +303,7 @@ func clusterConfigMissing(cluster *clusterv1.Cluster) string {
 }
 
 func (r *KubexmConfigReconciler) waitsFor(ctx context.Context, s *scope) (string, error) {
+	s.again = 0 // objects of the cluster are watched
 	if s.clusterConfig == nil {
 		return clusterConfigMissing(s.cluster), nil
 	}
@@ -315,6 +328,9 @@ func (r *KubexmConfigReconciler) waitsFor(ctx context.Context, s *scope) (string
 		needed = []capisecret.Purpose{capisecret.ClusterCA, capisecret.EtcdCA}
 	default: // by the cluster's authority, every host knows whose it is
 	}
+	// Secrets are watched by Cluster API's label, lest the manager keep what all others of the management cluster are called. A person may
+	// have left it out: the Secret is used all the same, and only comes to be known later.
+	s.readAgain(unwatchedAgain)
 	pairs, err := r.pairs(ctx, client.ObjectKeyFromObject(s.cluster), needed...)
 	if err != nil {
 		return "", err
@@ -382,9 +398,14 @@ func (r *KubexmConfigReconciler) reconcileWithoutHost(ctx context.Context, s *sc
 
 // driftCheckInterval is the time between observes one host, spread over a fifth to keep hosts apart.
 func (r *KubexmConfigReconciler) driftCheckInterval(id types.UID) time.Duration {
+	return spread(r.DriftCheckInterval, id)
+}
+
+// spread is an interval, made longer or shorter by a tenth at most, always the same for one object.
+func spread(every time.Duration, id types.UID) time.Duration {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(id)) // never fails
-	return time.Duration(float64(r.DriftCheckInterval) * (0.9 + 0.2*float64(h.Sum32())/(1<<32)))
+	return time.Duration(float64(every) * (0.9 + 0.2*float64(h.Sum32())/(1<<32)))
 }
 
 func (r *KubexmConfigReconciler) cached(id types.UID) hostCache {

@@ -26,7 +26,7 @@ func (r *KubexmConfigReconciler) waitForMaintenance(_ context.Context, s *scope)
 	}
 	r.Runner.Cancel(s.key, errMaintenance)
 	setFalse(s.config, bootstrapv1.HostReachableCondition, bootstrapv1.HostInMaintenanceReason, inMaintenance(s))
-	return false, ctrl.Result{RequeueAfter: askAgain}, nil
+	return false, ctrl.Result{RequeueAfter: s.again}, nil
 }
 
 // waitForMaintenanceToReset is for a host that leaves: it is reset when its maintenance has ended, unless it is not to be reset at all.

@@ -35,8 +35,8 @@ func (f *found) Host(context.Context, infra.Subject) (*infra.Host, error) {
 var errHeld = errors.New("it waits")
 
 // held is a phase's answer: an error if the next may not go on.
-func held(goOn bool, result ctrl.Result, err error) error {
-	if err == nil && !goOn && result.RequeueAfter > 0 {
+func held(goOn bool, _ ctrl.Result, err error) error {
+	if err == nil && !goOn {
 		return errHeld
 	}
 	return err

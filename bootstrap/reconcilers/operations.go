@@ -67,6 +67,7 @@ func (r *KubexmConfigReconciler) operations() []operation {
 		r.snapshotEtcd(saveEtcd),
 		r.snapshotEtcd(backupEtcd),
 		r.askEtcd(),
+		r.closeAccess(), // after which nothing else is done
 	}
 }
 
@@ -112,7 +113,7 @@ func (r *KubexmConfigReconciler) start(ctx context.Context, s *scope, o *operati
 		if o.interrupts != nil && s.job.What != string(o.name) {
 			r.Runner.Cancel(s.key, o.interrupts)
 		}
-		return ctrl.Result{RequeueAfter: askAgain} // we are told when it has ended; the rest is caution
+		return ctrl.Result{} // we are told when it has ended
 	}
 	due.What = string(o.name)
 	r.Runner.Start(s.key, *due)

@@ -110,7 +110,8 @@ func TestEachOperationOnce(t *testing.T) {
 		bootstrapv1.CheckDriftOperation, bootstrapv1.AssessDisruptionOperation,
 		bootstrapv1.RebootOperation, bootstrapv1.RestartOperation, bootstrapv1.CollectLogsOperation,
 		bootstrapv1.RecoverCertificatesOperation, bootstrapv1.SaveEtcdOperation,
-		bootstrapv1.BackupEtcdOperation, bootstrapv1.AskEtcdOperation, bootstrapv1.StopAPIServerOperation, bootstrapv1.ResetOperation,
+		bootstrapv1.BackupEtcdOperation, bootstrapv1.AskEtcdOperation, bootstrapv1.CloseAccessOperation,
+		bootstrapv1.StopAPIServerOperation, bootstrapv1.ResetOperation,
 	} {
 		if seen[name] != 1 {
 			t.Errorf("%s is there %d times", name, seen[name])

@@ -25,7 +25,13 @@ import (
 // infrastructure. Its name is always that of the KubexmConfig, so that a lost status is found again.
 func (r *KubexmConfigReconciler) publish(ctx context.Context, s *scope) error {
 	var data []byte
-	err := r.openDoor(ctx, s)
+	err := refuseFormat(s)
+	if err == nil {
+		err = r.refuseConnection(s)
+	}
+	if err == nil {
+		err = r.openDoor(ctx, s)
+	}
 	if err == nil {
 		data, err = r.bootstrapData(ctx, s)
 	}
@@ -40,7 +46,7 @@ func (r *KubexmConfigReconciler) publish(ctx context.Context, s *scope) error {
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(s.config, bootstrapv1.GroupVersion.WithKind("KubexmConfig"))},
 		},
 		Type: clusterv1.ClusterSecretType,
-		Data: map[string][]byte{"value": data, "format": []byte("cloud-config")},
+		Data: map[string][]byte{"value": data, "format": []byte(s.config.Spec.Format.Contract())},
 	}
 	if err := r.write(ctx, s, wanted); err != nil {
 		setFalse(s.config, bootstrapv1.DataSecretAvailableCondition, bootstrapv1.DataSecretNotAvailableReason, err.Error())
@@ -49,6 +55,17 @@ func (r *KubexmConfigReconciler) publish(ctx context.Context, s *scope) error {
 	s.config.Status.DataSecretName = wanted.Name
 	s.config.Status.Initialization.DataSecretCreated = ptr.To(true)
 	setTrue(s.config, bootstrapv1.DataSecretAvailableCondition, bootstrapv1.DataSecretAvailableReason, "")
+	return nil
+}
+
+// refuseFormat says that the infrastructure runs no bootstrap data in the format that is asked for: the host would be waited for in vain.
+func refuseFormat(s *scope) error {
+	if s.adapter == nil {
+		return nil
+	}
+	if why := s.adapter.Refuses(s.config.Spec.Format); why != "" {
+		return fmt.Errorf("spec.format: %s", why)
+	}
 	return nil
 }
 

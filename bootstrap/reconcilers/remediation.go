@@ -144,6 +144,9 @@ func (p *remediationCase) notRemediable() *decision.Blocker {
 	case p.config == nil:
 		return decision.Block(hosthealth.ConfigNotFoundReason, "its bootstrap configuration is the %s %s and no KubexmConfig that exists, so nothing here knows its host",
 			ref.Kind, ref.Name)
+	case p.config.IsClosed():
+		return decision.Block(bootstrapv1.AccessClosedReason, "the access to its host is closed (spec.accessPolicy of its KubexmConfig), so nothing "+
+			"can be tried there")
 	case !m.Status.NodeRef.IsDefined():
 		return decision.Block(bootstrapv1.WaitingForNodeReason, "its host has not become a Node, which is tried anyway")
 	}

@@ -24,6 +24,7 @@ import (
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/infra"
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/target"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/hosthealth"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
@@ -102,7 +103,9 @@ func (r *KubexmConfigReconciler) waitForDrain(_ context.Context, s *scope) (bool
 }
 
 // drained reports whether the Machine's deletion waits for us, and for hooks alone.
-func (s *scope) drained() bool { return s.machine != nil && s.held() && awaitsHook(s.machine) }
+func (s *scope) drained() bool {
+	return s.machine != nil && s.held() && hosthealth.AwaitsHooks(s.machine)
+}
 
 // waitForOtherHooks is for anyone who needs the host as it is. Their release of it is watched.
 func (r *KubexmConfigReconciler) waitForOtherHooks(_ context.Context, s *scope) (bool, ctrl.Result, error) {
@@ -112,14 +115,18 @@ func (r *KubexmConfigReconciler) waitForOtherHooks(_ context.Context, s *scope) 
 // cancelRunning stops what goes on with the host but what is for hosts that leave.
 func (r *KubexmConfigReconciler) cancelRunning(_ context.Context, s *scope) (bool, ctrl.Result, error) {
 	stopping := s.job != nil && s.job.What == stopping && s.drained() && othersHold(s.owner().GetAnnotations())
-	if s.job == nil || s.job.What == resetting || stopping {
+	closes := s.job != nil && s.job.What == closingAccess
+	if closes && s.job.Running() {
+		return false, ctrl.Result{}, nil // which lasts a moment, and would leave a host that is neither; we are told when it has ended
+	}
+	if s.job == nil || s.job.What == resetting || stopping || closes {
 		return true, ctrl.Result{}, nil
 	}
 	r.Runner.Cancel(s.key, errDeleting)
 	if s.ended = !s.job.Running(); s.ended {
 		return false, decideAnew(), nil
 	}
-	return false, ctrl.Result{RequeueAfter: askAgain}, nil
+	return false, ctrl.Result{}, nil // we are told when it has ended
 }
 
 // resetting is what the job is called.
@@ -160,6 +167,10 @@ func (s *scope) notReset(now time.Time) string {
 		return "the host was never enrolled, so that nothing was changed there but by the bootstrap data"
 	case skip:
 		return "the host was released without a reset, as the annotation " + bootstrapv1.SkipHostResetAnnotation + " says"
+	case s.isClosing() && s.door.closed.state == accessClosed:
+		return "the host was not reset, as its access is closed (spec.accessPolicy)"
+	case s.isClosing():
+		return "the host was not reset, as its access was being closed (spec.accessPolicy); it may be open still"
 	case policy.Policy == spec.ResetNever:
 		return "the host was not reset, as reset.policy says (Never)"
 	case policy.Policy == spec.ResetWhenReachable &&
@@ -192,11 +203,6 @@ func (s *scope) untilGivenUp(after time.Duration, now time.Time) time.Duration {
 		return after
 	}
 	return max(time.Millisecond, min(after, until.Sub(now)))
-}
-
-// awaitsHook reports whether a Machine's deletion waits for hooks like ours and nothing before them.
-func awaitsHook(machine *clusterv1.Machine) bool {
-	return conditions.GetReason(machine, clusterv1.MachineDeletingCondition) == clusterv1.MachineDeletingWaitingForPreTerminateHookReason
 }
 
 // othersHold reports whether anybody else's hook keeps what is being deleted: they may need the host as it is, to take its etcd member
@@ -333,10 +339,10 @@ func (r *KubexmConfigReconciler) deleteNode(ctx context.Context, cluster client.
 // skipReset lets the Machine go without a reset: because the user says so, or because there is no host to reset. What is left behind
 // is recorded: the host's changes stay, and a KubexmHost goes into quarantine.
 func (r *KubexmConfigReconciler) skipReset(ctx context.Context, s *scope) (bool, ctrl.Result, error) {
-	message := s.notReset(time.Now())
+	message, policy := s.notReset(time.Now()), s.resetPolicy()
 	switch {
 	case message == "" && s.job != nil:
-		return false, ctrl.Result{RequeueAfter: s.untilGivenUp(askAgain, time.Now())}, nil
+		return false, ctrl.Result{RequeueAfter: s.untilGivenUp(policy.Timeout(), time.Now())}, nil
 	case message == "":
 		return true, ctrl.Result{}, nil
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/klog/v2"
@@ -39,6 +40,8 @@ type scope struct {
 	host    *infra.Host
 	waiting string
 	lost    bool
+	// again is when to read again what is waited for, 0 if its changes are watched.
+	again time.Duration
 	// door is how the host is entered that the bootstrap data opens, nil where none does; candidates are the addresses at which it may be.
 	door       *doorway
 	candidates []string
@@ -134,14 +137,27 @@ func (s *scope) member() *bootstrapv1.ClusterMember {
 	return s.clusterConfig.Spec.MemberOf(s.config)
 }
 
-// locate asks the infrastructure which host the Machine has.
+// readAgain has what is waited for read again after a while, unless it is 0 or another is shorter.
+func (s *scope) readAgain(after time.Duration) {
+	if after > 0 && (s.again == 0 || after < s.again) {
+		s.again = after
+	}
+}
+
+// locate asks the infrastructure which host the Machine has. From before that on, changes of what it says are watched.
 func (r *KubexmConfigReconciler) locate(ctx context.Context, s *scope) error {
+	if err := r.watchInfrastructure(ctx, s); err != nil {
+		return err
+	}
 	found, err := s.adapter.Host(ctx, s.subject())
 	var notYet *infra.NotYet
 	var lost *infra.Lost
 	switch {
 	case errors.As(err, &notYet):
 		s.waiting = notYet.Message
+		if notYet.Changed {
+			s.readAgain(immediately)
+		}
 	case errors.As(err, &lost):
 		s.waiting, s.lost = lost.Message, true
 	case err != nil:

@@ -92,7 +92,8 @@ func summariseHost(c *bootstrapv1.KubexmConfig) {
 	}
 	var first *metav1.Condition
 	for _, kind := range needed {
-		if now := conditions.Get(c, kind); first == nil && now.Status != metav1.ConditionTrue {
+		if now := conditions.Get(c, kind); first == nil && now.Status != metav1.ConditionTrue &&
+			(kind != bootstrapv1.HostReachableCondition || !c.IsClosed()) {
 			first = now
 		}
 	}

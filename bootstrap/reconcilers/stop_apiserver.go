@@ -46,8 +46,10 @@ func (r *KubexmConfigReconciler) stopIsDue(ctx context.Context, s *scope) (*run,
 		return nil, err
 	}
 	_, skip := s.machine.Annotations[bootstrapv1.SkipHostResetAnnotation]
-	if s.host == nil && !s.lost && !skip && time.Since(s.machine.DeletionTimestamp.Time) < locateLimit {
-		s.needed.after = askAgain // its status was lost, and the infrastructure finds the host anew
+	left := locateLimit - time.Since(s.machine.DeletionTimestamp.Time)
+	if s.host == nil && !s.lost && !skip && left > 0 {
+		s.readAgain(left)
+		s.needed.after = s.again // its status was lost, and the infrastructure, which is watched, finds the host anew
 		return nil, nil
 	}
 	if skip || s.host == nil {

@@ -14,19 +14,21 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/callhome"
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/hostlogs"
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/reconcilers"
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/webhooks"
@@ -46,6 +48,8 @@ type Options struct {
 	HostsAtOnce int
 	// DriftCheckInterval is how often a converged host is observed, 10 minutes if 0.
 	DriftCheckInterval time.Duration
+	// HostHeartbeatInterval is how often KubexmHosts are dialled that nobody has, never if 0.
+	HostHeartbeatInterval time.Duration
 	// Settle is how long a host must be well after it was disrupted before another one of its pool follows, reconcilers.Settle if 0.
 	Settle time.Duration
 	// Progress is how often the progress of one host is written to its KubexmConfig, every 2 seconds if 0.
@@ -60,6 +64,11 @@ type Options struct {
 	Clock clock.PassiveClock
 	// Dial connects to hosts, over SSH if nil.
 	Dial reconcilers.Dial
+	// Agent says that Dial finds something to log in with by itself, where the Secret of a host says so; see infra.KeyAgent. It is for who
+	// runs the reconcilers beside the user's own SSH agent.
+	Agent bool
+	// CallHome takes the connections that hosts open themselves; it is started with the manager. If nil, no host can be had do so.
+	CallHome *callhome.Server
 	// Plan plans hosts, by the pipelines if nil.
 	Plan reconcilers.Planner
 	// Reader is notified of everything that happens on hosts, one event at a time. May be nil.
@@ -131,6 +140,19 @@ func Reconcilers(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err := mgr.Add(runner.Runnable()); err != nil {
 		return err
 	}
+	if o.HostHeartbeatInterval > 0 {
+		if err := mgr.Add(&reconcilers.Heartbeats{
+			Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), WatchFilter: o.WatchFilter,
+			Every: o.HostHeartbeatInterval, Dial: o.Dial, Holder: o.Holder,
+		}); err != nil {
+			return err
+		}
+	}
+	if o.CallHome != nil {
+		if err := mgr.Add(o.CallHome); err != nil {
+			return err
+		}
+	}
 	reader := mgr.GetClient()
 	ofCluster, err := util.ClusterToTypedObjectsMapper(reader, &bootstrapv1.KubexmConfigList{}, mgr.GetScheme())
 	if err != nil {
@@ -141,45 +163,24 @@ func Reconcilers(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(ofMachine)).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(ofCluster), builder.WithPredicates(watch.ClusterChanged())).
 		Watches(&bootstrapv1.KubexmClusterConfig{}, handler.EnqueueRequestsFromMapFunc(ofClusterConfig(reader)),
-			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, heldChanged()))).
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(ofSecret(reader)),
+			builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
+		Watches(definitions(), handler.EnqueueRequestsFromMapFunc(ofDefinition(reader)),
 			builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
 		WatchesRawSource(runner.Source()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: o.Concurrency})
-	installed, err := hostPool(mgr)
-	if err != nil {
-		return err
-	}
-	if installed {
-		b = b.
-			Watches(&infrav1.KubexmMachine{}, handler.EnqueueRequestsFromMapFunc(ofInfraMachine(reader))).
-			Watches(&infrav1.KubexmHost{}, handler.EnqueueRequestsFromMapFunc(ofHost(reader)),
-				builder.WithPredicates(predicate.GenerationChangedPredicate{}))
-	}
 	r := &reconcilers.KubexmConfigReconciler{
 		Client: reader, Reader: mgr.GetAPIReader(), WatchFilter: o.WatchFilter,
-		Events: mgr.GetEventRecorder("kubexmconfig"), Runner: runner, Dial: o.Dial, Artifacts: o.Artifacts, Plan: o.Plan, Reads: o.Reader,
-		Slots:  engine.NewSlots(),
+		Events: mgr.GetEventRecorder("kubexmconfig"), Runner: runner, Dial: o.Dial, Agent: o.Agent, Artifacts: o.Artifacts, Plan: o.Plan, Reads: o.Reader,
+		CallHome: o.CallHome, Slots: engine.NewSlots(),
 		Holder: o.Holder, DriftCheckInterval: o.DriftCheckInterval, Settle: o.Settle, Clock: o.Clock, Logs: hostlogs.Dir(o.Logs),
 	}
 	built, err := b.Build(r)
 	if err != nil {
 		return fmt.Errorf("set up the controller of KubexmConfigs: %w", err)
 	}
-	r.Watch = watcher(mgr, built)
-	return errors.Join(addRemediation(mgr, o), addOperations(mgr, o))
-}
-
-// hostPool reports whether the kinds of our own infrastructure provider are installed. Other infrastructure does not
-// need them, and a watch of a kind that is not there keeps a manager from starting.
-func hostPool(mgr ctrl.Manager) (bool, error) {
-	kind := infrav1.GroupVersion.WithKind("KubexmHost")
-	_, err := mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
-	if meta.IsNoMatchError(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("find the kind %s: %w", kind.Kind, err)
-	}
-	return true, nil
+	// Nobody says in which order providers are installed, and a watch of a kind that is not there keeps a manager from starting.
+	r.Watch = (&kinds{mgr: mgr, built: built, begun: map[schema.GroupKind]client.Object{}}).watch
+	return errors.Join(addRemediation(mgr, o), addOperations(ctx, mgr, o, r))
 }

@@ -48,6 +48,9 @@ func ValidateConfig(c *bootstrapv1.KubexmConfig) field.ErrorList {
 			errs = append(errs, field.Forbidden(at, "hosts of etcd and of load balancers are chosen in a KubexmControlPlane (spec.cluster.etcd.hosts, "+
 				"spec.cluster.loadBalancer.keepalived.hosts), which makes their KubexmConfigs"))
 		}
+		if c.Spec.Format != "" {
+			errs = append(errs, field.Forbidden(path.Child("format"), "a host of the inventory runs no bootstrap data: remove it"))
+		}
 		errs = append(errs, validateNoNode(&c.Spec.Node, path)...)
 	}
 	return errs
@@ -81,6 +84,18 @@ func ValidateConfigUpdate(old, updated *bootstrapv1.KubexmConfig) field.ErrorLis
 	}
 	if was, is := old.Spec.HostRef, updated.Spec.HostRef; was != is {
 		errs = append(errs, field.Forbidden(path.Child("hostRef"), "a KubexmConfig stays with its host: delete it, and create another"))
+	}
+	if was, is := old.Spec.AccessPolicy, updated.Spec.AccessPolicy; was == spec.AccessClosed && is != was && old.IsClosed() {
+		errs = append(errs, field.Forbidden(path.Child("accessPolicy"), "the access to the host is closed, and is not opened again: delete the "+
+			"Machine to have it replaced by one that is open, or set it back to Closed"))
+	}
+	if was, is := old.Spec.Access.Connection.OrDefault(), updated.Spec.Access.Connection.OrDefault(); was != is {
+		errs = append(errs, field.Forbidden(path.Child("access", "connection"), fmt.Sprintf(
+			"the infrastructure reads the bootstrap data once: set it back to %s, or delete the Machine to have another", was)))
+	}
+	if was, is := old.Spec.Format.OrDefault(), updated.Spec.Format.OrDefault(); was != is {
+		errs = append(errs, field.Forbidden(path.Child("format"), fmt.Sprintf(
+			"the infrastructure reads the bootstrap data once: set it back to %s, or delete the Machine to have another", was)))
 	}
 	// Before a host was brought to a version, whatever keeps it from that may be taken off a list.
 	if old.Status.KubernetesVersion != "" {

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -49,13 +50,75 @@ func TestValidate(t *testing.T) {
 			},
 			want: []string{"access.user", "access.credentials.secretRef.name", "access.hostKeys.pinned[1]", "access.hostKeys.pinned[2]"},
 		},
-		"certificates, where bootstrap data lets us in": {
+		"users' certificates": {change: func(s *bootstrapv1.KubexmConfigSpec) {
+			s.Access.Credentials.UserCA = spec.UserCA{SecretRef: spec.SecretReference{Name: "users-ca"}, Principal: "kubexm@prod"}
+		}},
+		"users' certificates of an authority that is made": {change: func(s *bootstrapv1.KubexmConfigSpec) {
+			s.Access.Credentials.UserCA.ValiditySeconds = 120
+		}},
+		"bad certificates of users": {
+			change: func(s *bootstrapv1.KubexmConfigSpec) {
+				s.Access.Credentials = spec.Credentials{
+					SecretRef: spec.SecretReference{Name: "ssh"},
+					UserCA:    spec.UserCA{SecretRef: spec.SecretReference{Name: "Not/AName"}, Principal: "x'y", ValiditySeconds: 10},
+				}
+			},
+			want: []string{
+				"access.credentials.userCA.secretRef.name", "access.credentials.userCA.validitySeconds", "access.credentials.userCA",
+				"access.credentials.userCA.principal",
+			},
+		},
+		"a jump host's authority that nobody makes": {
+			change: func(s *bootstrapv1.KubexmConfigSpec) {
+				s.Access.ProxyJump = spec.ProxyJump{
+					Host: "bastion.example.org", User: "jump", HostKeys: spec.HostKeys{Pinned: []string{fingerprint}},
+					Credentials: spec.Credentials{UserCA: spec.UserCA{ValiditySeconds: 120}},
+				}
+			},
+			want: []string{"access.proxyJump.credentials.secretRef.name", "access.proxyJump.credentials.userCA.secretRef.name"},
+		},
+		"certificates of hosts, where bootstrap data brings their keys": {
 			change: func(s *bootstrapv1.KubexmConfigSpec) {
 				s.Access = access()
-				s.Access.Credentials = spec.Credentials{UserCA: spec.UserCA{SecretRef: spec.SecretReference{Name: "users-ca"}}}
 				s.Access.HostKeys = spec.HostKeys{Authorities: []string{"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f"}}
 			},
-			want: []string{"access.credentials.userCA", "access.hostKeys.authorities"},
+			want: []string{"access.hostKeys.authorities"},
+		},
+		"closed when it is a Node": {change: func(s *bootstrapv1.KubexmConfigSpec) {
+			s.Access, s.AccessPolicy = access(), spec.AccessClosed
+			s.Access.HostKeys, s.Reset.Policy = spec.HostKeys{}, spec.ResetWhenReachable
+		}},
+		"half closed": {change: func(s *bootstrapv1.KubexmConfigSpec) { s.AccessPolicy = "Ajar" }, want: []string{"accessPolicy"}},
+		"closed, though an image opens it": {
+			change: func(s *bootstrapv1.KubexmConfigSpec) { s.Access, s.AccessPolicy = access(), spec.AccessClosed },
+			want:   []string{"accessPolicy"},
+		},
+		"closed, and reset": {
+			change: func(s *bootstrapv1.KubexmConfigSpec) {
+				s.AccessPolicy, s.Reset.Policy = spec.AccessClosed, spec.ResetAlways
+			},
+			want: []string{"accessPolicy"},
+		},
+		"a host that connects to the manager": {change: func(s *bootstrapv1.KubexmConfigSpec) {
+			s.Access.Connection = spec.ConnectionCallHome
+		}},
+		"one that is dialled all the same": {
+			change: func(s *bootstrapv1.KubexmConfigSpec) {
+				s.Access = access()
+				s.Access.Connection, s.Access.Port = spec.ConnectionCallHome, 2222
+				s.Access.ProxyJump = spec.ProxyJump{Host: "bastion.example.org", User: "jump", Credentials: s.Access.Credentials, HostKeys: s.Access.HostKeys}
+			},
+			want: []string{"access.port", "access.proxyJump"},
+		},
+		"one that is closed": {
+			change: func(s *bootstrapv1.KubexmConfigSpec) {
+				s.Access.Connection, s.AccessPolicy = spec.ConnectionCallHome, spec.AccessClosed
+			},
+			want: []string{"accessPolicy"},
+		},
+		"another way to connect": {
+			change: func(s *bootstrapv1.KubexmConfigSpec) { s.Access.Connection = "Carrier" },
+			want:   []string{"access.connection"},
 		},
 		"through a jump host": {change: func(s *bootstrapv1.KubexmConfigSpec) {
 			s.Access = access()
@@ -147,6 +210,39 @@ func TestHostsThatAreNoNodes(t *testing.T) {
 	if errs := ValidateConfigUpdate(old, old); len(errs) > 0 {
 		t.Errorf("the same: %v", errs)
 	}
+	dialled, calls := &bootstrapv1.KubexmConfig{}, &bootstrapv1.KubexmConfig{}
+	calls.Spec.Access.Connection = spec.ConnectionCallHome
+	if errs := ValidateConfigUpdate(dialled, calls); len(errs) != 1 || errs[0].Field != "spec.access.connection" {
+		t.Errorf("a host that has read its bootstrap data: %v", errs)
+	}
+	said := dialled.DeepCopy()
+	said.Spec.Access.Connection = spec.ConnectionDial
+	if errs := ValidateConfigUpdate(dialled, said); len(errs) > 0 {
+		t.Errorf("a default, written out: %v", errs)
+	}
+	formatted := of("lb1", spec.RoleLoadBalancer)
+	formatted.Spec.Format = bootstrapv1.CloudConfigFormat
+	if errs := ValidateConfig(formatted); len(errs) != 1 || errs[0].Field != "spec.format" {
+		t.Errorf("bootstrap data that nobody runs: %v", errs)
+	}
+}
+
+// TestFormatStays: the default, which nobody writes, is the same as what it stands for.
+func TestFormatStays(t *testing.T) {
+	for _, tc := range []struct {
+		was, is bootstrapv1.BootstrapFormat
+		refused bool
+	}{
+		{"", bootstrapv1.CloudConfigFormat, false}, {bootstrapv1.CloudConfigFormat, "", false},
+		{bootstrapv1.IgnitionFormat, bootstrapv1.IgnitionFormat, false},
+		{"", bootstrapv1.IgnitionFormat, true}, {bootstrapv1.IgnitionFormat, "", true},
+	} {
+		old, updated := &bootstrapv1.KubexmConfig{}, &bootstrapv1.KubexmConfig{}
+		old.Spec.Format, updated.Spec.Format = tc.was, tc.is
+		if errs := ValidateConfigUpdate(old, updated); (len(errs) == 1 && errs[0].Field == "spec.format") != tc.refused || len(errs) > 1 {
+			t.Errorf("%q becomes %q: %v", tc.was, tc.is, errs)
+		}
+	}
 }
 
 // TestNoNodes: what is for Nodes is refused of hosts that become none.
@@ -191,4 +287,38 @@ func TestSharedUpdate(t *testing.T) {
 	if errs := ValidateClusterConfigUpdate(old, updated); len(errs) > 0 {
 		t.Errorf("refused what the control plane has written: %v", errs)
 	}
+}
+
+// TestClosedAccess: it is no host of the inventory's to close, and what is closed is not opened again.
+func TestClosedAccess(t *testing.T) {
+	refused := func(errs field.ErrorList, want string) {
+		t.Helper()
+		var fields []string
+		for _, err := range errs {
+			fields = append(fields, err.Field)
+		}
+		if got := strings.Join(fields, " "); got != want {
+			t.Errorf("refused %q, want %q: %v", got, want, errs)
+		}
+	}
+	apart := &bootstrapv1.KubexmConfig{
+		ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{Kind: "KubexmControlPlane", Name: "prod", Controller: ptr.To(true)}}},
+		Spec: bootstrapv1.KubexmConfigSpec{
+			HostRef: bootstrapv1.HostReference{Name: "e1", Role: spec.RoleEtcd}, AccessPolicy: spec.AccessOpen,
+		},
+	}
+	refused(ValidateConfig(apart), "spec.accessPolicy")
+
+	old, updated := &bootstrapv1.KubexmConfig{}, &bootstrapv1.KubexmConfig{}
+	old.Spec.AccessPolicy, updated.Spec.AccessPolicy = spec.AccessClosed, spec.AccessOpen
+	refused(ValidateConfigUpdate(old, updated), "") // nothing was closed yet
+	reachable := metav1.Condition{
+		Type: bootstrapv1.HostReachableCondition, Status: metav1.ConditionFalse, Reason: bootstrapv1.AccessClosedReason,
+	}
+	old.Status.Conditions = []metav1.Condition{reachable}
+	refused(ValidateConfigUpdate(old, updated), "spec.accessPolicy")
+	updated.Spec.AccessPolicy = ""
+	refused(ValidateConfigUpdate(old, updated), "spec.accessPolicy")
+	refused(ValidateConfigUpdate(old, old), "")
+	refused(ValidateConfigUpdate(updated, old), "") // and back
 }

@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/callhome"
 	bootstrapsetup "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/setup"
 	controlplanesetup "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/setup"
 	infrasetup "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/setup"
@@ -138,9 +139,14 @@ func addBootstrap(ctx context.Context, mgr ctrl.Manager, o *options) error {
 	if err := bootstrapsetup.Webhooks(mgr); err != nil {
 		return err
 	}
+	var home *callhome.Server
+	if o.callHome != "" {
+		home = callhome.NewServer(o.callHomeBind, o.callHome)
+	}
 	return bootstrapsetup.Reconcilers(ctx, mgr, bootstrapsetup.Options{
+		CallHome:    home,
 		WatchFilter: o.watchFilter, Concurrency: o.concurrency, HostsAtOnce: o.hostsAtOnce,
-		DriftCheckInterval: o.driftCheckInterval, Logs: o.hostLogs,
+		DriftCheckInterval: o.driftCheckInterval, HostHeartbeatInterval: o.hostHeartbeatInterval, Logs: o.hostLogs,
 		Artifacts: bootstrapsetup.Bundles(o.bundle, store, signers),
 		Reader:    event.Readers(counted, jsonlog.New(os.Stdout)),
 	})

@@ -20,6 +20,9 @@ import (
 	"sigs.k8s.io/cluster-api/feature"
 	"sigs.k8s.io/cluster-api/util/flags"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/callhome"
+	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/door"
 )
 
 // The providers, by the names that clusterctl has for their kinds.
@@ -39,8 +42,10 @@ type options struct {
 	concurrency            int
 	hostsAtOnce            int
 	driftCheckInterval     time.Duration
+	hostHeartbeatInterval  time.Duration
 	bundle, bundleKey      string
 	hostLogs               string
+	callHome, callHomeBind string
 
 	leaderElect                              bool
 	leaderElectNamespace                     string
@@ -86,11 +91,17 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.concurrency, "concurrency", 10, "how many objects of one kind are reconciled at once; no reconcile waits for a host")
 	fs.IntVar(&o.hostsAtOnce, "hosts-at-once", 50, "how many workers' hosts are worked on at once; control plane hosts do not count")
 	fs.DurationVar(&o.driftCheckInterval, "drift-check-interval", 10*time.Minute, "how often a converged host is compared with its plan")
+	fs.DurationVar(&o.hostHeartbeatInterval, "host-heartbeat-interval", 10*time.Minute,
+		"how often the bootstrap provider dials KubexmHosts that nobody has, to see whether they can be used; 0 means never")
 	fs.StringVar(&o.bundle, "bundle", "", "directory with bundles, or one archive: clusters name what lies in it, and no other file; kubexm bundle create makes them")
 	fs.StringVar(&o.bundleKey, "bundle-verify-key", "", "file with public SSH keys, one per line, one of which must have signed every bundle; empty takes bundles without a signature")
 
 	fs.StringVar(&o.hostLogs, "host-logs-dir", os.Getenv(hostLogsVariable),
 		"directory where the logs of hosts that failed are kept before these are rebooted or reset; they may hold secrets; empty means that they are not kept")
+
+	fs.StringVar(&o.callHome, "call-home-address", "",
+		"HOST:PORT at which hosts reach this manager that open the connection themselves (spec.access.connection: CallHome); empty means that none can")
+	fs.StringVar(&o.callHomeBind, "call-home-bind-address", fmt.Sprintf(":%d", callhome.Port), "where their connections are taken, with --call-home-address")
 
 	fs.BoolVar(&o.leaderElect, "leader-elect", false, "have one active manager at a time")
 	fs.StringVar(&o.leaderElectNamespace, "leader-elect-namespace", "", "namespace of the lease; empty means the one that the manager runs in")
@@ -138,6 +149,14 @@ func (o *options) validate() error {
 	}
 	if o.driftCheckInterval <= 0 {
 		errs = append(errs, fmt.Errorf("--drift-check-interval: %s: want more than 0", o.driftCheckInterval))
+	}
+	if o.hostHeartbeatInterval < 0 {
+		errs = append(errs, fmt.Errorf("--host-heartbeat-interval: %s: want more than 0, or 0 for none", o.hostHeartbeatInterval))
+	}
+	if o.callHome != "" {
+		if err := door.CheckManager(o.callHome); err != nil {
+			errs = append(errs, fmt.Errorf("--call-home-address: %w", err))
+		}
 	}
 	if o.hooksPort < 0 || o.hooksPort > 65535 {
 		errs = append(errs, fmt.Errorf("--runtime-extension-port: %d: want 1 to 65535, or 0 for none", o.hooksPort))

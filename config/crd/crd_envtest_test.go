@@ -151,6 +151,10 @@ func TestObjectsOfUsers(t *testing.T) {
 		"control plane hosts that begin":  {fmt.Sprintf(controlPlane, "x", `node: {bootstrapMode: Init}`), "are one host's, and these are for many"},
 		"an empty config":                 {object: fmt.Sprintf(config, "empty", "")},
 		"a config":                        {object: fmt.Sprintf(config, "full", `kubelet: {maxPods: 50}, nodeLabels: {pool: gpu}, files: [{path: /etc/gpu.conf, contentFrom: {secret: {name: gpu, key: conf}}}]`)},
+		"bootstrap data of Ignition":      {object: fmt.Sprintf(config, "ignition", `format: Ignition`)},
+		"a format in others' words":       {fmt.Sprintf(config, "x", `format: ignition`), "spec.format: Unsupported value"},
+		"an authority that is made":       {object: fmt.Sprintf(config, "authority", `access: {credentials: {userCA: {validitySeconds: 120}}}`)},
+		"an authority of nothing":         {fmt.Sprintf(config, "x", `access: {credentials: {userCA: {}}}`), "should have at least 1 properties"},
 		"a file with two contents":        {fmt.Sprintf(config, "x", `files: [{path: /etc/a, content: a, contentFrom: {secret: {name: a, key: a}}}]`), "set exactly one of content and contentFrom"},
 		"files of each kind": {object: fmt.Sprintf(config, "files", `files: [{path: /etc/a, content: aGVsbG8K, encoding: Base64}, {path: /etc/b, content: x, append: Enabled}, `+
 			`{path: /etc/c, content: "{{ .name }}", contentFormat: Template}, {path: /etc/d, contentFrom: {secret: {name: a, key: a}}, encoding: Gzip, permissions: "0640"}]`)},

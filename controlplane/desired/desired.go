@@ -91,7 +91,7 @@ func Config(c *state.ControlPlane, name string, mode spec.BootstrapMode) *bootst
 	config := &bootstrapv1.KubexmConfig{ObjectMeta: metav1.ObjectMeta{
 		Namespace: c.Object.Namespace, Name: name, OwnerReferences: []metav1.OwnerReference{owner},
 	}}
-	config.Spec.BootstrapMode = mode
+	config.Spec.BootstrapMode, config.Spec.Format = mode, c.Object.Spec.Node.Format
 	PropagateConfig(c, config)
 	return config
 }
@@ -162,7 +162,8 @@ func authorities(c *state.ControlPlane) []bootstrapv1.AuthorityFingerprint {
 	return all
 }
 
-// PropagateConfig brings the control plane's own part of its hosts to a KubexmConfig: the host follows.
+// PropagateConfig brings the control plane's own part of its hosts to a KubexmConfig: the host follows. Bootstrap data is read once, so
+// that another format is for Machines that are made from then on.
 func PropagateConfig(c *state.ControlPlane, config *bootstrapv1.KubexmConfig) {
 	PropagateMetadata(c, config)
 	own := c.Object.Spec.Node.DeepCopy()

@@ -143,6 +143,17 @@ func TestCertificatesEnd(t *testing.T) {
 	}
 }
 
+// TestFormatIsForNewMachines: the infrastructure has read the bootstrap data of those that exist, in the format that they were made with.
+func TestFormatIsForNewMachines(t *testing.T) {
+	c := controlPlane()
+	old := desired.Config(c, "prod-x", spec.BootstrapInit)
+	c.Object.Spec.Node.Format = bootstrapv1.IgnitionFormat
+	desired.PropagateConfig(c, old)
+	if made := desired.Config(c, "prod-y", spec.BootstrapJoin); old.Spec.Format != "" || made.Spec.Format != bootstrapv1.IgnitionFormat {
+		t.Errorf("the old has %q, a new one %q", old.Spec.Format, made.Spec.Format)
+	}
+}
+
 func TestConfig(t *testing.T) {
 	config := desired.Config(controlPlane(), "prod-x", spec.BootstrapInit)
 	if config.Spec.NodeLabels["pool"] != "masters" || config.Labels[clusterv1.ClusterNameLabel] != "prod" {

@@ -47,7 +47,8 @@ func (c *ControlPlane) hosts() []host {
 	for _, m := range c.Own() {
 		hosts = append(hosts, host{
 			config: c.ConfigOf(&m), name: m.Spec.Bootstrap.ConfigRef.Name, role: spec.RoleControlPlane, etcd: stacked,
-			stays: m.DeletionTimestamp.IsZero(), drained: awaitsHooks(&m), hasNode: m.Status.NodeRef.IsDefined(),
+			stays: m.DeletionTimestamp.IsZero(), drained: !m.DeletionTimestamp.IsZero() && hosthealth.AwaitsHooks(&m),
+			hasNode: m.Status.NodeRef.IsDefined(),
 		})
 	}
 	for i := range c.Configs {
@@ -277,10 +278,4 @@ func (c *ControlPlane) HostProblem(m *clusterv1.Machine) string {
 // ProblemOf is what is wrong with a KubexmConfig's host; see HostProblem. What becomes of its Node, the Machine says.
 func ProblemOf(config *bootstrapv1.KubexmConfig) string {
 	return hosthealth.WithReason(hosthealth.Problem(config, bootstrapv1.HostReachableCondition, bootstrapv1.HostConvergedCondition))
-}
-
-// awaitsHooks reports whether a Machine's deletion waits for nothing but pre-terminate hooks: its Node is drained by then.
-func awaitsHooks(m *clusterv1.Machine) bool {
-	return !m.DeletionTimestamp.IsZero() &&
-		conditions.GetReason(m, clusterv1.MachineDeletingCondition) == clusterv1.MachineDeletingWaitingForPreTerminateHookReason
 }

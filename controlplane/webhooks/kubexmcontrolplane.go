@@ -79,6 +79,10 @@ func ValidateControlPlaneUpdate(old, updated *controlplanev1.KubexmControlPlane)
 		errs = append(errs, spec.ValidateNodeUpdate(&old.Spec.Node.Node, &updated.Spec.Node.Node, path.Child("node"))...)
 		errs = append(errs, spec.ValidateSharedUpdate(&old.Spec.Cluster, &updated.Spec.Cluster, path.Child("cluster"))...)
 	}
+	if was, is := old.Spec.Node.Access.Connection.OrDefault(), updated.Spec.Node.Access.Connection.OrDefault(); was != is {
+		errs = append(errs, field.Forbidden(path.Child("node", "access", "connection"), fmt.Sprintf(
+			"hosts read their bootstrap data once, and this is part of it: set it back to %s", was)))
+	}
 	return append(errs, spec.ValidateUpdate(
 		&old.Spec.Cluster, &updated.Spec.Cluster, ptr.Deref(old.Spec.Replicas, 1), path.Child("cluster"))...)
 }
@@ -153,5 +157,9 @@ func validateHosts(
 	cluster.Default()
 	errs := cluster.ValidateRules(path.Child("cluster"))
 	moveErrors(errs, at, cluster, path)
+	if node.AccessPolicy != "" {
+		errs = append(errs, field.Forbidden(path.Child("node", "accessPolicy"), "hosts of the control plane stay open, because they are entered when "+
+			"members leave, certificates are renewed and etcd is saved: remove it. It is for workers (KubexmConfigTemplates)"))
+	}
 	return append(errs, node.ValidateTemplate(path.Child("node"))...)
 }

@@ -172,6 +172,9 @@ func TestValidate(t *testing.T) {
 				s.Node.NodeLabels = map[string]string{"a b": "c"}
 			}, []string{"spec.cluster.network.serviceCIDRs[0]", "spec.node.nodeLabels[a b]"},
 		},
+		"hosts that nobody enters": {
+			func(s *controlplanev1.KubexmControlPlaneSpec) { s.Node.AccessPolicy = spec.AccessClosed }, []string{"spec.node.accessPolicy"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := fields(ValidateControlPlane(controlPlaneWith(test.change))); !slices.Equal(got, test.want) {
@@ -198,6 +201,10 @@ func TestValidateUpdate(t *testing.T) {
 		"a default, written out": {change: func(s *controlplanev1.KubexmControlPlaneSpec) {
 			s.Cluster.Default()
 		}},
+		"who connects to whom": {
+			func(s *controlplanev1.KubexmControlPlaneSpec) { s.Node.Access.Connection = spec.ConnectionCallHome },
+			[]string{"spec.node.access.connection"},
+		},
 		"the pod network": {
 			func(s *controlplanev1.KubexmControlPlaneSpec) {
 				s.Cluster.Network.PodCIDRs = []string{"10.8.0.0/16"}

@@ -29,6 +29,12 @@ func (r *Rollout) refuses(version string) *decision.Blocker {
 	if kind := md.Spec.Template.Spec.Bootstrap.ConfigRef.GroupKind(); kind != bootstrapv1.GroupVersion.WithKind("KubexmConfigTemplate").GroupKind() {
 		return decision.Block(InvalidReason, "%s: only hosts with KubexmConfigs can be updated in place: change spec.template.spec.version", annotation)
 	}
+	for i := range r.Machines {
+		if c := r.configOf(&r.Machines[i]); c != nil && c.IsClosed() {
+			return decision.Block(InvalidReason, "%s: the access to the host of the Machine %s is closed (spec.accessPolicy of its KubexmConfig), so nobody can "+
+				"update it in place: change spec.template.spec.version, which has Machines replaced", annotation, r.Machines[i].Name)
+		}
+	}
 	if errs := ValidateVersion(md.Spec.Template.Spec.Version, r.Machines, version, annotation); len(errs) > 0 {
 		return decision.Block(InvalidReason, "%s", errs.ToAggregate())
 	}

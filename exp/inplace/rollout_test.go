@@ -26,7 +26,7 @@ import (
 //	make version=V hosts=N [max-unavailable=M]   a MachineDeployment whose hosts are well
 //	control-plane [spec=V has=(V,…)]             the versions that the control plane is to have, and has; none without arguments
 //	annotate [version=V] [canary=NAME]           what is not given is taken off
-//	host NAME done|well|unwell|failed|updating|updated|deleting|gone|older [why=WORDS_OF_A_CONDITION]
+//	host NAME done|well|unwell|failed|closed|updating|updated|deleting|gone|older [why=WORDS_OF_A_CONDITION]
 //	cluster-api paused|unpaused|saw-machine-set|replaces
 //	next                                         decides, does it, and tells
 func TestDecide(t *testing.T) {
@@ -168,6 +168,10 @@ func (w *world) change(t *testing.T, d *datadriven.TestData) string {
 		set(c, bootstrapv1.HostReadyCondition, metav1.ConditionFalse, why)
 		set(c, bootstrapv1.HostConvergedCondition, metav1.ConditionFalse, why)
 		c.Status.OperationFor(bootstrapv1.ConvergeOperation).Failures = ptr.To(int32(1))
+	case "closed":
+		conditions.Set(c, metav1.Condition{
+			Type: bootstrapv1.HostReachableCondition, Status: metav1.ConditionFalse, Reason: bootstrapv1.AccessClosedReason,
+		})
 	case "updating":
 		m.Annotations = map[string]string{clusterv1.UpdateInProgressAnnotation: ""}
 	case "updated":

@@ -75,6 +75,8 @@ type change struct {
 	patch runtimehooksv1.Patch
 	// refused is what they do not follow, and why.
 	refused []string
+	// closed is whether nobody logs in on such hosts, or will not any more, so that they follow nothing.
+	closed bool
 }
 
 // changeOf is the change from one object to another, of which the part at the path counts. An object of another kind is nobody's
@@ -90,6 +92,11 @@ func changeOf(current, desired runtime.RawExtension, rule rule, at ...string) (c
 	}
 	if old.GroupVersionKind().GroupKind() != rule.kind || updated.GroupVersionKind().GroupKind() != rule.kind {
 		return change{}, nil
+	}
+	if oldSpec["accessPolicy"] == string(spec.AccessClosed) {
+		return change{ours: true, closed: true, refused: []string{fmt.Sprintf(
+			"%s %s: %s: the access to hosts is closed, so nobody can change them: they are replaced",
+			old.GetKind(), old.GetName(), strings.Join(append(slices.Clone(at), "accessPolicy"), "."))}}, nil
 	}
 	errs, err := rule.refuse(oldSpec, updatedSpec)
 	if err != nil {

@@ -42,7 +42,7 @@ func (e *Extension) CanUpdateMachine(
 		return
 	}
 	var refused []string
-	if bootstrap.ours {
+	if bootstrap.ours && !bootstrap.closed {
 		patched := current.Machine.DeepCopy()
 		errs := followMachine(&patched.Spec, &desired.Machine.Spec, field.NewPath("spec"))
 		refused = said("Machine "+current.Machine.Name, errs)
@@ -73,7 +73,7 @@ func (e *Extension) CanUpdateMachineSet(
 	}
 	set := &current.MachineSet
 	var refused []string
-	if bootstrap.ours {
+	if bootstrap.ours && !bootstrap.closed {
 		patched, wanted, path := set.DeepCopy(), &desired.MachineSet.Spec.Template.Spec, field.NewPath(template[0], template[1:]...)
 		refused = said("MachineSet "+set.Name, followMachine(&patched.Spec.Template.Spec, wanted, path))
 		if patched.Spec.Template.Spec.Version == wanted.Version {

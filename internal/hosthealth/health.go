@@ -22,7 +22,7 @@ type Phase string
 const (
 	// Updating means that the host is not known to be what its KubexmConfig says yet.
 	Updating Phase = "Updating"
-	// Failed means the same, and that its last run has failed.
+	// Failed means the same, and that its last run has failed, or that its access is closed so that none will be.
 	Failed Phase = "Failed"
 	// Retrying means the same, and that another run goes on after some that have failed.
 	Retrying Phase = "Retrying"
@@ -58,7 +58,7 @@ func Of(c *bootstrapv1.KubexmConfig, version string) Health {
 	}
 	if behind := Behind(c, version); behind != nil {
 		switch {
-		case c.Status.Operation(bootstrapv1.ConvergeOperation).Outcome == bootstrapv1.RunFailed:
+		case c.Status.Operation(bootstrapv1.ConvergeOperation).Outcome == bootstrapv1.RunFailed, Closed(c) != nil:
 			return Health{Failed, behind}
 		case IsFailing(c):
 			return Health{Retrying, behind}
@@ -111,9 +111,20 @@ func IsReady(c *bootstrapv1.KubexmConfig) bool {
 	return meta.IsStatusConditionTrue(c.Status.Conditions, bootstrapv1.HostReadyCondition)
 }
 
-// isFalse is what a condition says that is False; nil if it is not.
+// Closed is that the access to the host was closed for good, and what to do; nil if it was not. Such a host is well as long as it is what
+// it must be, and nothing can be done with it.
+func Closed(c *bootstrapv1.KubexmConfig) *decision.Blocker {
+	if !c.IsClosed() {
+		return nil
+	}
+	said := meta.FindStatusCondition(c.Status.Conditions, bootstrapv1.HostReachableCondition)
+	return &decision.Blocker{Reason: said.Reason, Message: said.Message}
+}
+
+// isFalse is what a condition says that is False; nil if it is not. That the access to a host was closed is no fault of the host.
 func isFalse(c *bootstrapv1.KubexmConfig, kind string) *decision.Blocker {
-	if said := meta.FindStatusCondition(c.Status.Conditions, kind); said != nil && said.Status == metav1.ConditionFalse {
+	said := meta.FindStatusCondition(c.Status.Conditions, kind)
+	if said != nil && said.Status == metav1.ConditionFalse && (kind != bootstrapv1.HostReachableCondition || !c.IsClosed()) {
 		return &decision.Blocker{Reason: said.Reason, Message: said.Message}
 	}
 	return nil

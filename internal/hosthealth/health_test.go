@@ -109,6 +109,17 @@ func TestOf(t *testing.T) {
 		"its Node is not ready": {func(c *bootstrapv1.KubexmConfig) {
 			c.Status.Conditions[1].Status, c.Status.Conditions[1].Reason = metav1.ConditionFalse, bootstrapv1.NodeNotReadyReason
 		}, hosthealth.NotReady, bootstrapv1.NodeNotReadyReason},
+		"its access is closed": {func(c *bootstrapv1.KubexmConfig) {
+			c.Status.Conditions = append(c.Status.Conditions, metav1.Condition{
+				Type: bootstrapv1.HostReachableCondition, Status: metav1.ConditionFalse, Reason: bootstrapv1.AccessClosedReason,
+			})
+		}, hosthealth.Healthy, ""},
+		"and nobody can change it": {func(c *bootstrapv1.KubexmConfig) {
+			c.Status.Conditions = append(c.Status.Conditions, metav1.Condition{
+				Type: bootstrapv1.HostReachableCondition, Status: metav1.ConditionFalse, Reason: bootstrapv1.AccessClosedReason,
+			})
+			c.Status.KubernetesVersion = "v1.35.4"
+		}, hosthealth.Failed, hosthealth.OutdatedReason},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := &bootstrapv1.KubexmConfig{}

@@ -10,6 +10,7 @@ import (
 	"encoding/binary"
 	"net"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -33,8 +34,9 @@ type Access struct {
 	// +kubebuilder:validation:Maximum=65535
 	Port int32 `json:"port,omitempty"`
 
-	// credentials are what the user logs in with. Of a KubexmHost they are required. Else, if unset, a key that is made for the Cluster,
-	// in the Secret <cluster>-ssh, and that the bootstrap data authorizes.
+	// credentials are what the user logs in with. Of a KubexmHost they are required. Else the bootstrap data authorizes them; if unset, a
+	// key that is made for the Cluster, in the Secret <cluster>-ssh. Hosts that have run their data do not follow another key or authority:
+	// authorize it there first.
 	// +optional
 	Credentials Credentials `json:"credentials,omitempty,omitzero"`
 
@@ -46,7 +48,41 @@ type Access struct {
 	// proxyJump is a host through which this one is reached, as by ssh -J. If unset, it is reached directly.
 	// +optional
 	ProxyJump ProxyJump `json:"proxyJump,omitempty,omitzero"`
+
+	// connection is who opens the connection: Dial, the manager, or CallHome, the host, which is the server of SSH on it all the same
+	// (RFC 8071), for hosts that the manager cannot reach, or whose sshd is not to listen. The bootstrap data has the host connect to the
+	// address that the manager was given (--call-home-address). Not for KubexmHosts, nor with port or proxyJump. It never changes. If
+	// unset, Dial.
+	// +optional
+	Connection Connection `json:"connection,omitempty"`
 }
+
+// Connection is who opens the connection to a host.
+//
+// +kubebuilder:validation:Enum=Dial;CallHome
+type Connection string
+
+const (
+	// ConnectionDial has the manager dial the host.
+	ConnectionDial Connection = "Dial"
+	// ConnectionCallHome has the host connect to the manager.
+	ConnectionCallHome Connection = "CallHome"
+)
+
+// OrDefault is the one that counts.
+func (c Connection) OrDefault() Connection { return cmp.Or(c, ConnectionDial) }
+
+// AccessPolicy is whether a host can be logged in on for as long as its Machine lives.
+//
+// +kubebuilder:validation:Enum=Open;Closed
+type AccessPolicy string
+
+const (
+	// AccessOpen keeps the way in that the bootstrap data has opened, until the host is reset.
+	AccessOpen AccessPolicy = "Open"
+	// AccessClosed closes it for good as soon as the host is what it must be and its Node has joined.
+	AccessClosed AccessPolicy = "Closed"
+)
 
 // ProxyJump is a host that connections to others are forwarded by (a bastion). Nothing is changed on it.
 type ProxyJump struct {
@@ -88,21 +124,25 @@ type Credentials struct {
 	// +optional
 	SecretRef SecretReference `json:"secretRef,omitempty,omitzero"`
 
-	// userCA is an authority whose signature hosts trust (TrustedUserCAKeys in their sshd_config). Each login has a key of its own, which
-	// is never stored, and a certificate for it that is valid for minutes. For KubexmHosts and jump hosts alone.
+	// userCA is an authority whose signature hosts trust: by TrustedUserCAKeys in their sshd_config, or because the bootstrap data
+	// authorizes it for the user. Each login has a key of its own, which is never stored, and a certificate for it that is valid for
+	// minutes.
 	// +optional
 	UserCA UserCA `json:"userCA,omitempty,omitzero"`
 }
 
 // UserCA is an authority that signs keys of users.
+//
+// +kubebuilder:validation:MinProperties=1
 type UserCA struct {
 	// secretRef is a Secret in the namespace of the object that names it, with the authority's private key as ssh-privatekey, not
-	// encrypted. It may have sudo-password, too.
-	// +required
+	// encrypted. It may have sudo-password, too. Of KubexmHosts and jump hosts it is required. Else, if unset, an authority that is made
+	// for the Cluster, in the Secret <cluster>-ssh-authority.
+	// +optional
 	SecretRef SecretReference `json:"secretRef,omitempty,omitzero"`
 
-	// principal is whom certificates are for: the user, or a name that the host's AuthorizedPrincipalsFile has for the user. If unset, the
-	// user.
+	// principal is whom certificates are for: the user, or a name that the host's AuthorizedPrincipalsFile has for the user. Where the
+	// bootstrap data authorizes the authority, it is any name, of letters, digits and ._@:+=/-. If unset, the user.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
@@ -151,9 +191,13 @@ func (k HostKeys) IsZero() bool { return len(k.Pinned)+len(k.Authorities) == 0 }
 // Secret is the Secret that credentials come from, "" if none is named.
 func (c Credentials) Secret() string { return cmp.Or(c.SecretRef.Name, c.UserCA.SecretRef.Name) }
 
+// IsUserCA reports whether logins are by certificates of an authority.
+func (c Credentials) IsUserCA() bool { return c.UserCA != (UserCA{}) }
+
 // IsZero reports whether nothing is said of how the host is reached.
 func (a Access) IsZero() bool {
-	return a.User == "" && a.Port == 0 && a.Credentials == (Credentials{}) && a.HostKeys.IsZero() && a.ProxyJump.IsZero()
+	return a.User == "" && a.Port == 0 && a.Credentials == (Credentials{}) && a.HostKeys.IsZero() && a.ProxyJump.IsZero() &&
+		a.Connection == ""
 }
 
 // IsZero reports whether there is no jump host.
@@ -171,7 +215,11 @@ const defaultSSHPort = 22
 
 // Validate checks how a host is reached that nobody else says anything of.
 func (a *Access) Validate(path *field.Path) field.ErrorList {
-	return append(a.require(path), a.ValidateDeclared(path)...)
+	errs := append(a.require(path), a.ValidateDeclared(path)...)
+	if a.Connection == ConnectionCallHome {
+		errs = append(errs, field.Forbidden(path.Child("connection"), "no bootstrap data has this host connect to anybody: remove it, and have it dialled"))
+	}
+	return errs
 }
 
 // require asks for what bootstrap data would bring.
@@ -185,7 +233,7 @@ func (a *Access) require(path *field.Path) field.ErrorList {
 
 // ValidateDeclared checks what is said of how a host is reached. What is left out, the bootstrap data brings.
 func (a *Access) ValidateDeclared(path *field.Path) field.ErrorList {
-	errs := validateLogin(path, a.User, a.Port, &a.Credentials, &a.HostKeys)
+	errs := append(validateLogin(path, a.User, a.Port, &a.Credentials, &a.HostKeys), a.validateConnection(path)...)
 	if a.ProxyJump.IsZero() {
 		return errs
 	}
@@ -203,11 +251,36 @@ func (a *Access) ValidateDeclared(path *field.Path) field.ErrorList {
 	return append(errs, validateLogin(at, jump.User, jump.Port, &jump.Credentials, &jump.HostKeys)...)
 }
 
+// validateConnection refuses what is about dialling a host that is not dialled.
+func (a *Access) validateConnection(path *field.Path) field.ErrorList {
+	known := []Connection{ConnectionDial, ConnectionCallHome}
+	if a.Connection != "" && !slices.Contains(known, a.Connection) {
+		return field.ErrorList{field.NotSupported(path.Child("connection"), a.Connection, known)}
+	}
+	if a.Connection != ConnectionCallHome {
+		return nil
+	}
+	var errs field.ErrorList
+	for _, one := range []struct {
+		name string
+		set  bool
+	}{{"port", a.Port != 0}, {"proxyJump", !a.ProxyJump.IsZero()}} {
+		if one.set {
+			errs = append(errs, field.Forbidden(path.Child(one.name), "with connection: CallHome, the host is not dialled: remove either"))
+		}
+	}
+	return errs
+}
+
 func requireLogin(path *field.Path, credentials *Credentials, keys *HostKeys) field.ErrorList {
 	var errs field.ErrorList
 	if credentials.Secret() == "" {
 		errs = append(errs, field.Required(path.Child("credentials", "secretRef", "name"),
 			"name a Secret in this namespace with ssh-privatekey or password"))
+	}
+	if credentials.IsUserCA() && credentials.UserCA.SecretRef.Name == "" {
+		errs = append(errs, field.Required(path.Child("credentials", "userCA", "secretRef", "name"),
+			"name a Secret in this namespace with the authority's ssh-privatekey"))
 	}
 	if keys.IsZero() {
 		errs = append(errs, ValidateHostKey("", path.Child("hostKeys", "pinned"))...)
@@ -226,10 +299,10 @@ func validateLogin(path *field.Path, user string, port int32, credentials *Crede
 	if name := credentials.SecretRef.Name; name != "" && len(validation.IsDNS1123Subdomain(name)) > 0 {
 		errs = append(errs, field.Invalid(path.Child("credentials", "secretRef", "name"), name, "use the name of a Secret in this namespace"))
 	}
-	if ca := credentials.UserCA; ca != (UserCA{}) {
+	if ca := credentials.UserCA; credentials.IsUserCA() {
 		errs = append(errs, ca.validate(path.Child("credentials", "userCA"))...)
 	}
-	if ca := credentials.UserCA; ca != (UserCA{}) && credentials.SecretRef.Name != "" {
+	if credentials.IsUserCA() && credentials.SecretRef.Name != "" {
 		errs = append(errs, field.Forbidden(path.Child("credentials", "userCA"), "secretRef says what is logged in with: set one of them"))
 	}
 	if len(keys.Pinned) > 0 && len(keys.Authorities) > 0 {
@@ -253,10 +326,7 @@ var principalName = regexp.MustCompile(`^[^\s,#"]{1,128}$`)
 
 func (u *UserCA) validate(path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	switch name := u.SecretRef.Name; {
-	case name == "":
-		errs = append(errs, field.Required(path.Child("secretRef", "name"), "name a Secret in this namespace with the authority's ssh-privatekey"))
-	case len(validation.IsDNS1123Subdomain(name)) > 0:
+	if name := u.SecretRef.Name; name != "" && len(validation.IsDNS1123Subdomain(name)) > 0 {
 		errs = append(errs, field.Invalid(path.Child("secretRef", "name"), name, "use the name of a Secret in this namespace"))
 	}
 	if u.Principal != "" && !principalName.MatchString(u.Principal) {
@@ -269,6 +339,16 @@ func (u *UserCA) validate(path *field.Path) field.ErrorList {
 }
 
 var userName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.@\\-]{0,63}$`)
+
+var authorizedPrincipal = regexp.MustCompile(`^[A-Za-z0-9._@:+=/-]{1,128}$`)
+
+// ValidateAuthorizedPrincipal checks a principal that bootstrap data writes into authorized_keys.
+func ValidateAuthorizedPrincipal(principal string, path *field.Path) field.ErrorList {
+	if !authorizedPrincipal.MatchString(principal) {
+		return field.ErrorList{field.Invalid(path, principal, "the bootstrap data writes it into authorized_keys: use letters, digits and ._@:+=/-")}
+	}
+	return nil
+}
 
 // ValidateUser checks the name of a user on a host.
 func ValidateUser(user string, path *field.Path) field.ErrorList {

@@ -10,14 +10,18 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
@@ -46,7 +50,7 @@ func TestDev(t *testing.T) {
 		"CONTROL_PLANE_MACHINE_COUNT": "3", "WORKER_MACHINE_COUNT": "1", "HOST_IMAGE": provider.HostImage,
 		"LOAD_BALANCER_IMAGE_REPOSITORY": provider.LoadBalancerRepository, "LOAD_BALANCER_IMAGE_TAG": provider.LoadBalancerTag,
 	})...)
-	first := e.expectDev(1)
+	first := e.expectDev(3, 1)
 	phase("proven")
 	proven := &proof.Cluster{Client: e.workload(), Bundle: e.bundle.Dir(), SSHConfig: e.loginConfig(), Out: t.Output()}
 	e.Expect(proven.Prove(t.Context())).To(Succeed())
@@ -67,11 +71,39 @@ func TestDev(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(namesOf(machines)).NotTo(ContainElement(BeElementOf(slices.Collect(maps.Values(deleted)))))
 	}, converging).Should(Succeed())
-	e.expectDev(1)
+	e.expectDev(3, 1)
 
 	phase("scaled to two workers")
 	e.scale(2)
-	e.expectDev(2)
+	e.expectDev(3, 2)
+
+	phase("rolled out: each worker is replaced")
+	before := e.expectDev(3, 2)
+	deployment, err := get(t.Context(), e, clusterName+"-workers", &clusterv1.MachineDeployment{})
+	e.Expect(err).NotTo(HaveOccurred())
+	unchanged := deployment.DeepCopy()
+	deployment.Spec.Rollout.After = metav1.Now()
+	e.Expect(e.api.Patch(t.Context(), deployment, client.MergeFrom(unchanged))).To(Succeed())
+	e.expectReplaced(before, 2)
+
+	phase("a worker's host is killed, and its Machine replaced by a MachineHealthCheck")
+	before = e.expectDev(3, 2)
+	check := &clusterv1.MachineHealthCheck{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "workers"}}
+	check.Spec.ClusterName = clusterName
+	check.Spec.Selector.MatchLabels = map[string]string{clusterv1.MachineDeploymentNameLabel: deployment.Name}
+	check.Spec.Checks.UnhealthyNodeConditions = []clusterv1.UnhealthyNodeCondition{
+		{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, TimeoutSeconds: ptr.To[int32](10)},
+	}
+	e.Expect(e.api.Create(t.Context(), check)).To(Succeed())
+	var killed string
+	for name, node := range before {
+		if strings.HasPrefix(name, deployment.Name) && killed == "" {
+			killed = name
+			out, err := exec.CommandContext(t.Context(), "docker", "kill", node).CombinedOutput()
+			e.Expect(err).NotTo(HaveOccurred(), "%s", out)
+		}
+	}
+	e.expectReplaced(map[string]string{killed: before[killed]}, 2)
 
 	phase("deleted")
 	e.requestDeletion(clusterName)
@@ -80,15 +112,34 @@ func TestDev(t *testing.T) {
 	e.stopManagers()
 }
 
+// expectReplaced waits until none of these workers' Machines is there, and others are in their places.
+func (e *environment) expectReplaced(nodes map[string]string, workers int) {
+	e.t.Helper()
+	e.Eventually(func(g Gomega) {
+		machines, err := list(e.t.Context(), e, clusterName, &clusterv1.MachineList{})
+		g.Expect(err).NotTo(HaveOccurred())
+		for i := range machines.Items {
+			if _, is := machines.Items[i].Labels[clusterv1.MachineControlPlaneLabel]; !is {
+				g.Expect(nodes).NotTo(HaveKey(machines.Items[i].Name))
+			}
+		}
+	}, converging).Should(Succeed())
+	e.expectDev(3, workers)
+}
+
 // runDev runs the provider until the test ends.
-func (e *environment) runDev() *dev.Provider {
+func (e *environment) runDev(changes ...func(*dev.Options)) *dev.Provider {
 	e.t.Helper()
 	dir := filepath.Join(e.dir, "dev")
 	e.Expect(os.Mkdir(dir, 0o700)).To(Succeed())
-	provider, err := dev.Start(e.t.Context(), dev.Options{
+	o := dev.Options{
 		Name: "e2e", Config: e.plane.RESTConfig(), Kubeconfig: management.Kubeconfig(filepath.Join(e.dir, "plane")), Dir: dir,
 		Webhooks: e.freePort(), Health: e.freePort(), Diagnostics: e.freePort(), Log: e.t.Logf,
-	})
+	}
+	for _, change := range changes {
+		change(&o)
+	}
+	provider, err := dev.Start(e.t.Context(), o)
 	e.Expect(err).NotTo(HaveOccurred())
 	e.t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), stopping)
@@ -100,16 +151,16 @@ func (e *environment) runDev() *dev.Provider {
 	return provider
 }
 
-// expectDev waits until the cluster is three control plane hosts and so many workers, behind the provider's load balancer. It returns the
+// expectDev waits until the cluster is so many control plane hosts and so many workers, behind the provider's load balancer. It returns the
 // Machines' Nodes, by the Machines' names.
-func (e *environment) expectDev(workers int) map[string]string {
+func (e *environment) expectDev(controlPlanes, workers int) map[string]string {
 	e.t.Helper()
 	ctx := e.t.Context()
 	var nodes map[string]string
 	e.Eventually(func(g Gomega) {
 		machines, err := list(ctx, e, clusterName, &clusterv1.MachineList{})
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(namesOf(machines)).To(HaveLen(3 + workers))
+		g.Expect(namesOf(machines)).To(HaveLen(controlPlanes + workers))
 		nodes = map[string]string{}
 		for i := range machines.Items {
 			m := &machines.Items[i]
@@ -131,7 +182,7 @@ func (e *environment) expectDev(workers int) map[string]string {
 		expectTrue(g, "Cluster", cluster, clusterv1.ClusterAvailableCondition)
 		all, err := e.workload().CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(namesOf(all)).To(HaveLen(3 + workers))
+		g.Expect(namesOf(all)).To(HaveLen(controlPlanes + workers))
 	}, converging).Should(Succeed())
 	return nodes
 }

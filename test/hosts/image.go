@@ -28,7 +28,7 @@ const (
 	imageEntrypoint = "/usr/local/sbin/testhost-init"
 )
 
-//go:embed image image-rpm image-cloud-init image-haproxy
+//go:embed image image-rpm image-cloud-init image-ignition image-haproxy
 var recipeFiles embed.FS
 
 // System is what a test host's operating system is.
@@ -42,6 +42,8 @@ const (
 	SimulatedRPM System = "rpm"
 	// CloudInit is Debian as cloud images have it: with cloud-init, which runs what a config drive says when there is one.
 	CloudInit System = "cloud-init"
+	// Ignition is Debian with the program ignition, which runs when a test has it run.
+	Ignition System = "ignition"
 	// HAProxy is Debian with haproxy and a configuration for it, as an image that others begin load balancers of.
 	HAProxy System = "haproxy"
 )

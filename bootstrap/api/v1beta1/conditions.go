@@ -84,7 +84,8 @@ const (
 	// DataSecretAvailableCondition is whether the Secret with the bootstrap data exists.
 	DataSecretAvailableCondition = "DataSecretAvailable"
 
-	// HostReachableCondition is whether the host shows the pinned key, accepts the login, and sudo works.
+	// HostReachableCondition is whether the host shows the pinned key, accepts the login, and sudo works. That its access was closed
+	// (AccessClosed) keeps the host from nothing else: HostReady is as if it were reachable.
 	HostReachableCondition = "HostReachable"
 
 	// PreflightPassedCondition is whether the host can become what it must be. Its message has every problem with its remedy.
@@ -181,6 +182,10 @@ const (
 	// WaitingForClusterReason means that something of the cluster that the host needs is not there yet.
 	WaitingForClusterReason = "WaitingForCluster"
 )
+
+// AccessClosedReason of HostReachable means that the access to the host was closed for good, as its accessPolicy says: nobody logs in there
+// any more. As a reason of HostConverged it means that the host is to become something else since, which takes another host.
+const AccessClosedReason = "AccessClosed"
 
 // NotMemberReason of HostConverged means that the KubexmConfig names a host of etcd or of load balancers that the KubexmClusterConfig
 // does not list. Nothing is done with the host.

@@ -4,6 +4,9 @@
 package v1beta1
 
 import (
+	"cmp"
+
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
@@ -20,6 +23,18 @@ type KubexmConfigSpec struct {
 	// +optional
 	Access spec.Access `json:"access,omitempty,omitzero"`
 
+	// accessPolicy is Open, or Closed, where what the bootstrap data has opened is closed again for good once the host is what it must be
+	// and its Node has joined: nobody logs in there any more, so that the host is neither observed, changed nor reset; it is replaced. For
+	// workers of other infrastructures than KubexmMachines alone, and with a reset.policy other than Always. If unset, Open.
+	// +optional
+	AccessPolicy spec.AccessPolicy `json:"accessPolicy,omitempty"`
+
+	// format is how the bootstrap data is written: CloudConfig, or Ignition, for images that Ignition sets up when they first start. It
+	// never changes, because the infrastructure reads the data once. With KubexmMachines, which do not read it, and BYOH, whose agent knows
+	// no Ignition, Ignition is refused. If unset, CloudConfig.
+	// +optional
+	Format BootstrapFormat `json:"format,omitempty"`
+
 	// bootstrapMode is Init where the host begins the control plane (or etcd on hosts of its own), and Join where it joins it. It is
 	// set by the KubexmControlPlane, and never changes; templates have none.
 	// +optional
@@ -29,6 +44,29 @@ type KubexmConfigSpec struct {
 	// set by the KubexmControlPlane, and never changes; templates have none.
 	// +optional
 	HostRef HostReference `json:"hostRef,omitempty,omitzero"`
+}
+
+// BootstrapFormat is how bootstrap data is written.
+//
+// +kubebuilder:validation:Enum=CloudConfig;Ignition
+type BootstrapFormat string
+
+const (
+	// CloudConfigFormat is for cloud-init, and for those who run a part of what that does.
+	CloudConfigFormat BootstrapFormat = "CloudConfig"
+	// IgnitionFormat is for Ignition, from its specification 3.0.0 on.
+	IgnitionFormat BootstrapFormat = "Ignition"
+)
+
+// OrDefault is the format that counts.
+func (f BootstrapFormat) OrDefault() BootstrapFormat { return cmp.Or(f, CloudConfigFormat) }
+
+// Contract is what Cluster API calls the format, in the Secret with the bootstrap data.
+func (f BootstrapFormat) Contract() string {
+	if f == IgnitionFormat {
+		return "ignition"
+	}
+	return "cloud-config"
 }
 
 // HostReference names a KubexmHost in the namespace of the object that names it, and says what it is for.
@@ -75,6 +113,13 @@ type KubexmConfigStatus struct {
 	// host is the host that is made a Node, as soon as the infrastructure says which.
 	// +optional
 	Host HostStatus `json:"host,omitempty,omitzero"`
+
+	// heldBy is the KubexmOperation for which nothing is done with the host, and nothing goes on there: what the annotation
+	// bootstrap.cluster.x-k8s.io/held-by of the KubexmClusterConfig says.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	HeldBy string `json:"heldBy,omitempty"`
 
 	// progress is how many of the plan's steps are so.
 	// +optional
@@ -433,6 +478,12 @@ func (c *KubexmConfig) GetConditions() []metav1.Condition { return c.Status.Cond
 
 // SetConditions is for Cluster API's conditions package.
 func (c *KubexmConfig) SetConditions(conditions []metav1.Condition) { c.Status.Conditions = conditions }
+
+// IsClosed reports whether the access to the host was closed for good, as its accessPolicy says.
+func (c *KubexmConfig) IsClosed() bool {
+	reachable := meta.FindStatusCondition(c.Status.Conditions, HostReachableCondition)
+	return reachable != nil && reachable.Reason == AccessClosedReason
+}
 
 // +kubebuilder:object:root=true
 

@@ -11,7 +11,7 @@ import (
 
 // OperationType is what is done with a host.
 //
-// +kubebuilder:validation:Enum=Enroll;Converge;ConvergeNonDisruptive;CheckDrift;AssessDisruption;Reboot;Restart;CollectLogs;RecoverCertificates;SaveEtcd;BackupEtcd;AskEtcd;StopAPIServer;Reset
+// +kubebuilder:validation:Enum=Enroll;Converge;ConvergeNonDisruptive;CheckDrift;AssessDisruption;Reboot;Restart;CollectLogs;RecoverCertificates;SaveEtcd;BackupEtcd;AskEtcd;CloseAccess;StopAPIServer;Reset
 type OperationType string
 
 const (
@@ -40,6 +40,8 @@ const (
 	BackupEtcdOperation OperationType = "BackupEtcd"
 	// AskEtcdOperation asks the member of etcd on the host for what status.etcd shows.
 	AskEtcdOperation OperationType = "AskEtcd"
+	// CloseAccessOperation closes what the bootstrap data has opened, for good.
+	CloseAccessOperation OperationType = "CloseAccess"
 	// StopAPIServerOperation ends the API server of a host whose etcd member is about to be removed.
 	StopAPIServerOperation OperationType = "StopAPIServer"
 	// ResetOperation makes the host what it was before.

@@ -4,6 +4,8 @@
 package v1beta1
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
@@ -17,14 +19,35 @@ func (s *KubexmConfigSpec) ValidateRules(path *field.Path) field.ErrorList {
 	if !s.Access.IsZero() {
 		errs = append(errs, s.Access.ValidateDeclared(path.Child("access"))...)
 	}
-	const byBootstrapData = "the host is let in and known by what its bootstrap data brings: remove it"
-	if s.Access.Credentials.UserCA != (spec.UserCA{}) {
-		errs = append(errs, field.Forbidden(path.Child("access", "credentials", "userCA"), byBootstrapData))
+	if p := s.Access.Credentials.UserCA.Principal; p != "" {
+		errs = append(errs, spec.ValidateAuthorizedPrincipal(p, path.Child("access", "credentials", "userCA", "principal"))...)
 	}
 	if len(s.Access.HostKeys.Authorities) > 0 {
-		errs = append(errs, field.Forbidden(path.Child("access", "hostKeys", "authorities"), byBootstrapData))
+		errs = append(errs, field.Forbidden(path.Child("access", "hostKeys", "authorities"), "the host is known by what its bootstrap data brings: remove it"))
 	}
-	return errs
+	return append(errs, s.validateAccessPolicy(path)...)
+}
+
+// validateAccessPolicy refuses to close what nobody of ours has opened, or has to enter again.
+func (s *KubexmConfigSpec) validateAccessPolicy(path *field.Path) field.ErrorList {
+	at := path.Child("accessPolicy")
+	switch policies := []spec.AccessPolicy{spec.AccessOpen, spec.AccessClosed}; {
+	case s.AccessPolicy != "" && !slices.Contains(policies, s.AccessPolicy):
+		return field.ErrorList{field.NotSupported(at, s.AccessPolicy, policies)}
+	case s.AccessPolicy != "" && s.HostRef != (HostReference{}):
+		return field.ErrorList{field.Forbidden(at, "no bootstrap data has opened a host of the inventory, whose access is its KubexmHost's: remove it")}
+	case s.AccessPolicy != spec.AccessClosed:
+		return nil
+	case len(s.Access.HostKeys.Pinned) > 0:
+		return field.ErrorList{field.Forbidden(at, "with access.hostKeys.pinned, it is the image that lets us in, which is not undone: remove either")}
+	case s.Access.Connection == spec.ConnectionCallHome:
+		return field.ErrorList{field.Forbidden(at, "with access.connection: CallHome, it is the host that connects to the manager, and one that is "+
+			"closed is silent like one that is off: remove either")}
+	case s.Reset.Policy == spec.ResetAlways:
+		return field.ErrorList{field.Forbidden(at, "a host that nobody logs in on cannot be reset, which reset.policy asks for: "+
+			"set that to WhenReachable or Never, or leave the access open")}
+	}
+	return nil
 }
 
 // ValidateTemplate checks what hosts that are made from a template must be.

@@ -56,8 +56,7 @@ func dialHop(ctx context.Context, c Config, addresses []string, name string, thr
 	defer cancel()
 	l, err := c.Auth.read(ctx)
 	if err != nil {
-		return nil, &host.Error{Kind: host.KindAuth, Host: name, Message: "the credentials cannot be used", Err: err,
-			Remedy: "correct the SSH credentials of the host"}
+		return nil, badCredentials(name, err)
 	}
 	defer l.close()
 	checks, err := c.checks(addresses)

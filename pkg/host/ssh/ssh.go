@@ -46,6 +46,11 @@ type Config struct {
 	// Jump is a host to go through (a bastion); its SudoPassword and own timeouts do not matter, its Name only for its certificate.
 	Jump *Config
 
+	// Accept, if it is set, waits for a connection that the host has opened to us, in the place of dialling it (SSH Call Home, RFC 8071):
+	// Address is what the host is called in messages then. There is no Jump and there are no Candidates. Who opens a connection is nobody
+	// until it shows the host's key, so Accept is called again after one that does not, until DialTimeout.
+	Accept func(context.Context) (net.Conn, error)
+
 	// DialTimeout bounds connecting and logging in, on each hop, at all addresses; 0 means 20 s.
 	DialTimeout time.Duration
 	// KeepAlive is how often a silent peer is asked for a sign of life; it is given up, and the connection with it, after
@@ -118,6 +123,9 @@ func (h *Host) Close() error { return h.conn.close() }
 // dial connects to c, through its jumps, for the host called name.
 func dial(ctx context.Context, c Config, name string) (*connection, error) {
 	c = c.withDefaults()
+	if c.Accept != nil {
+		return accept(ctx, c, name)
+	}
 	addresses, err := c.addresses()
 	if err != nil {
 		return nil, &host.Error{Kind: host.KindInvalid, Host: name, Message: err.Error()}
@@ -170,7 +178,11 @@ func dialOnce(ctx context.Context, c Config, name string, through *connection, l
 	if err != nil {
 		return nil, dialError(ctx, name, c, err)
 	}
-	raw = gather(raw)
+	return logIn(ctx, c, name, gather(raw), l, check)
+}
+
+// logIn does the handshake on a connection, which is closed if that fails.
+func logIn(ctx context.Context, c Config, name string, raw net.Conn, l *login, check *keyCheck) (*connection, error) {
 	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
 	defer stop()
 	config := &ssh.ClientConfig{

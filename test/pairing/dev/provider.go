@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,7 +17,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/exp/embedded/child"
-	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/hosts"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/pairing/provider"
 )
@@ -44,6 +42,8 @@ type Options struct {
 	Dir string
 	// Ports of this machine are the provider's own.
 	Webhooks, Health, Diagnostics int
+	// WithoutSSHD masks sshd in the hosts' image: nobody can dial them.
+	WithoutSSHD bool
 	// Log receives progress.
 	Log func(format string, args ...any)
 }
@@ -106,12 +106,37 @@ func (p *Provider) images(ctx context.Context) error {
 	if p.HostImage, err = hosts.EnsureImage(ctx, hosts.Debian, p.options.Log); err != nil {
 		return err
 	}
+	if p.options.WithoutSSHD {
+		if err := p.maskSSHD(ctx); err != nil {
+			return err
+		}
+	}
 	balancer, err := hosts.EnsureImage(ctx, hosts.HAProxy, p.options.Log)
 	if err != nil {
 		return err
 	}
 	p.LoadBalancerRepository, p.LoadBalancerTag, _ = strings.Cut(balancer, ":")
 	_, err = provider.Command(ctx, "docker", "tag", balancer, p.LoadBalancerRepository+"/haproxy:"+p.LoadBalancerTag)
+	return err
+}
+
+// maskSSHD makes the hosts' image one in which systemd starts no sshd.
+func (p *Provider) maskSSHD(ctx context.Context) error {
+	id, err := provider.Command(ctx, "docker", "create", "--label", label+"="+p.options.Name, p.HostImage)
+	if err != nil {
+		return err
+	}
+	for _, unit := range []string{"ssh.service", "ssh.socket"} {
+		link := filepath.Join(p.options.Dir, unit)
+		if err := os.Symlink("/dev/null", link); err != nil {
+			return err
+		}
+		if _, err := provider.Command(ctx, "docker", "cp", link, strings.TrimSpace(id)+":/etc/systemd/system/"+unit); err != nil {
+			return err
+		}
+	}
+	p.HostImage += "-without-sshd"
+	_, err = provider.Command(ctx, "docker", "commit", strings.TrimSpace(id), p.HostImage)
 	return err
 }
 
@@ -122,21 +147,10 @@ func (p *Provider) run(ctx context.Context, engine string) error {
 	if _, err := provider.Command(ctx, "go", "build", "-o", path, program); err != nil {
 		return err
 	}
-	authority, err := pki.NewCA(pki.CARequest{CommonName: "dev", Key: pki.ECDSAP256})
-	if err != nil {
+	if err := provider.WriteServing(o.Dir); err != nil {
 		return err
 	}
-	pair, err := authority.Sign(pki.LeafRequest{
-		CommonName: "dev", IPs: []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1})}, Usages: []pki.Usage{pki.Server},
-	})
-	if err != nil {
-		return err
-	}
-	for name, content := range map[string][]byte{"tls.crt": pair.Cert, "tls.key": pair.Key.Reveal()} {
-		if err := os.WriteFile(filepath.Join(o.Dir, name), content, 0o600); err != nil {
-			return err
-		}
-	}
+	var err error
 	p.process, err = child.Start(ctx, child.Spec{
 		Name: "provider", Path: path, Dir: o.Dir, Grace: 30 * time.Second,
 		Env: []string{"DOCKER_HOST=" + engine, "HOME=" + os.Getenv("HOME")},
