@@ -114,6 +114,7 @@ var neverSet = func() map[string]string {
 		"KubexmConfigTemplate.spec.template.spec.hostRef":       "bootstrap/api/v1beta1/validate.go: s.HostRef",
 		"KubexmConfigTemplate.spec.template.spec.bootstrapMode": "bootstrap/api/v1beta1/validate.go: s.BootstrapMode",
 		"KubexmMachineTemplate.spec.template.spec.providerID":   "exp/infrastructure/webhooks/kubexmmachine.go: Spec.ProviderID",
+		"KubexmHost.spec.access.connection":                     "pkg/spec/access.go: a.Connection == ConnectionCallHome",
 	}
 	for _, at := range []string{
 		"KubexmControlPlane.spec.cluster", "KubexmClusterConfig.spec.cluster", "KubexmControlPlaneTemplate.spec.template.spec.cluster",
@@ -128,6 +129,7 @@ var neverSet = func() map[string]string {
 		"KubexmControlPlane.spec.node", "KubexmControlPlaneTemplate.spec.template.spec.node", "KubexmConfig.spec",
 		"KubexmConfigTemplate.spec.template.spec",
 	} {
+		all[at+".access.connection"] = "bootstrap/webhooks/kubexmconfig.go: updated.Spec.Access.Connection"
 		all[at+".access.hostKeys.authorities"] = "bootstrap/api/v1beta1/validate.go: s.Access.HostKeys.Authorities"
 		if strings.HasSuffix(at, ".node") {
 			all[at+".hostRef"] = "bootstrap/api/v1beta1/validate.go: s.HostRef"
