@@ -27,7 +27,8 @@ import (
 // cacheLag is how old what the lagging cache returns is.
 const cacheLag = 2 * time.Second
 
-// lagging is a client whose Get returns objects of the providers' kinds as they were cacheLag ago.
+// lagging is a client whose Get returns what reconcilers have written themselves as it was cacheLag ago. What others write is as new as the
+// event by which it wakes a reconcile, as in every cache: it is in there before its event comes.
 type lagging struct {
 	client.Client
 
@@ -46,7 +47,7 @@ func (l *lagging) Get(ctx context.Context, key client.ObjectKey, object client.O
 		return err
 	}
 	kind := fmt.Sprintf("%T", object)
-	if !strings.Contains(kind, ".Kubexm") {
+	if !strings.HasSuffix(kind, ".KubexmConfig") && !strings.HasSuffix(kind, ".KubexmControlPlane") {
 		return nil
 	}
 	l.mu.Lock()
