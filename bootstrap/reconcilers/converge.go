@@ -53,7 +53,7 @@ func (r *KubexmConfigReconciler) decideNeed(ctx context.Context, s *scope) (bool
 		if (s.job.What == converging || s.job.What == following) && m.wants != j.input {
 			r.Runner.Cancel(s.key, errChanged)
 		}
-		return false, ctrl.Result{}, nil // we are told when it has ended
+		return false, ctrl.Result{RequeueAfter: askAgain}, nil // see start
 	}
 	if m == (hostCache{}) {
 		m = fromStatus(&s.config.Status, j.input, s.driftPolicy())

@@ -113,7 +113,8 @@ func (r *KubexmConfigReconciler) start(ctx context.Context, s *scope, o *operati
 		if o.interrupts != nil && s.job.What != string(o.name) {
 			r.Runner.Cancel(s.key, o.interrupts)
 		}
-		return ctrl.Result{} // we are told when it has ended
+		// We are notified when it has ended. What has a time of its own meanwhile, as a reboot that is given up, is decided in time.
+		return ctrl.Result{RequeueAfter: askAgain}
 	}
 	due.What = string(o.name)
 	r.Runner.Start(s.key, *due)
