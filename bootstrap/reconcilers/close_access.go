@@ -108,7 +108,7 @@ func (r *KubexmConfigReconciler) closeAccess() operation {
 // refusesToClose is why accessPolicy asks for what cannot be, nil if it does not. What is closed already stays so.
 func (s *scope) refusesToClose() error {
 	policy := s.resetPolicy()
-	why := ""
+	var why string
 	switch {
 	case s.config.Spec.AccessPolicy != spec.AccessClosed || s.isClosing():
 		return nil

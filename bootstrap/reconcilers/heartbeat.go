@@ -172,7 +172,7 @@ func (b *Heartbeats) contact(ctx context.Context, h *infrav1.KubexmHost) (infra.
 		if err != nil {
 			return nil, err
 		}
-		defer connection.Close()
+		defer func() { _ = connection.Close() }() // nothing was changed there
 		facts, err := connection.Observe(within, host.Query{})
 		if err != nil {
 			return nil, err
