@@ -3,7 +3,8 @@
 
 // Package door opens a host of any infrastructure to us over SSH, and closes it again.
 //
-// Options.Script (open.sh) is the bootstrap data: one shell script, which CloudConfig wraps for whoever runs it. It lets a
+// Options.Script (open.sh, opened.sh) is the bootstrap data: one shell script, which CloudConfig or Ignition wraps for whoever runs it.
+// With home.sh, the host connects to the manager, which need not reach it then: see bootstrap/callhome. It lets a
 // user in with our key, and brings a host key that was made for the Machine, the birth key: whoever shows that is the host. sshd offers
 // one key of each type, so the birth key is of one that hosts have none of (ECDSA P-384): what others know the host by stays true.
 //
