@@ -90,7 +90,7 @@ func (r *KubexmOperationReconciler) letGo(ctx context.Context, s *scope) (bool, 
 		return true, ctrl.Result{}, nil
 	}
 	if r.Jobs.Cancel(client.ObjectKeyFromObject(o), errLetGo) {
-		return false, ctrl.Result{}, nil // we are told when it has ended
+		return false, ctrl.Result{}, nil // we are notified when it has ended
 	}
 	if err := r.release(ctx, o); apierrors.IsConflict(err) {
 		return false, ctrl.Result{RequeueAfter: soon}, nil
@@ -135,7 +135,7 @@ func (r *KubexmOperationReconciler) collect(_ context.Context, s *scope) (bool, 
 	}
 	if job.Running() {
 		r.showJob(s, job.What)
-		return false, ctrl.Result{}, nil // we are told when it has ended
+		return false, ctrl.Result{}, nil // we are notified when it has ended
 	}
 	s.ended = true
 	out := &job.Result

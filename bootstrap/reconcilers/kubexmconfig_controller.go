@@ -43,7 +43,7 @@ import (
 )
 
 const (
-	// askAgain is when to ask again what no object of this cluster tells: whether a host lets us in, whether a turn was given back, or
+	// askAgain is when to ask again what no object of this cluster tells: whether a host lets us in, whether a turn was released, or
 	// whether the time of something has come while something else goes on.
 	askAgain = 10 * time.Second
 	// unwatchedAgain is when to read again what is waited for, where its changes may pass unseen. All else is watched.

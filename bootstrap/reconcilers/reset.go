@@ -117,7 +117,7 @@ func (r *KubexmConfigReconciler) cancelRunning(_ context.Context, s *scope) (boo
 	stopping := s.job != nil && s.job.What == stopping && s.drained() && othersHold(s.owner().GetAnnotations())
 	closes := s.job != nil && s.job.What == closingAccess
 	if closes && s.job.Running() {
-		return false, ctrl.Result{}, nil // which lasts a moment, and would leave a host that is neither; we are told when it has ended
+		return false, ctrl.Result{}, nil // which lasts a moment, and would leave a host that is neither; we are notified when it has ended
 	}
 	if s.job == nil || s.job.What == resetting || stopping || closes {
 		return true, ctrl.Result{}, nil
@@ -126,7 +126,7 @@ func (r *KubexmConfigReconciler) cancelRunning(_ context.Context, s *scope) (boo
 	if s.ended = !s.job.Running(); s.ended {
 		return false, decideAnew(), nil
 	}
-	return false, ctrl.Result{}, nil // we are told when it has ended
+	return false, ctrl.Result{}, nil // we are notified when it has ended
 }
 
 // resetting is what the job is called.
@@ -347,7 +347,7 @@ func (r *KubexmConfigReconciler) skipReset(ctx context.Context, s *scope) (bool,
 		return true, ctrl.Result{}, nil
 	}
 	if r.Runner.Cancel(s.key, errGivenUp) {
-		return false, ctrl.Result{}, nil // we are told when it has ended
+		return false, ctrl.Result{}, nil // we are notified when it has ended
 	}
 	s.ended = true
 	if s.host != nil {
