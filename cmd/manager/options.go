@@ -157,6 +157,10 @@ func (o *options) validate() error {
 		if err := door.CheckManager(o.callHome); err != nil {
 			errs = append(errs, fmt.Errorf("--call-home-address: %w", err))
 		}
+		if !o.has(bootstrap) {
+			errs = append(errs, fmt.Errorf("--call-home-address: the provider %s takes these connections: add it to --providers, or leave the address out",
+				bootstrap))
+		}
 	}
 	if o.hooksPort < 0 || o.hooksPort > 65535 {
 		errs = append(errs, fmt.Errorf("--runtime-extension-port: %d: want 1 to 65535, or 0 for none", o.hooksPort))
