@@ -6,11 +6,14 @@
 package etcd_test
 
 import (
+	"bytes"
 	"context"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -163,6 +166,49 @@ func TestBeginningIsCut(t *testing.T) {
 	n3.put("member", []byte("joining 11 22\n"))
 	n3.refuses(n3.member(), "no other member is named")
 	n3.wantNoData()
+}
+
+// Killed right after its write-ahead log was made, etcd knows no member when it is started again, and would wait for a leader for
+// ever: it is begun again, and what there was is kept.
+func TestBeginningIsKilled(t *testing.T) {
+	t.Parallel()
+	n1 := processes(t, 1, spec.Etcd{})[0]
+	const token = "prod-0011223344556677"
+	log := filepath.Join(n1.settings.Spec.DataDir, "member", "wal", "0000000000000000-0000000000000000.wal")
+	hollow := func() bool {
+		content, err := os.ReadFile(log)
+		return err == nil && !bytes.Contains(content, []byte(`"peerURLs"`))
+	}
+	for range 50 {
+		n1.put("member", []byte("beginning "+token+"\n"))
+		n1.put("initial.env", fmt.Appendf(nil, "ETCD_INITIAL_CLUSTER=n1=https://%s:2380\nETCD_INITIAL_CLUSTER_STATE=new\nETCD_INITIAL_CLUSTER_TOKEN=%s\n",
+			n1.address, token))
+		n1.systemctl("start")
+		n1.await(n1.begun)
+		pid, err := strconv.Atoi(strings.TrimSpace(n1.pid()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		n1.stop()
+		if hollow() {
+			break
+		}
+		if err := os.RemoveAll(filepath.Join(n1.settings.Spec.DataDir, "member")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !hollow() {
+		t.Fatal("etcd was never killed in time")
+	}
+	n1.must(n1.member(), firstRun)
+	n1.must(n1.member(), "")
+	n1.ctl("put", "color", "blue")
+	if _, err := os.Stat(filepath.Join(n1.settings.Spec.DataDir, "member.removed.1", "wal")); err != nil {
+		t.Error(err)
+	}
 }
 
 // Of three members two are down and one has lost its data: it begins nothing, the others find their cluster as it was, and it

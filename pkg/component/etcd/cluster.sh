@@ -168,6 +168,8 @@ outdated() {
 		echo "$config is to change"
 	elif [ "$form" = pod ]; then
 		[ "$(installed)" = "$(wanted_pod)" ] || echo "older than $config or the certificate authority"
+	elif [ ! -d "$run" ] && systemctl is-active --quiet etcd.service; then
+		echo "started by another unit than $config" # as by that of others, from whom the host was adopted
 	else
 		now=$(date +%s)
 		for file in "$config" "$program" "$dir/ssl/ca.pem"; do

@@ -107,8 +107,12 @@ func Claim(s Settings) step.Step {
 	if s.Form == Pod {
 		parts, paths = append(parts, step.Directory{Path: path.Dir(manifest), Mode: 0o755}), append(paths, manifest)
 	}
-	return step.New(step.Meta{Name: "etcd/claim", Description: "record what etcd will write"},
-		append(parts, step.Claim{Paths: paths})...)
+	about := step.Meta{Name: "etcd/claim", Description: "record what etcd will write"}
+	if s.Form == Unit {
+		// Certificates, by which a host follows the others, are the account's, which a host that was adopted may not have.
+		about.Follows = step.FollowsOthers
+	}
+	return step.New(about, append(parts, step.Claim{Paths: paths})...)
 }
 
 // Programs installs etcdctl and etcdutl, and etcd where it is a Unit: not one of an earlier minor version than is there.

@@ -13,6 +13,10 @@
 #   joining CLUSTER MEMBER     existing           start, remember      join again, whatever bootstrap says
 #   member CLUSTER MEMBER      existing, alone    start                join CLUSTER anew if it answers with quorum, else fail
 #
+# An etcd that is killed right after it has made its write-ahead log, and before it has written there that it is a member itself, knows
+# no member at all when it is started again, and waits for a leader for ever. So data without a member counts as no data while the
+# record says beginning.
+#
 # Neither etcd nor systemd nor the kubelet begin or join anything by themselves: "existing, alone" names no other member, so that
 # etcd without data ends at once, and a pod is not started without the directory of its data (run.sh).
 
@@ -20,6 +24,8 @@ has_data() {
 	for file in "$wal"/*.wal; do [ ! -e "$file" ] || return 0; done
 	return 1
 }
+
+is_hollow() { [ "$state" = beginning ] && has_data && ! grep -aqs '"peerURLs"' "$wal"/*.wal; }
 
 # How the data directory is to begin; it says nothing to one that has data.
 write_initial() {
@@ -127,7 +133,7 @@ is_removed() {
 		! printf '%s\n' "$told" | grep -qxF "\"ID\" : $member_id"
 }
 
-# It is kept, each time under another name, and as often as there is a name.
+# It is kept, each time under another name, and as often as there is a name. $1 is what happened to etcd here.
 set_aside() {
 	at=
 	for n in $asides; do
@@ -136,7 +142,7 @@ set_aside() {
 			break
 		fi
 	done
-	[ -n "$at" ] || fail "etcd on $name was removed from its cluster, and its data is to be set aside, but there is data of earlier times in" \
+	[ -n "$at" ] || fail "etcd on $name $1, and its data is to be set aside, but there is data of earlier times in" \
 		"$data/member.removed.*: remove what nobody needs any more, and run this again"
 	stop_etcd
 	[ ! -e "$data/member" ] || mv "$data/member" "$data/member.removed.$at"
@@ -174,10 +180,11 @@ state= cluster_id= member_id=
 now=
 if has_data; then
 	! listens || now=$(identity "$own")
-	if [ -z "$now" ] && is_removed; then set_aside; fi
+	if [ -z "$now" ] && is_removed; then set_aside 'was removed from its cluster'; fi
 fi
-if ! has_data; then
+if ! has_data || is_hollow; then
 	stop_etcd # it may be trying again and again with an initial.env of old
+	! is_hollow || set_aside 'was killed before it had begun'
 	has_data || case $state/$bootstrap in
 	member/*) come_back ;;
 	joining/* | */Join) join ;;
