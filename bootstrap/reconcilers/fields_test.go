@@ -1,6 +1,9 @@
 // Copyright 2026 The cluster-api-provider-kubexm Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+// It takes minutes, and hosts add nothing to it.
+//go:build !hosts
+
 package reconcilers
 
 import (
@@ -66,6 +69,18 @@ type fields struct {
 	seen, read map[string]bool
 	// partly are entries of sometimes: whether they were planned for, and whether not.
 	partly map[string][2]bool
+	// last is the object that was followed last, and print what came of it: what is done and undone is the same object.
+	last  client.Object
+	print footprint
+}
+
+// footprintOf is what comes of an object of a subject. The object is not changed any more.
+func (f *fields) footprintOf(t *testing.T, s subject, object client.Object) footprint {
+	t.Helper()
+	if f.last != object {
+		f.last, f.print = object, s.follow(t, object)
+	}
+	return f.print
 }
 
 // judge makes one change of an object, and wants it refused, followed, or read elsewhere.
@@ -85,10 +100,10 @@ func (f *fields) judge(t *testing.T, s subject, before footprint, c change) {
 	}
 	from, to := before, before
 	if c.from != s.object {
-		from = s.follow(t, c.from)
+		from = f.footprintOf(t, s, c.from)
 	}
 	if c.to != s.object {
-		to = s.follow(t, c.to)
+		to = f.footprintOf(t, s, c.to)
 	}
 	gained, lost, left := minus(to.parts, from.parts), minus(from.parts, to.parts), minus(from.resources, to.resources)
 	_, entry := find(elsewhere, c.path)

@@ -6,13 +6,6 @@
 package clusterctl
 
 import (
-	"bytes"
-	"context"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
-
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -63,36 +56,11 @@ func (l *environment) move(c cluster, on []*hosts.Host, to string) {
 // runPlane runs the plane from which the management cluster was made, until stop is called, and returns its kubeconfig.
 func (l *environment) runPlane() (kubeconfig string, stop func()) {
 	l.t.Helper()
-	said, err := os.Create(filepath.Join(l.dir, "plane.out"))
+	kubeconfig, end, err := l.management.Plane(l.t.Context())
 	l.Expect(err).NotTo(HaveOccurred())
-	l.t.Cleanup(func() { _ = said.Close() })
-	ctx, cancel := context.WithCancel(l.t.Context())
-	cmd := exec.CommandContext(ctx, l.management.Program, "run", "plane", l.management.Name)
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.Dir, cmd.Stdout, cmd.Stderr = l.management.Dir, said, said
-	l.Expect(cmd.Start()).To(Succeed())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = cmd.Wait() // how it ended is asked below
-	}()
-	l.t.Cleanup(func() { cancel(); <-ended })
-	content := func() string {
-		text, err := os.ReadFile(said.Name())
-		l.Expect(err).NotTo(HaveOccurred())
-		return string(bytes.TrimSpace(text))
-	}
-	l.Eventually(func(g Gomega) {
-		g.Expect(ended).NotTo(BeClosed(), content)
-		g.Expect(content()).To(ContainSubstring("export KUBECONFIG="))
-	}).Should(Succeed())
-	_, kubeconfig, _ = strings.Cut(content(), "export KUBECONFIG=")
-	kubeconfig, _, _ = strings.Cut(kubeconfig, "\n")
-	return filepath.Join(l.management.Dir, kubeconfig), func() {
+	return kubeconfig, func() {
 		l.t.Helper()
-		cancel()
-		<-ended
-		l.Expect(cmd.ProcessState.ExitCode()).To(BeZero(), content)
+		l.Expect(end()).To(Succeed())
 	}
 }
 

@@ -8,7 +8,9 @@
 //	ClusterDeletion               a Cluster goes in order: workers, control plane, infrastructure
 //	MachineDeploymentRemediation  a MachineHealthCheck sees a Node unwell; another Machine takes the place of the Node's
 //
-// Each spec has a namespace, with the whole inventory in it, and makes a cluster of its own. A host that was reset
+// The first two are run on hosts of Cluster API's infrastructure provider for development, too, by the flavor dev.
+//
+// Each spec has a namespace, on the pool with the whole inventory in it, and makes a cluster of its own. A host that was reset
 // equals its snapshot from before.
 //
 // The management cluster is the embedded plane. Templates come from a repository as hack/release writes it, by clusterctl's

@@ -8,6 +8,7 @@ package upstream
 import (
 	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -22,15 +23,7 @@ type journals struct{}
 
 // CollectMachineLog writes the journal of the Machine's host.
 func (journals) CollectMachineLog(ctx context.Context, api client.Client, machine *clusterv1.Machine, path string) error {
-	infra := &infrav1.KubexmMachine{}
-	if err := api.Get(ctx, client.ObjectKey{Namespace: machine.Namespace, Name: machine.Spec.InfrastructureRef.Name}, infra); err != nil {
-		return err
-	}
-	host, err := hosts.Find(ctx, infra.Status.HostRef.Name)
-	if err != nil {
-		return err
-	}
-	journal, err := host.Exec(ctx, "journalctl", "--no-pager")
+	journal, err := journalOf(ctx, api, machine)
 	if err != nil {
 		return err
 	}
@@ -38,6 +31,23 @@ func (journals) CollectMachineLog(ctx context.Context, api client.Client, machin
 		return err
 	}
 	return os.WriteFile(filepath.Join(path, "journal.log"), []byte(journal), 0o600)
+}
+
+func journalOf(ctx context.Context, api client.Client, machine *clusterv1.Machine) (string, error) {
+	argv := []string{"journalctl", "--no-pager"}
+	if of := machine.Spec.InfrastructureRef; of.Kind != "KubexmMachine" { // a container of the infrastructure machine's name
+		out, err := exec.CommandContext(ctx, "docker", append([]string{"exec", of.Name}, argv...)...).CombinedOutput()
+		return string(out), err
+	}
+	infra := &infrav1.KubexmMachine{}
+	if err := api.Get(ctx, client.ObjectKey{Namespace: machine.Namespace, Name: machine.Spec.InfrastructureRef.Name}, infra); err != nil {
+		return "", err
+	}
+	host, err := hosts.Find(ctx, infra.Status.HostRef.Name)
+	if err != nil {
+		return "", err
+	}
+	return host.Exec(ctx, argv...)
 }
 
 // CollectMachinePoolLog has nothing to do: there are no MachinePools.

@@ -20,8 +20,10 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/hosts"
 )
 
-var _ = Describe("Specs of Cluster API", func() {
+var _ = Describe("Specs of Cluster API, on the pool", Ordered, ContinueOnFailure, func() {
 	ctx := context.Background()
+
+	BeforeAll(startHosts)
 
 	// After the spec's own, which waits until its Cluster is gone.
 	AfterEach(func(ctx context.Context) {

@@ -68,7 +68,6 @@ var _ = BeforeSuite(func(ctx context.Context) {
 	folder, err = os.MkdirTemp("", "kubexm-upstream-")
 	Expect(err).NotTo(HaveOccurred())
 	repository = writeRepository(ctx)
-	startHosts(ctx)
 
 	store, err := artifact.OpenStore("")
 	Expect(err).NotTo(HaveOccurred())
@@ -113,6 +112,7 @@ func writeRepository(ctx context.Context) string {
 	return filepath.Join(dir, "clusterctl.yaml")
 }
 
+// startHosts makes the pool's hosts.
 func startHosts(ctx context.Context) {
 	var subnet netip.Prefix
 	if text := os.Getenv("UPSTREAM_SUBNET"); text != "" {
