@@ -48,7 +48,8 @@ func TestUntrustedEncryptionKey(t *testing.T) {
 				ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "prod-encryption"}, Data: map[string][]byte{"key": tc.key},
 			}
 			r := &KubexmConfigReconciler{Reader: fake.NewClientBuilder().WithObjects(key).Build()}
-			if waiting := untrusted(s, pki.EncryptionName, key); !strings.HasPrefix(waiting, tc.want) || (waiting == "") != (tc.want == "") {
+			waiting := untrusted(s, pki.EncryptionName, key)
+			if !strings.HasPrefix(waiting.String(), tc.want) || (waiting == nil) != (tc.want == "") {
 				t.Errorf("got %q, want %q", waiting, tc.want)
 			}
 			got, err := r.secrets(t.Context(), client.ObjectKeyFromObject(s.cluster))(step.SecretRef{Name: "encryption", Key: "key"})
@@ -113,10 +114,13 @@ func TestUntrusted(t *testing.T) {
 			if recorded := s.config.Annotations[bootstrapv1.AuthorityAnnotation]; (recorded != "") != (tc.want == "") {
 				t.Errorf("the authority %q is recorded", recorded)
 			}
-			if err != nil || !strings.HasPrefix(waiting, tc.want) || (waiting == "") != (tc.want == "") {
+			if err != nil || !strings.HasPrefix(waiting.String(), tc.want) || (waiting == nil) != (tc.want == "") {
 				t.Errorf("got %q, %v; want %q", waiting, err, tc.want)
 			}
-			if strings.Contains(waiting, "PRIVATE") {
+			if waiting != nil && waiting.Reason != bootstrapv1.WaitingForClusterReason {
+				t.Errorf("the reason is %s", waiting.Reason)
+			}
+			if strings.Contains(waiting.String(), "PRIVATE") {
 				t.Error("a key is shown")
 			}
 		})

@@ -22,7 +22,8 @@ func (r *KubexmConfigReconciler) ensureMember(_ context.Context, s *scope) (bool
 		return true, ctrl.Result{}, nil
 	}
 	if s.clusterConfig == nil {
-		setFalse(s.config, bootstrapv1.HostConvergedCondition, bootstrapv1.WaitingForClusterReason, clusterConfigMissing(s.cluster))
+		why := clusterConfigMissing(s.cluster)
+		setFalse(s.config, bootstrapv1.HostConvergedCondition, why.Reason, why.Message)
 		return false, ctrl.Result{}, nil // we are told when it is there
 	}
 	if s.member() != nil {

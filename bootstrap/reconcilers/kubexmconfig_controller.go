@@ -32,6 +32,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/hostlogs"
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/hostrun"
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/infra"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/decision"
 	"github.com/mensylisir/cluster-api-provider-kubexm/internal/live"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/certificate"
@@ -237,7 +238,7 @@ func (r *KubexmConfigReconciler) resolveHost(ctx context.Context, s *scope) (boo
 		return true, ctrl.Result{}, nil
 	}
 	r.Runner.Cancel(s.key, errChanged)
-	setFalse(s.config, bootstrapv1.HostReachableCondition, bootstrapv1.WaitingForHostReason, s.waiting)
+	setFalse(s.config, bootstrapv1.HostReachableCondition, s.waiting.Reason, s.waiting.Message)
 	return false, ctrl.Result{RequeueAfter: s.again}, nil
 }
 
@@ -282,40 +283,43 @@ func (r *KubexmConfigReconciler) waitForPrerequisites(ctx context.Context, s *sc
 	if err != nil {
 		return false, ctrl.Result{}, err
 	}
-	if waiting == "" {
+	if waiting == nil {
 		return true, ctrl.Result{}, nil
 	}
-	setFalse(s.config, bootstrapv1.HostConvergedCondition, bootstrapv1.WaitingForClusterReason, waiting)
+	setFalse(s.config, bootstrapv1.HostConvergedCondition, waiting.Reason, waiting.Message)
 	return false, ctrl.Result{RequeueAfter: s.again}, nil
 }
 
 // clusterConfigMissing says that nobody has said yet what hosts share, and who does.
-func clusterConfigMissing(cluster *clusterv1.Cluster) string {
+func clusterConfigMissing(cluster *clusterv1.Cluster) *decision.Blocker {
 	ref := cluster.Spec.ControlPlaneRef
 	if ref.IsDefined() && ref.Kind == "KubexmControlPlane" {
-		return fmt.Sprintf("the KubexmClusterConfig %s does not exist yet: the KubexmControlPlane %s writes it", cluster.Name, ref.Name)
+		return decision.Block(bootstrapv1.WaitingForClusterReason,
+			"the KubexmClusterConfig %s does not exist yet: the KubexmControlPlane %s writes it", cluster.Name, ref.Name)
 	}
 	who := "has no control plane object"
 	if ref.IsDefined() {
 		who = "has a " + ref.Kind + " as its control plane, which does not write it"
 	}
-	return fmt.Sprintf("the KubexmClusterConfig %s does not exist yet, and the Cluster %s: create it in this namespace, with the version and what "+
-		"all hosts share", cluster.Name, who)
+	return decision.Block(bootstrapv1.WaitingForClusterReason, "the KubexmClusterConfig %s does not exist yet, and the Cluster %s: "+
+		"create it in this namespace, with the version and what all hosts share", cluster.Name, who)
 }
 
-func (r *KubexmConfigReconciler) waitsFor(ctx context.Context, s *scope) (string, error) {
+// waitsFor is the first of the prerequisites that is missing; nil if none is.
+func (r *KubexmConfigReconciler) waitsFor(ctx context.Context, s *scope) (*decision.Blocker, error) {
 	s.again = 0 // objects of the cluster are watched
 	if s.clusterConfig == nil {
 		return clusterConfigMissing(s.cluster), nil
 	}
 	shared := s.shared()
 	if shared.Cluster.ControlPlaneEndpoint.Host() == "" {
-		return "it is not known yet where the API server will be reached (the Cluster's spec.controlPlaneEndpoint)", nil
+		return decision.Block(bootstrapv1.WaitingForClusterReason,
+			"it is not known yet where the API server will be reached (the Cluster's spec.controlPlaneEndpoint)"), nil
 	}
-	if waiting := shared.Missing(s.machine, s.config); waiting != "" {
+	if waiting := shared.Missing(s.machine, s.config); waiting != nil {
 		return waiting, nil
 	}
-	if waiting := shared.ControlPlaneBehind(s.machine, s.config); waiting != "" {
+	if waiting := shared.ControlPlaneBehind(s.machine, s.config); waiting != nil {
 		return waiting, nil
 	}
 	needed := []capisecret.Purpose{capisecret.ClusterCA}
@@ -334,14 +338,15 @@ func (r *KubexmConfigReconciler) waitsFor(ctx context.Context, s *scope) (string
 	s.readAgain(unwatchedAgain)
 	pairs, err := r.pairs(ctx, client.ObjectKeyFromObject(s.cluster), needed...)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	for i, p := range pairs {
 		if p == nil {
 			name := capisecret.Name(s.cluster.Name, needed[i])
-			return fmt.Sprintf("the Secret %s with a certificate authority, or the encryption key, does not exist", name), nil
+			return decision.Block(bootstrapv1.WaitingForClusterReason,
+				"the Secret %s with a certificate authority, or the encryption key, does not exist", name), nil
 		}
-		if waiting := untrusted(s, needed[i], p); waiting != "" {
+		if waiting := untrusted(s, needed[i], p); waiting != nil {
 			return waiting, nil
 		}
 	}

@@ -6,26 +6,27 @@ package reconcilers
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"sigs.k8s.io/cluster-api/util/conditions"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/decision"
 )
 
 var errMaintenance = errors.New("the host is in maintenance")
 
 // waitForMaintenance lets nothing begin on a host that nobody is to touch, and cancels what goes on there: the next run resumes it.
 func (r *KubexmConfigReconciler) waitForMaintenance(_ context.Context, s *scope) (bool, ctrl.Result, error) {
-	if s.host.Maintenance == "" {
+	why := inMaintenance(s)
+	if why == nil {
 		if conditions.GetReason(s.config, bootstrapv1.HostReachableCondition) == bootstrapv1.HostInMaintenanceReason {
 			conditions.Delete(s.config, bootstrapv1.HostReachableCondition) // until it is dialled
 		}
 		return true, ctrl.Result{}, nil
 	}
 	r.Runner.Cancel(s.key, errMaintenance)
-	setFalse(s.config, bootstrapv1.HostReachableCondition, bootstrapv1.HostInMaintenanceReason, inMaintenance(s))
+	setFalse(s.config, bootstrapv1.HostReachableCondition, why.Reason, why.Message)
 	return false, ctrl.Result{RequeueAfter: s.again}, nil
 }
 
@@ -43,7 +44,12 @@ func (r *KubexmConfigReconciler) waitForMaintenanceToReset(ctx context.Context, 
 	return r.waitForMaintenance(ctx, s)
 }
 
-func inMaintenance(s *scope) string {
-	return fmt.Sprintf("the host %s is in maintenance: %s; nothing is run on it before that ends (spec.maintenance of its KubexmHost)",
+// inMaintenance is that nobody is to touch the host; nil if it may be touched.
+func inMaintenance(s *scope) *decision.Blocker {
+	if s.host.Maintenance == "" {
+		return nil
+	}
+	return decision.Block(bootstrapv1.HostInMaintenanceReason,
+		"the host %s is in maintenance: %s; nothing is run on it before that ends (spec.maintenance of its KubexmHost)",
 		s.host.Name, s.host.Maintenance)
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/decision"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
@@ -41,18 +42,19 @@ func (r *KubexmConfigReconciler) ownership(s *scope) func(context.Context, strin
 
 // recordAuthority records on the KubexmConfig which cluster its host is made for, before the host is touched. A deletion may take the
 // Cluster's Secrets first, and the host must be reset all the same. It returns why the host must not be touched: it was made with
-// another authority than the cluster has now.
-func recordAuthority(s *scope, ca *corev1.Secret) string {
+// another authority than the cluster has now. Nil means that it may be.
+func recordAuthority(s *scope, ca *corev1.Secret) *decision.Blocker {
 	now, err := pki.Fingerprint(ca.Data[capisecret.TLSCrtDataName])
 	if err != nil {
-		return fmt.Sprintf("the Secret %s with the cluster's certificate authority cannot be read: %v", ca.Name, err)
+		return decision.Block(bootstrapv1.WaitingForClusterReason,
+			"the Secret %s with the cluster's certificate authority cannot be read: %v", ca.Name, err)
 	}
 	if was := s.config.Annotations[bootstrapv1.AuthorityAnnotation]; was != "" && was != now {
-		return fmt.Sprintf("the Secret %s holds another certificate authority (%s) than the host was made with (%s): restore it",
-			ca.Name, now, was)
+		return decision.Block(bootstrapv1.WaitingForClusterReason,
+			"the Secret %s holds another certificate authority (%s) than the host was made with (%s): restore it", ca.Name, now, was)
 	}
 	metav1.SetMetaDataAnnotation(&s.config.ObjectMeta, bootstrapv1.AuthorityAnnotation, now)
-	return ""
+	return nil
 }
 
 // authority is the fingerprint of the cluster's certificate authority.

@@ -24,6 +24,7 @@ import (
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/infra"
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/target"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/decision"
 	"github.com/mensylisir/cluster-api-provider-kubexm/internal/hosthealth"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
@@ -156,33 +157,36 @@ func (r *KubexmConfigReconciler) releaseClean(ctx context.Context, s *scope) (bo
 	return false, ctrl.Result{}, r.releaseHost(ctx, s)
 }
 
-// notReset is why the host is not reset, or not any more, "" if it is to be.
-func (s *scope) notReset(now time.Time) string {
+// notReset is why the host is not reset, or not any more; nil if it is to be.
+func (s *scope) notReset(now time.Time) *decision.Blocker {
+	skipped := func(format string, args ...any) *decision.Blocker {
+		return decision.Block(bootstrapv1.HostResetSkippedReason, format, args...)
+	}
 	policy := s.resetPolicy()
 	_, skip := s.owner().GetAnnotations()[bootstrapv1.SkipHostResetAnnotation]
 	switch {
 	case s.host == nil:
-		return "there is no host to reset: " + s.waiting
+		return skipped("there is no host to reset: %s", s.waiting)
 	case s.door != nil && s.door.keys.pinned == "" && s.door.keys.birthPublic != "":
-		return "the host was never enrolled, so that nothing was changed there but by the bootstrap data"
+		return skipped("the host was never enrolled, so that nothing was changed there but by the bootstrap data")
 	case skip:
-		return "the host was released without a reset, as the annotation " + bootstrapv1.SkipHostResetAnnotation + " says"
+		return skipped("the host was released without a reset, as the annotation %s says", bootstrapv1.SkipHostResetAnnotation)
 	case s.isClosing() && s.door.closed.state == accessClosed:
-		return "the host was not reset, as its access is closed (spec.accessPolicy)"
+		return skipped("the host was not reset, as its access is closed (spec.accessPolicy)")
 	case s.isClosing():
-		return "the host was not reset, as its access was being closed (spec.accessPolicy); it may be open still"
+		return skipped("the host was not reset, as its access was being closed (spec.accessPolicy); it may be open still")
 	case policy.Policy == spec.ResetNever:
-		return "the host was not reset, as reset.policy says (Never)"
+		return skipped("the host was not reset, as reset.policy says (Never)")
 	case policy.Policy == spec.ResetWhenReachable &&
 		conditions.GetReason(s.config, bootstrapv1.HostResetCondition) == bootstrapv1.ResetFailedReason &&
 		conditions.GetReason(s.config, bootstrapv1.HostReachableCondition) == bootstrapv1.UnreachableReason:
-		return "the host does not answer, and was released without a reset, as reset.policy says (WhenReachable): " +
-			s.config.Status.Operation(bootstrapv1.ResetOperation).Message
+		return skipped("the host does not answer, and was released without a reset, as reset.policy says (WhenReachable): %s",
+			s.config.Status.Operation(bootstrapv1.ResetOperation).Message)
 	case !s.resetUntil().IsZero() && !now.Before(s.resetUntil()):
-		return fmt.Sprintf("the host was released without a reset after %s (reset.timeoutSeconds): %s", policy.Timeout(),
+		return skipped("the host was released without a reset after %s (reset.timeoutSeconds): %s", policy.Timeout(),
 			cmp.Or(s.config.Status.Operation(bootstrapv1.ResetOperation).Message, "it has not ended yet"))
 	}
-	return ""
+	return nil
 }
 
 // resetUntil is until when it is tried to reset the host, the zero time while that has not begun. When it began is in the condition: it
@@ -339,23 +343,24 @@ func (r *KubexmConfigReconciler) deleteNode(ctx context.Context, cluster client.
 // skipReset lets the Machine go without a reset: because the user says so, or because there is no host to reset. What is left behind
 // is recorded: the host's changes stay, and a KubexmHost goes into quarantine.
 func (r *KubexmConfigReconciler) skipReset(ctx context.Context, s *scope) (bool, ctrl.Result, error) {
-	message, policy := s.notReset(time.Now()), s.resetPolicy()
+	why, policy := s.notReset(time.Now()), s.resetPolicy()
 	switch {
-	case message == "" && s.job != nil:
+	case why == nil && s.job != nil:
 		return false, ctrl.Result{RequeueAfter: s.untilGivenUp(policy.Timeout(), time.Now())}, nil
-	case message == "":
+	case why == nil:
 		return true, ctrl.Result{}, nil
 	}
 	if r.Runner.Cancel(s.key, errGivenUp) {
 		return false, ctrl.Result{}, nil // we are notified when it has ended
 	}
 	s.ended = true
+	message := why.Message
 	if s.host != nil {
 		message += fmt.Sprintf("\nWhat was changed on the host %s (%s) is left there.", s.host.Name, s.host.Address)
 	}
 	conditions.Set(s.config, metav1.Condition{
-		Type: bootstrapv1.HostResetCondition, Status: metav1.ConditionFalse, Reason: bootstrapv1.HostResetSkippedReason, Message: message,
+		Type: bootstrapv1.HostResetCondition, Status: metav1.ConditionFalse, Reason: why.Reason, Message: message,
 	})
-	r.Events.Eventf(s.config, s.relatedMachine(), corev1.EventTypeWarning, bootstrapv1.HostResetSkippedReason, resetting, "%s", short(message))
+	r.Events.Eventf(s.config, s.relatedMachine(), corev1.EventTypeWarning, why.Reason, resetting, "%s", short(message))
 	return false, ctrl.Result{}, r.releaseHost(ctx, s)
 }

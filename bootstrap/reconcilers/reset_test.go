@@ -15,6 +15,7 @@ import (
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/infra"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/decision"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
@@ -68,7 +69,9 @@ func TestNotReset(t *testing.T) {
 		"somebody says so": {change: func(s *scope) {
 			s.machine.Annotations = map[string]string{bootstrapv1.SkipHostResetAnnotation: ""}
 		}, want: "the host was released without a reset, as the annotation"},
-		"there is none": {change: func(s *scope) { s.host, s.waiting = nil, "the KubexmHost is gone" }, want: "there is no host to reset: the KubexmHost is gone"},
+		"there is none": {change: func(s *scope) {
+			s.host, s.waiting = nil, decision.Block(bootstrapv1.WaitingForHostReason, "the KubexmHost is gone")
+		}, want: "there is no host to reset: the KubexmHost is gone"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &scope{
@@ -79,8 +82,12 @@ func TestNotReset(t *testing.T) {
 			if tc.change != nil {
 				tc.change(s)
 			}
-			if got := s.notReset(now); (got == "") != (tc.want == "") || !strings.HasPrefix(got, tc.want) {
+			got := s.notReset(now)
+			if (got == nil) != (tc.want == "") || !strings.HasPrefix(got.String(), tc.want) {
 				t.Errorf("it says %q, want %q", got, tc.want)
+			}
+			if got != nil && got.Reason != bootstrapv1.HostResetSkippedReason {
+				t.Errorf("the reason is %s", got.Reason)
 			}
 		})
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/hostrun"
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/infra"
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/target"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/decision"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
@@ -38,7 +39,7 @@ type scope struct {
 	adapter infra.Adapter
 	// host is nil while nobody may touch one; waiting says why, lost that it stays so.
 	host    *infra.Host
-	waiting string
+	waiting *decision.Blocker
 	lost    bool
 	// again is when to read again what is waited for, 0 if its changes are watched.
 	again time.Duration
@@ -154,12 +155,12 @@ func (r *KubexmConfigReconciler) locate(ctx context.Context, s *scope) error {
 	var lost *infra.Lost
 	switch {
 	case errors.As(err, &notYet):
-		s.waiting = notYet.Message
+		s.waiting = decision.Block(bootstrapv1.WaitingForHostReason, "%s", notYet.Message)
 		if notYet.Changed {
 			s.readAgain(immediately)
 		}
 	case errors.As(err, &lost):
-		s.waiting, s.lost = lost.Message, true
+		s.waiting, s.lost = decision.Block(bootstrapv1.WaitingForHostReason, "%s", lost.Message), true
 	case err != nil:
 		return err
 	default:

@@ -228,8 +228,12 @@ func TestMembersMissing(t *testing.T) {
 			s := testScope()
 			s.machine.Labels = map[string]string{clusterv1.MachineControlPlaneLabel: ""}
 			tc.change(s)
-			if got := s.shared().Missing(s.machine, s.config); !strings.Contains(got, tc.want) || (got == "") != (tc.want == "") {
+			got := s.shared().Missing(s.machine, s.config)
+			if !strings.Contains(got.String(), tc.want) || (got == nil) != (tc.want == "") {
 				t.Errorf("waits for %q, want %q", got, tc.want)
+			}
+			if got != nil && got.Reason != bootstrapv1.WaitingForClusterReason {
+				t.Errorf("the reason is %s", got.Reason)
 			}
 		})
 	}
@@ -299,7 +303,7 @@ func TestControlPlaneBehind(t *testing.T) {
 		if tt.controlPlane {
 			s.machine.Labels = map[string]string{clusterv1.MachineControlPlaneLabel: ""}
 		}
-		if got := s.shared().ControlPlaneBehind(s.machine, s.config); (got != "") != tt.waits {
+		if got := s.shared().ControlPlaneBehind(s.machine, s.config); (got != nil) != tt.waits {
 			t.Errorf("%s: it waits for %q", tt.name, got)
 		}
 	}

@@ -5,13 +5,13 @@ package target
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/version"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/decision"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
@@ -91,64 +91,69 @@ func (s *Shared) concerns(role spec.Role) []spec.Role {
 	return nil
 }
 
-// Missing is what a host waits for that must not be planned for with less than there is, "" if nothing: the virtual address, which the
+// Missing is what a host waits for that must not be planned for with less than there is, nil if nothing: the virtual address, which the
 // Cluster may have another idea of; its own place among the members; etcd's own hosts, all of which an API server must know; and an API
 // server for anyone who balances load between them.
-func (s *Shared) Missing(machine *clusterv1.Machine, config *bootstrapv1.KubexmConfig) string {
+func (s *Shared) Missing(machine *clusterv1.Machine, config *bootstrapv1.KubexmConfig) *decision.Blocker {
 	wanted := s.config.Cluster.ControlPlaneEndpoint.Address
 	if is := s.Cluster.ControlPlaneEndpoint.Address; wanted != "" && is != wanted {
-		return fmt.Sprintf("the Cluster's spec.controlPlaneEndpoint is %s, and the KubexmControlPlane's "+
+		return waits("the Cluster's spec.controlPlaneEndpoint is %s, and the KubexmControlPlane's "+
 			"spec.cluster.controlPlaneEndpoint.address %s: give the infrastructure cluster the latter before it is created", is, wanted)
 	}
 	role := RoleOf(machine, config)
 	if role != spec.RoleWorker {
 		if m := s.config.MemberOf(config); m == nil || m.Role != role || m.Address == "" || !m.Stays() {
-			return fmt.Sprintf("the KubexmClusterConfig %s does not list the host as one of its members yet (spec.members, with the role %s and "+
+			return waits("the KubexmClusterConfig %s does not list the host as one of its members yet (spec.members, with the role %s and "+
 				"an address)", s.cluster.Name, role)
 		}
 	}
 	if slices.Contains(s.concerns(role), spec.RoleControlPlane) && s.Located(spec.RoleControlPlane) == 0 {
-		return "it is not known yet where a host of the control plane is: a load balancer without servers would serve nobody"
+		return waits("it is not known yet where a host of the control plane is: a load balancer without servers would serve nobody")
 	}
 	if role != spec.RoleControlPlane || s.Cluster.Etcd.IsStacked() || s.Cluster.Etcd.IsExternal() {
-		return ""
+		return nil
 	}
 	return s.etcdMissing()
 }
 
-// etcdMissing says which of etcd's own hosts is not known yet, "" if all are.
-func (s *Shared) etcdMissing() string {
+// waits is why a host waits for something of its Cluster.
+func waits(format string, args ...any) *decision.Blocker {
+	return decision.Block(bootstrapv1.WaitingForClusterReason, format, args...)
+}
+
+// etcdMissing says which of etcd's own hosts is not known yet, nil if all are.
+func (s *Shared) etcdMissing() *decision.Blocker {
 	members := s.config.Members
 	for _, name := range s.Cluster.Etcd.Hosts.Names {
 		if !slices.ContainsFunc(members, func(m bootstrapv1.ClusterMember) bool { return m.Name == name && m.Role == spec.RoleEtcd }) {
-			return fmt.Sprintf("it is not known yet where etcd's host %s is: see its KubexmConfig", name)
+			return waits("it is not known yet where etcd's host %s is: see its KubexmConfig", name)
 		}
 	}
 	for _, m := range members {
 		if m.Role == spec.RoleEtcd && m.Stays() && m.Address == "" {
-			return fmt.Sprintf("it is not known yet where etcd's host %s is: see its KubexmConfig", m.Name)
+			return waits("it is not known yet where etcd's host %s is: see its KubexmConfig", m.Name)
 		}
 	}
 	if s.Located(spec.RoleEtcd) == 0 {
-		return "it is not known yet where any of etcd's own hosts is"
+		return waits("it is not known yet where any of etcd's own hosts is")
 	}
-	return ""
+	return nil
 }
 
-// ControlPlaneBehind is what a worker waits for whose version is newer than an API server's, which a kubelet's must not be; "" if
+// ControlPlaneBehind is what a worker waits for whose version is newer than an API server's, which a kubelet's must not be; nil if
 // it is not.
-func (s *Shared) ControlPlaneBehind(machine *clusterv1.Machine, config *bootstrapv1.KubexmConfig) string {
+func (s *Shared) ControlPlaneBehind(machine *clusterv1.Machine, config *bootstrapv1.KubexmConfig) *decision.Blocker {
 	if machine == nil || RoleOf(machine, config) != spec.RoleWorker {
-		return ""
+		return nil
 	}
 	oldest, err := version.ParseSemantic(s.config.APIServerVersion)
 	if err != nil {
-		return "" // there is none yet, or one that is not ours to judge
+		return nil // there is none yet, or one that is not ours to judge
 	}
 	wanted, err := version.ParseSemantic(machine.Spec.Version)
 	if err != nil || !oldest.LessThan(wanted) {
-		return ""
+		return nil
 	}
-	return fmt.Sprintf("the control plane has %s still: no kubelet may be newer than an API server, and the Machine's spec.version is %s",
+	return waits("the control plane has %s still: no kubelet may be newer than an API server, and the Machine's spec.version is %s",
 		s.config.APIServerVersion, machine.Spec.Version)
 }

@@ -19,6 +19,7 @@ import (
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/decision"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
 )
 
@@ -27,10 +28,15 @@ const untrustedAgain = 15 * time.Second
 
 // untrusted says that a cluster cannot be worked on because its key pairs are not those that it was made with. It is for a person to
 // restore them.
-type untrusted struct{ reason, message string }
+type untrusted struct{ *decision.Blocker }
 
-// Error is the message, which has the remedy.
-func (u *untrusted) Error() string { return u.message }
+// distrust is such an error. The message has the remedy.
+func distrust(reason, format string, args ...any) error {
+	return &untrusted{decision.Block(reason, format, args...)}
+}
+
+// Error is the message.
+func (u *untrusted) Error() string { return u.Message }
 
 // mayComplete refuses to make pairs for a cluster that has begun, and has them read back if somebody wants that.
 func (r *KubexmControlPlaneReconciler) mayComplete(ctx context.Context, s *scope, known *pki.Authorities, recorded pki.Fingerprints) error {
@@ -51,11 +57,9 @@ func (r *KubexmControlPlaneReconciler) mayComplete(ctx context.Context, s *scope
 	if err != nil {
 		return err
 	}
-	return &untrusted{
-		reason: controlplanev1.AuthorityMissingReason,
-		message: fmt.Sprintf("missing: Secret %s. %sNo other key pair is made for a cluster that exists (%s): its hosts would no longer trust each other. "+
-			"%s", strings.Join(missing, ", "), said, begun, restore(s, "")),
-	}
+	return distrust(controlplanev1.AuthorityMissingReason,
+		"missing: Secret %s. %sNo other key pair is made for a cluster that exists (%s): its hosts would no longer trust each other. %s",
+		strings.Join(missing, ", "), said, begun, restore(s, ""))
 }
 
 // signsNothing reports whether nothing in the cluster is signed by the pair: another may be made in its place.
@@ -86,11 +90,9 @@ func otherEncryption(s *scope, recorded pki.Fingerprints) error {
 	if was {
 		message = "the cluster was made with an encryption key, and is declared to encrypt nothing: set it back to what it was"
 	}
-	return &untrusted{
-		reason: controlplanev1.AuthorityDiffersReason,
-		message: fmt.Sprintf("spec.cluster.kubernetes.encryptionAtRest.provider: %s. No host is changed meanwhile (the record is the annotation %s)",
-			message, controlplanev1.AuthoritiesAnnotation),
-	}
+	return distrust(controlplanev1.AuthorityDiffersReason,
+		"spec.cluster.kubernetes.encryptionAtRest.provider: %s. No host is changed meanwhile (the record is the annotation %s)",
+		message, controlplanev1.AuthoritiesAnnotation)
 }
 
 // begun is what shows that hosts may have been made with the cluster's key pairs, "" if nothing does. Not all of it is in a status, which
@@ -146,13 +148,10 @@ func changedHost(c *bootstrapv1.KubexmConfig) bool {
 func differing(s *scope, recorded, now pki.Fingerprints) error {
 	for _, name := range pki.AllNames() {
 		if was := recorded[name]; was != "" && was != now[name] && !s.signsNothing(capisecret.Purpose(name)) {
-			return &untrusted{
-				reason: controlplanev1.AuthorityDiffersReason,
-				message: fmt.Sprintf("the Secret %s holds another key pair, or another key (%s) than the cluster was made with (%s). %s. "+
-					"Where no host was ever made with the other, remove the annotation %s",
-					capisecret.Name(s.Cluster.Name, capisecret.Purpose(name)), now[name], was,
-					restore(s, deleteFirst), controlplanev1.AuthoritiesAnnotation),
-			}
+			return distrust(controlplanev1.AuthorityDiffersReason, "the Secret %s holds another key pair, or another key (%s) than "+
+				"the cluster was made with (%s). %s. Where no host was ever made with the other, remove the annotation %s",
+				capisecret.Name(s.Cluster.Name, capisecret.Purpose(name)), now[name], was,
+				restore(s, deleteFirst), controlplanev1.AuthoritiesAnnotation)
 		}
 	}
 	return nil

@@ -57,7 +57,7 @@ func (r *KubexmControlPlaneReconciler) secrets(t *testing.T) map[string]*corev1.
 func refused(t *testing.T, r *KubexmControlPlaneReconciler, s *scope, reason string, words ...string) {
 	t.Helper()
 	before := r.secrets(t)
-	err := r.flow(t.Context(), s)
+	err := r.reconcileControlPlane(t.Context(), s)
 	if !errors.As(err, new(*untrusted)) {
 		t.Fatalf("got %v, want the key pairs to stop the reconcile", err)
 	}
@@ -127,7 +127,7 @@ func TestMissingAuthorities(t *testing.T) {
 func TestWaitingWorkersAreNoCluster(t *testing.T) {
 	r, s := testReconciler(t, testScope().Object,
 		&clusterv1.Machine{ObjectMeta: ofProd("prod-w1")}, &bootstrapv1.KubexmConfig{ObjectMeta: ofProd("prod-w1")}), testScope()
-	if err := r.certificates(t.Context(), s); err != nil || len(r.secrets(t)) != 4 {
+	if err := r.reconcileAuthorities(t.Context(), s); err != nil || len(r.secrets(t)) != 4 {
 		t.Errorf("error %v, %d key pairs; want 4 to be made", err, len(r.secrets(t)))
 	}
 }
@@ -173,7 +173,7 @@ func TestAuthoritiesAreRecorded(t *testing.T) {
 			t.Run(name+" "+what, func(t *testing.T) {
 				r, s := testReconciler(t, testScope().Object), testScope()
 				r.bringAll(t, &own)
-				if err := r.certificates(t.Context(), s); err != nil {
+				if err := r.reconcileAuthorities(t.Context(), s); err != nil {
 					t.Fatal(err)
 				}
 				kept := r.secret(t, name).DeepCopy()
@@ -198,7 +198,7 @@ func TestAuthoritiesAreRecorded(t *testing.T) {
 				if err := r.Client.Create(t.Context(), kept); err != nil {
 					t.Fatal(err)
 				}
-				if err := r.certificates(t.Context(), moved); err != nil {
+				if err := r.reconcileAuthorities(t.Context(), moved); err != nil {
 					t.Errorf("it is restored: %v", err)
 				}
 			})
@@ -225,7 +225,7 @@ func TestAuthoritiesWithoutRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.bringAll(t, &pairs)
-	if err := r.certificates(t.Context(), s); err != nil {
+	if err := r.reconcileAuthorities(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
 	want, err := pairs.Fingerprints()

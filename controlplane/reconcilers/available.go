@@ -16,6 +16,7 @@ import (
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/decision"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
@@ -53,13 +54,17 @@ func (r *KubexmControlPlaneReconciler) forget(id types.UID) {
 
 // isPatient reports whether the cluster's API does not answer, and not for so long that nothing is known any more.
 func (s *scope) isPatient() bool {
-	w := s.ControlPlane.Workload
-	return w != nil && w.Err != nil && s.silence < connectionGrace
+	return s.connectionDown() != nil && s.silence < connectionGrace
 }
 
-// connectionDown says why nothing is known of the cluster.
-func (s *scope) connectionDown() string {
-	return fmt.Sprintf("the API server has not answered for %s: %v", s.silence.Truncate(time.Second), s.ControlPlane.Workload.Err)
+// connectionDown is why nothing is known of the cluster; nil if its API answers, or was not asked.
+func (s *scope) connectionDown() *decision.Blocker {
+	w := s.ControlPlane.Workload
+	if w == nil || w.Err == nil {
+		return nil
+	}
+	return decision.Block(controlplanev1.ConnectionDownReason,
+		"the API server has not answered for %s: %v", s.silence.Truncate(time.Second), w.Err)
 }
 
 // setAvailable says whether the control plane takes requests, as KubeadmControlPlanes do: by the conditions of its Machines.
@@ -81,12 +86,12 @@ func (s *scope) setAvailable() {
 			return
 		}
 	}
-	w := s.ControlPlane.Workload
+	down := s.connectionDown()
 	switch {
-	case w != nil && w.Err != nil && !s.isPatient():
-		set(metav1.ConditionUnknown, controlplanev1.ConnectionDownReason, s.connectionDown())
+	case down != nil && !s.isPatient():
+		set(metav1.ConditionUnknown, down.Reason, down.Message)
 		return
-	case (w == nil || w.Err != nil) && conditions.Has(s.Object, controlplanev1.AvailableCondition):
+	case (down != nil || s.ControlPlane.Workload == nil) && conditions.Has(s.Object, controlplanev1.AvailableCondition):
 		return // nothing new was seen
 	}
 	parts := s.parts()
@@ -184,10 +189,10 @@ func (s *scope) countEtcdHosts(p *parts) {
 			continue
 		}
 		p.members++
-		if why := state.ProblemOf(config); why == "" {
+		if why := state.ProblemOf(config); why == nil {
 			p.membersWell++
 		} else {
-			p.ill = append(p.ill, problem{text: config.Spec.HostRef.Name + ": " + why})
+			p.ill = append(p.ill, problem{text: config.Spec.HostRef.Name + ": " + why.Message})
 		}
 	}
 }

@@ -36,10 +36,10 @@ func purposesOf(s *scope) []capisecret.Purpose {
 // encrypts reports whether the cluster is declared to encrypt at rest.
 func (s *scope) encrypts() bool { return s.Object.Spec.Cluster.Kubernetes.EncryptionAtRest.IsOn() }
 
-// certificates makes the certificate authorities and the encryption key that do not exist, as long as nothing of the cluster does (see
-// begun), and records their fingerprints before they are used. From then on, a pair that is missing or another one is an error: it is for
-// a person to restore it, or to request its recovery. Pairs that the user brings before that count, if they can do their work.
-func (r *KubexmControlPlaneReconciler) certificates(ctx context.Context, s *scope) (err error) {
+// reconcileAuthorities makes the certificate authorities and the encryption key that do not exist, as long as nothing of the cluster does
+// (see begun), and records their fingerprints before they are used. From then on, a pair that is missing or another one is an error: it is
+// for a person to restore it, or to request its recovery. Pairs that the user brings before that count, if they can do their work.
+func (r *KubexmControlPlaneReconciler) reconcileAuthorities(ctx context.Context, s *scope) (err error) {
 	defer func() { s.Certificates = err }()
 	recorded, err := pki.ParseFingerprints(s.Object.Annotations[controlplanev1.AuthoritiesAnnotation])
 	if err != nil {
@@ -116,11 +116,8 @@ func (r *KubexmControlPlaneReconciler) pair(ctx context.Context, s *scope, p cap
 	}
 	pair := pki.KeyPair{Cert: found.Data[capisecret.TLSCrtDataName], Key: secret.New(found.Data[capisecret.TLSKeyDataName])}
 	if len(pair.Cert) == 0 || pair.Key.IsZero() {
-		return pair, &untrusted{
-			reason: controlplanev1.AuthorityIncompleteReason,
-			message: fmt.Sprintf("the Secret %s has no %s or no %s: kubexm needs both. %s",
-				key.Name, capisecret.TLSCrtDataName, capisecret.TLSKeyDataName, restore(s, deleteFirst)),
-		}
+		return pair, distrust(controlplanev1.AuthorityIncompleteReason, "the Secret %s has no %s or no %s: kubexm needs both. %s",
+			key.Name, capisecret.TLSCrtDataName, capisecret.TLSKeyDataName, restore(s, deleteFirst))
 	}
 	return pair, nil
 }
@@ -130,11 +127,9 @@ func (r *KubexmControlPlaneReconciler) pair(ctx context.Context, s *scope, p cap
 func (r *KubexmControlPlaneReconciler) encryptionKey(ctx context.Context, s *scope, found *corev1.Secret) (pki.KeyPair, error) {
 	pair := pki.KeyPair{Key: secret.New(found.Data[pki.EncryptionKeyName])}
 	if pair.Key.IsZero() {
-		return pair, &untrusted{
-			reason: controlplanev1.AuthorityIncompleteReason,
-			message: fmt.Sprintf("the Secret %s has no %s, which is the key that Secrets are encrypted with. %s",
-				found.Name, pki.EncryptionKeyName, restore(s, deleteFirst)),
-		}
+		return pair, distrust(controlplanev1.AuthorityIncompleteReason,
+			"the Secret %s has no %s, which is the key that Secrets are encrypted with. %s",
+			found.Name, pki.EncryptionKeyName, restore(s, deleteFirst))
 	}
 	if _, moves := found.Labels[clusterctlv1.ClusterctlMoveLabel]; moves || metav1.GetControllerOf(found) != nil {
 		return pair, nil

@@ -61,7 +61,7 @@ func (r *KubexmControlPlaneReconciler) secret(t *testing.T, name string) *corev1
 
 func TestCertificates(t *testing.T) {
 	r, s := testReconciler(t, testScope().Object), testScope()
-	if err := r.certificates(t.Context(), s); err != nil {
+	if err := r.reconcileAuthorities(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"prod-ca", "prod-etcd", "prod-proxy", "prod-sa"} {
@@ -72,7 +72,7 @@ func TestCertificates(t *testing.T) {
 		}
 	}
 	before := r.secret(t, "prod-ca").Data["tls.crt"]
-	if err := r.certificates(t.Context(), s); err != nil {
+	if err := r.reconcileAuthorities(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(before, r.secret(t, "prod-ca").Data["tls.crt"]) {
@@ -111,7 +111,7 @@ func TestCertificatesThatTheUserBrings(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, s := testReconciler(t, testScope().Object, bring("prod-ca", tc.cert, tc.key)), testScope()
-			err := r.certificates(t.Context(), s)
+			err := r.reconcileAuthorities(t.Context(), s)
 			if tc.refused == "" {
 				if err != nil || !bytes.Equal(r.secret(t, "prod-ca").Data["tls.crt"], tc.cert) {
 					t.Errorf("error %v, or the authority was replaced", err)
@@ -134,10 +134,10 @@ func TestCertificatesThatTheUserBrings(t *testing.T) {
 
 func TestKubeconfig(t *testing.T) {
 	r, s := testReconciler(t, testScope().Object), testScope()
-	if err := r.certificates(t.Context(), s); err != nil {
+	if err := r.reconcileAuthorities(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.writeKubeconfig(t.Context(), s); err != nil {
+	if err := r.reconcileKubeconfig(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
 	made := r.secret(t, "prod-kubeconfig")
@@ -145,7 +145,7 @@ func TestKubeconfig(t *testing.T) {
 		t.Errorf("type %s, kubeconfig without the endpoint", made.Type)
 	}
 	before := made.Data["value"]
-	if err := r.writeKubeconfig(t.Context(), s); err != nil || !bytes.Equal(before, r.secret(t, "prod-kubeconfig").Data["value"]) {
+	if err := r.reconcileKubeconfig(t.Context(), s); err != nil || !bytes.Equal(before, r.secret(t, "prod-kubeconfig").Data["value"]) {
 		t.Errorf("error %v, or a fresh kubeconfig was replaced", err)
 	}
 
@@ -167,7 +167,7 @@ func TestKubeconfig(t *testing.T) {
 	if err := r.Client.Update(t.Context(), made); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.writeKubeconfig(t.Context(), s); err != nil || bytes.Equal(ending.Reveal(), r.secret(t, "prod-kubeconfig").Data["value"]) {
+	if err := r.reconcileKubeconfig(t.Context(), s); err != nil || bytes.Equal(ending.Reveal(), r.secret(t, "prod-kubeconfig").Data["value"]) {
 		t.Errorf("error %v, or the kubeconfig was not renewed", err)
 	}
 
@@ -177,7 +177,7 @@ func TestKubeconfig(t *testing.T) {
 	if err := r.Client.Update(t.Context(), made); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.writeKubeconfig(t.Context(), s); err != nil || !bytes.Equal(ending.Reveal(), r.secret(t, "prod-kubeconfig").Data["value"]) {
+	if err := r.reconcileKubeconfig(t.Context(), s); err != nil || !bytes.Equal(ending.Reveal(), r.secret(t, "prod-kubeconfig").Data["value"]) {
 		t.Errorf("error %v, or the user's kubeconfig was replaced", err)
 	}
 	if !s.kubeconfig.Equal(secret.New(ending.Reveal())) {

@@ -19,8 +19,8 @@ import (
 // askAgain is when to look again for Machines that are not ours, whose changes are not watched.
 const askAgain = 5 * time.Second
 
-// delete lets the control plane go, in order. Each phase says what it waits for.
-func (r *KubexmControlPlaneReconciler) delete(ctx context.Context, s *scope) (ctrl.Result, error) {
+// reconcileDelete is what becomes of a KubexmControlPlane that is deleted, in order. Each phase says what it waits for.
+func (r *KubexmControlPlaneReconciler) reconcileDelete(ctx context.Context, s *scope) (ctrl.Result, error) {
 	for _, phase := range []struct {
 		name string
 		do   func(context.Context, *scope) (*decision.Blocker, error)
@@ -29,7 +29,7 @@ func (r *KubexmControlPlaneReconciler) delete(ctx context.Context, s *scope) (ct
 	}{
 		{"workers", waitForWorkers, askAgain}, // first, so that they can be drained
 		{"Machines", r.deleteMachines, 0},
-		{"hosts that are no Nodes", r.forgo, 0},
+		{"hosts that are no Nodes", r.deleteInventory, 0},
 	} {
 		var err error
 		if s.deleting, err = phase.do(ctx, s); err != nil {
@@ -65,7 +65,7 @@ func (r *KubexmControlPlaneReconciler) deleteMachines(ctx context.Context, s *sc
 			return nil, fmt.Errorf("delete the Machine %s: %w", own[i].Name, err)
 		}
 	}
-	if err := r.leave(ctx, s); err != nil || len(own) == 0 {
+	if err := r.reconcileLeavingHosts(ctx, s); err != nil || len(own) == 0 {
 		return nil, err
 	}
 	return decision.Block(controlplanev1.WaitingForMachineDeletionReason,

@@ -42,7 +42,7 @@ func TestDeletionGoesByPhases(t *testing.T) {
 		if s.Configs, err = configsOf(t.Context(), r.Client, s.Cluster); err != nil {
 			t.Fatal(err)
 		}
-		result, err := r.delete(t.Context(), s)
+		result, err := r.reconcileDelete(t.Context(), s)
 		if err != nil {
 			t.Fatal(err)
 		}

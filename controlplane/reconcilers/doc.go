@@ -4,7 +4,7 @@
 // Package reconcilers decides of each KubexmControlPlane which Machines there are, and makes its certificate authorities
 // and its kubeconfig. It never opens a connection to a host: that is for the KubexmConfigs that it makes.
 //
-//	kubexmcontrolplane_controller.go  the flow: phases in order
+//	kubexmcontrolplane_controller.go  the reconciler: phases in order
 //	certificates.go  the certificate authorities
 //	kubeconfig.go    the administrator's kubeconfig
 //	apis.go          which APIs are in use that another version does not serve

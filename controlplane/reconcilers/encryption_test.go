@@ -50,7 +50,7 @@ func again(t *testing.T, r *KubexmControlPlaneReconciler, s *scope) *scope {
 // TestEncryptionKeyIsMade: with the key pairs, once, and owned and recorded as they are; and not for a cluster that does not encrypt.
 func TestEncryptionKeyIsMade(t *testing.T) {
 	r, s := testReconciler(t, encryptedScope().Object), encryptedScope()
-	if err := r.certificates(t.Context(), s); err != nil {
+	if err := r.reconcileAuthorities(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
 	made := r.secret(t, encryptionSecret)
@@ -62,7 +62,7 @@ func TestEncryptionKeyIsMade(t *testing.T) {
 	if err != nil || recorded[pki.EncryptionName] == "" || len(recorded) != 5 {
 		t.Errorf("recorded %v (%v)", recorded, err)
 	}
-	if err := r.certificates(t.Context(), s); err != nil {
+	if err := r.reconcileAuthorities(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
 	if string(r.secret(t, encryptionSecret).Data["key"]) != string(made.Data["key"]) {
@@ -70,7 +70,7 @@ func TestEncryptionKeyIsMade(t *testing.T) {
 	}
 
 	r, s = testReconciler(t, clearScope().Object), clearScope()
-	if err := r.certificates(t.Context(), s); err != nil || len(r.secrets(t)) != 4 {
+	if err := r.reconcileAuthorities(t.Context(), s); err != nil || len(r.secrets(t)) != 4 {
 		t.Errorf("error %v, %d Secrets; want 4", err, len(r.secrets(t)))
 	}
 }
@@ -104,14 +104,14 @@ func TestEncryptionKeyIsRecorded(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			r, s := testReconciler(t, encryptedScope().Object), encryptedScope()
-			if err := r.certificates(t.Context(), s); err != nil {
+			if err := r.reconcileAuthorities(t.Context(), s); err != nil {
 				t.Fatal(err)
 			}
 			kept := r.secret(t, encryptionSecret).DeepCopy()
 			tc.change(t, r, r.secret(t, encryptionSecret))
 			moved := again(t, r, s)
 			refused(t, r, moved, tc.reason, encryptionSecret)
-			if err := r.certificates(t.Context(), moved); err == nil || strings.Contains(err.Error(), string(kept.Data["key"])) {
+			if err := r.reconcileAuthorities(t.Context(), moved); err == nil || strings.Contains(err.Error(), string(kept.Data["key"])) {
 				t.Errorf("got %v", err)
 			}
 
@@ -124,7 +124,7 @@ func TestEncryptionKeyIsRecorded(t *testing.T) {
 			if err := r.Client.Create(t.Context(), kept); err != nil {
 				t.Fatal(err)
 			}
-			if err := r.certificates(t.Context(), moved); err != nil {
+			if err := r.reconcileAuthorities(t.Context(), moved); err != nil {
 				t.Errorf("it is restored: %v", err)
 			}
 		})
@@ -150,7 +150,7 @@ func TestEncryptionOfAClusterThatExists(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := testReconciler(t, tc.was.Object.DeepCopy())
-			if err := r.certificates(t.Context(), tc.was); err != nil {
+			if err := r.reconcileAuthorities(t.Context(), tc.was); err != nil {
 				t.Fatal(err)
 			}
 			// Anyone who turns it on may have brought a key.
@@ -160,7 +160,7 @@ func TestEncryptionOfAClusterThatExists(t *testing.T) {
 				t.Fatal(err)
 			}
 			tc.is.Object.Annotations = tc.was.Object.Annotations
-			err := r.flow(t.Context(), tc.is)
+			err := r.reconcileControlPlane(t.Context(), tc.is)
 			if !errors.As(err, new(*untrusted)) {
 				t.Fatalf("got %v, want it to stop the reconcile", err)
 			}
@@ -186,7 +186,7 @@ func TestEncryptionKeyThatTheUserBrings(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, s := testReconciler(t, encryptedScope().Object,
 				&corev1.Secret{ObjectMeta: ofProd(encryptionSecret), Data: map[string][]byte{"key": tc.key}}), encryptedScope()
-			err := r.certificates(t.Context(), s)
+			err := r.reconcileAuthorities(t.Context(), s)
 			if tc.want != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.want) ||
 					strings.Contains(err.Error(), string(tc.key)) || len(r.secrets(t)) != 1 {

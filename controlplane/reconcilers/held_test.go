@@ -49,7 +49,7 @@ func TestHeldControlPlaneDecidesNothing(t *testing.T) {
 			r.Workload = func(context.Context, secret.Value, *state.ControlPlane) *state.Workload { return seen }
 			r.bringAll(t, &pairs)
 			s.ControlPlane.Workload, s.held = nil, held
-			if err := r.flow(t.Context(), s); errors.Is(err, applied) == (held != "") {
+			if err := r.reconcileControlPlane(t.Context(), s); errors.Is(err, applied) == (held != "") {
 				t.Fatalf("got %v", err)
 			}
 			if held == "" {

@@ -22,9 +22,9 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
-// inventory makes a KubexmConfig for each host of the inventory that is a part of the cluster without being a Node, and
+// reconcileInventory makes a KubexmConfig for each host of the inventory that is a part of the cluster without being a Node, and
 // deletes those of hosts that are not any more. Who converges them is who converges Machines' hosts.
-func (r *KubexmControlPlaneReconciler) inventory(ctx context.Context, s *scope) error {
+func (r *KubexmControlPlaneReconciler) reconcileInventory(ctx context.Context, s *scope) error {
 	if !s.Cluster.DeletionTimestamp.IsZero() {
 		return nil
 	}
@@ -127,8 +127,8 @@ func (r *KubexmControlPlaneReconciler) selected(ctx context.Context, namespace s
 	return names, nil
 }
 
-// forgo deletes the KubexmConfigs of all hosts that are no Nodes.
-func (r *KubexmControlPlaneReconciler) forgo(ctx context.Context, s *scope) (*decision.Blocker, error) {
+// deleteInventory deletes the KubexmConfigs of all hosts that are no Nodes.
+func (r *KubexmControlPlaneReconciler) deleteInventory(ctx context.Context, s *scope) (*decision.Blocker, error) {
 	left := 0
 	for i := range s.Configs {
 		config := &s.Configs[i]

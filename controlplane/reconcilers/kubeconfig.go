@@ -25,9 +25,9 @@ import (
 // plane providers, "Cluster kubeconfig management").
 const renewBefore = 182 * 24 * time.Hour
 
-// writeKubeconfig makes the administrator's kubeconfig as soon as the endpoint is known, and renews it when its certificate ends
+// reconcileKubeconfig makes the administrator's kubeconfig as soon as the endpoint is known, and renews it when its certificate ends
 // soon or its server is gone. One that the user has brought is left alone.
-func (r *KubexmControlPlaneReconciler) writeKubeconfig(ctx context.Context, s *scope) error {
+func (r *KubexmControlPlaneReconciler) reconcileKubeconfig(ctx context.Context, s *scope) error {
 	if !s.ControlPlane.Endpoint().IsValid() {
 		return nil
 	}

@@ -121,9 +121,9 @@ func (r *KubexmControlPlaneReconciler) Reconcile(ctx context.Context, request ct
 		written.Close(ctx, &result, &reterr)
 	}()
 	if !object.DeletionTimestamp.IsZero() {
-		return r.delete(ctx, s)
+		return r.reconcileDelete(ctx, s)
 	}
-	if err := r.flow(ctx, s); errors.As(err, new(*untrusted)) {
+	if err := r.reconcileControlPlane(ctx, s); errors.As(err, new(*untrusted)) {
 		ctrl.LoggerFrom(ctx).Error(err, "The cluster's key pairs are not those that it was made with")
 		return ctrl.Result{RequeueAfter: untrustedAgain}, nil // the condition says so
 	} else if err != nil {
@@ -195,36 +195,36 @@ func configsOf(ctx context.Context, reader client.Reader, cluster *clusterv1.Clu
 	return list.Items, nil
 }
 
-// flow is what becomes of a KubexmControlPlane. What was observed of Machines is written whatever else fails: a refused write of
-// another object must not make components look unknown.
-func (r *KubexmControlPlaneReconciler) flow(ctx context.Context, s *scope) error {
-	failed := r.phases(ctx, s)
+// reconcileControlPlane is what becomes of a KubexmControlPlane that stays. What was observed of Machines is written whatever else fails: a
+// refused write of another object must not make components look unknown.
+func (r *KubexmControlPlaneReconciler) reconcileControlPlane(ctx context.Context, s *scope) error {
+	failed := r.reconcilePhases(ctx, s)
 	if failed != nil && s.ControlPlane.Workload == nil {
 		return failed // before anything was observed
 	}
-	if err := r.tellMachines(ctx, s); err != nil {
+	if err := r.reportOnMachines(ctx, s); err != nil {
 		failed = errors.Join(failed, fmt.Errorf("conditions of Machines: %w", err))
 	}
 	return failed
 }
 
-// phases are what is done for a KubexmControlPlane, in order.
-func (r *KubexmControlPlaneReconciler) phases(ctx context.Context, s *scope) error {
+// reconcilePhases does what there is to do for a KubexmControlPlane, in order.
+func (r *KubexmControlPlaneReconciler) reconcilePhases(ctx context.Context, s *scope) error {
 	for _, phase := range []struct {
 		name string
 		do   func(context.Context, *scope) error
 	}{
-		{"certificate authorities", r.certificates}, // before any host needs them
-		{"kubeconfig", r.writeKubeconfig},
-		{"cluster's API", r.look}, // before anything is decided
+		{"certificate authorities", r.reconcileAuthorities}, // before any host needs them
+		{"kubeconfig", r.reconcileKubeconfig},
+		{"cluster's API", r.observeCluster}, // before anything is decided
 		{"who holds its hosts", r.standStill},
-		{"workers of other bootstrap providers", r.otherWorkers},
-		{"hosts that are no Nodes", r.inventory},
-		{"members", r.members},              // before a host that needs them joins, and while one leaves
-		{"unhealthy Machines", r.remediate}, // before others are made or replaced
-		{"Machines", r.scale},               // before the endpoint is known: it may be that of the first host
-		{"hosts that leave", r.leave},
-		{"what reaches Machines in place", r.sync},
+		{"workers of other bootstrap providers", r.reconcileOtherWorkers},
+		{"hosts that are no Nodes", r.reconcileInventory},
+		{"members", r.reconcileMembers},                      // before a host that needs them joins, and while one leaves
+		{"unhealthy Machines", r.reconcileUnhealthyMachines}, // before others are made or replaced
+		{"Machines", r.reconcileMachines},                    // before the endpoint is known: it may be that of the first host
+		{"hosts that leave", r.reconcileLeavingHosts},
+		{"what reaches Machines in place", r.syncMachines},
 	} {
 		if err := phase.do(ctx, s); errors.Is(err, errHeld) {
 			return nil
@@ -248,8 +248,8 @@ func (r *KubexmControlPlaneReconciler) standStill(_ context.Context, s *scope) e
 	return errHeld
 }
 
-// look sees the cluster through its own API, once there is one.
-func (r *KubexmControlPlaneReconciler) look(ctx context.Context, s *scope) error {
+// observeCluster observes the cluster through its own API, once there is one.
+func (r *KubexmControlPlaneReconciler) observeCluster(ctx context.Context, s *scope) error {
 	if len(s.Own()) == 0 || s.kubeconfig.IsZero() {
 		return nil
 	}

@@ -47,7 +47,7 @@ func TestComponentsAreWrittenWhateverFails(t *testing.T) {
 	r.bringAll(t, &pairs)
 
 	s.ControlPlane.Workload = nil
-	if err := r.flow(t.Context(), s); !errors.Is(err, refused) {
+	if err := r.reconcileControlPlane(t.Context(), s); !errors.Is(err, refused) {
 		t.Fatalf("got %v", err)
 	}
 	machines := &clusterv1.MachineList{}

@@ -43,9 +43,9 @@ func (r *KubexmControlPlaneReconciler) fetchClusterConfig(ctx context.Context, s
 	return nil
 }
 
-// members declares which hosts the cluster consists of and how far each is on its way in or out, with all else that hosts share.
-// They follow.
-func (r *KubexmControlPlaneReconciler) members(ctx context.Context, s *scope) error {
+// reconcileMembers declares which hosts the cluster consists of and how far each is on its way in or out, with all else that hosts
+// share. They follow.
+func (r *KubexmControlPlaneReconciler) reconcileMembers(ctx context.Context, s *scope) error {
 	if s.clusterConfig == nil && !s.Cluster.DeletionTimestamp.IsZero() {
 		return nil // it was deleted with the Cluster, and nobody needs it any more
 	}
@@ -127,8 +127,8 @@ func (r *KubexmControlPlaneReconciler) adoptFields(ctx context.Context, is *boot
 	return r.Client.Patch(ctx, is.DeepCopy(), client.RawPatch(types.JSONPatchType, patch))
 }
 
-// leave lets those hosts go that nobody counts on any more.
-func (r *KubexmControlPlaneReconciler) leave(ctx context.Context, s *scope) error {
+// reconcileLeavingHosts releases those hosts that nobody counts on any more.
+func (r *KubexmControlPlaneReconciler) reconcileLeavingHosts(ctx context.Context, s *scope) error {
 	for _, m := range s.Own() {
 		if m.DeletionTimestamp.IsZero() || !s.MayTerminate(&m) {
 			continue

@@ -29,7 +29,7 @@ func lost(t *testing.T) (*KubexmControlPlaneReconciler, *scope, *pki.Authorities
 	config := &bootstrapv1.KubexmConfig{ObjectMeta: ofProd("prod-1")}
 	r, s := testReconciler(t, testScope().Object, machine, config), testScope()
 	r.Events = events.NewFakeRecorder(9)
-	if err := r.certificates(t.Context(), s); err == nil {
+	if err := r.reconcileAuthorities(t.Context(), s); err == nil {
 		t.Fatal("pairs were made for a cluster that exists")
 	}
 	pairs, err := pki.NewAuthorities(pki.CARequest{Key: pki.ECDSAP256})
@@ -38,7 +38,7 @@ func lost(t *testing.T) (*KubexmControlPlaneReconciler, *scope, *pki.Authorities
 	}
 	r.bringAll(t, &pairs)
 	r.load(t, s)
-	if err := r.certificates(t.Context(), s); err != nil {
+	if err := r.reconcileAuthorities(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"prod-etcd", "prod-sa"} {
@@ -143,7 +143,7 @@ func TestRecovered(t *testing.T) {
 	}
 	recorder := events.NewFakeRecorder(1)
 	r.Events = recorder
-	if err := r.certificates(t.Context(), s); err != nil {
+	if err := r.reconcileAuthorities(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
 	if said := <-recorder.Events; !strings.Contains(said, "CertificatesRecovered") {
@@ -195,7 +195,7 @@ func TestExternalEtcdsPair(t *testing.T) {
 	if err := r.Client.Create(t.Context(), bring("prod-sa", pairs.ServiceAccount.Cert, pairs.ServiceAccount.Key.Reveal())); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.certificates(t.Context(), s); err != nil {
+	if err := r.reconcileAuthorities(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
 	made, err := pki.Fingerprint(r.secret(t, "prod-etcd").Data["tls.crt"])

@@ -23,8 +23,8 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
 )
 
-// remediate is what becomes of unhealthy Machines, in order.
-func (r *KubexmControlPlaneReconciler) remediate(ctx context.Context, s *scope) error {
+// reconcileUnhealthyMachines is what becomes of unhealthy Machines, in order.
+func (r *KubexmControlPlaneReconciler) reconcileUnhealthyMachines(ctx context.Context, s *scope) error {
 	if !s.Cluster.DeletionTimestamp.IsZero() {
 		return nil
 	}

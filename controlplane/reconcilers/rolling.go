@@ -47,7 +47,7 @@ func (s *scope) waiting(own []clusterv1.Machine) []string {
 	var all []string
 	for i := range own {
 		if m := &own[i]; m.DeletionTimestamp.IsZero() && !m.Status.NodeRef.IsDefined() {
-			all = append(all, s.HasNoNode(m))
+			all = append(all, s.HasNoNode(m).Message)
 		}
 	}
 	return all

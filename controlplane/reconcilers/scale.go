@@ -27,8 +27,8 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/internal/decision"
 )
 
-// scale makes, deletes or changes the one Machine whose turn it is.
-func (r *KubexmControlPlaneReconciler) scale(ctx context.Context, s *scope) error {
+// reconcileMachines makes, deletes or changes the one Machine whose turn it is.
+func (r *KubexmControlPlaneReconciler) reconcileMachines(ctx context.Context, s *scope) error {
 	template, err := r.template(ctx, s)
 	if err != nil || template == nil {
 		return err

@@ -22,8 +22,9 @@ import (
 // Serving approves requests of kubelets for serving certificates, in the cluster that a kubeconfig leads to.
 type Serving func(ctx context.Context, kubeconfig secret.Value, c *state.ControlPlane) *state.Serving
 
-// otherWorkers does what workers of other bootstrap providers need of a control plane. That it cannot be done holds up nothing else.
-func (r *KubexmControlPlaneReconciler) otherWorkers(ctx context.Context, s *scope) error {
+// reconcileOtherWorkers does what workers of other bootstrap providers need of a control plane. That it cannot be done holds up nothing
+// else.
+func (r *KubexmControlPlaneReconciler) reconcileOtherWorkers(ctx context.Context, s *scope) error {
 	w := s.ControlPlane.Workload
 	if len(s.OtherWorkers()) == 0 || w == nil || w.Err != nil || !w.Initialized {
 		return nil

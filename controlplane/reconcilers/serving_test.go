@@ -106,7 +106,7 @@ func TestNobodyLooks(t *testing.T) {
 				looked = true
 				return &state.Serving{}
 			}}
-			if err := r.otherWorkers(t.Context(), s); err != nil || looked != tc.want {
+			if err := r.reconcileOtherWorkers(t.Context(), s); err != nil || looked != tc.want {
 				t.Errorf("error %v, looked %v, want %v", err, looked, tc.want)
 			}
 		})

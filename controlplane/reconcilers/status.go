@@ -74,7 +74,7 @@ func (s *scope) setCertificates() {
 	if s.Certificates != nil {
 		reason := controlplanev1.NotAvailableReason
 		if lost := (*untrusted)(nil); errors.As(s.Certificates, &lost) {
-			reason = lost.reason
+			reason = lost.Reason
 		}
 		s.set(controlplanev1.CertificatesAvailableCondition, metav1.ConditionFalse, reason, s.Certificates.Error())
 		return
@@ -119,12 +119,12 @@ func (s *scope) setHealth() {
 }
 
 func (s *scope) health(of []string) (metav1.ConditionStatus, string, string) {
+	if down := s.connectionDown(); down != nil {
+		return metav1.ConditionUnknown, down.Reason, down.Message
+	}
 	w := s.ControlPlane.Workload
-	switch {
-	case w == nil, !w.Initialized && w.Err == nil:
+	if w == nil || !w.Initialized {
 		return metav1.ConditionUnknown, controlplanev1.HealthUnknownReason, ""
-	case w.Err != nil:
-		return metav1.ConditionUnknown, controlplanev1.ConnectionDownReason, s.connectionDown()
 	}
 	var problems []string
 	known := 0
@@ -158,8 +158,8 @@ func (s *scope) etcdElsewhere() (metav1.ConditionStatus, string, string) {
 		if config.Spec.HostRef.Role != spec.RoleEtcd || !s.Controls(config) {
 			continue
 		}
-		if problem := state.ProblemOf(config); problem != "" {
-			problems = append(problems, config.Spec.HostRef.Name+": "+problem)
+		if problem := state.ProblemOf(config); problem != nil {
+			problems = append(problems, config.Spec.HostRef.Name+": "+problem.Message)
 		}
 	}
 	if len(problems) > 0 {

@@ -22,9 +22,9 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
 )
 
-// sync brings changes to the Machines that exist: labels and annotations, timeouts, taints, readiness gates, and what
+// syncMachines brings changes to the Machines that exist: labels and annotations, timeouts, taints, readiness gates, and what
 // the KubexmConfig's host follows. One that is being deleted still follows timeouts: somebody may have to end a drain that hangs.
-func (r *KubexmControlPlaneReconciler) sync(ctx context.Context, s *scope) error {
+func (r *KubexmControlPlaneReconciler) syncMachines(ctx context.Context, s *scope) error {
 	for _, m := range s.Own() {
 		before := m.DeepCopy()
 		desired.Propagate(s.ControlPlane, &m)
@@ -78,8 +78,8 @@ func (r *KubexmControlPlaneReconciler) patch(ctx context.Context, before, after 
 	return client.IgnoreNotFound(r.Client.Patch(ctx, after, client.MergeFrom(before)))
 }
 
-// tellMachines writes what was seen of each Machine's part of the control plane.
-func (r *KubexmControlPlaneReconciler) tellMachines(ctx context.Context, s *scope) error {
+// reportOnMachines writes what was seen of each Machine's part of the control plane.
+func (r *KubexmControlPlaneReconciler) reportOnMachines(ctx context.Context, s *scope) error {
 	for _, m := range s.Own() {
 		helper, err := patch.NewHelper(&m, r.Client)
 		if err != nil {
@@ -116,8 +116,8 @@ func (s *scope) tell(m *clusterv1.Machine) []string {
 		switch {
 		case !known:
 			condition.Status, condition.Reason = metav1.ConditionUnknown, controlplanev1.HealthUnknownReason
-			if w := s.ControlPlane.Workload; w != nil && w.Err != nil {
-				condition.Reason, condition.Message = controlplanev1.ConnectionDownReason, s.connectionDown()
+			if down := s.connectionDown(); down != nil {
+				condition.Reason, condition.Message = down.Reason, down.Message
 			}
 		case c.Problem != "":
 			condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, controlplanev1.NotHealthyReason, c.Problem
@@ -150,8 +150,8 @@ func (s *scope) differences(m *clusterv1.Machine) (differs []state.Change, reaso
 	if changes := s.Changes(m); len(changes) > 0 {
 		return changes, clusterv1.MachineNotUpToDateReason
 	}
-	if following := s.Following(m); following != "" {
-		return []state.Change{{Text: following}}, clusterv1.MachineUpToDateUpdatingReason
+	if following := s.Following(m); len(following) > 0 {
+		return following, clusterv1.MachineUpToDateUpdatingReason
 	}
 	return nil, clusterv1.MachineUpToDateReason
 }

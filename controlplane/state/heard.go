@@ -30,7 +30,7 @@ func (c *ControlPlane) confirmedHealthy(of []clusterv1.Machine) (well int, ask [
 			why = cmp.Or(why, decision.Block(controlplanev1.HealthUnknownReason, "it is not known how etcd is on the host of the Machine %s: its KubexmConfig does not exist", m.Name))
 			continue
 		case !m.Status.NodeRef.IsDefined():
-			why = cmp.Or(why, decision.Block(MachineHasNoNodeReason, "%s", c.HasNoNode(m)))
+			why = cmp.Or(why, c.HasNoNode(m))
 			continue
 		}
 		said := &config.Status.Etcd

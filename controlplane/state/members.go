@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/decision"
 	"github.com/mensylisir/cluster-api-provider-kubexm/internal/hosthealth"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
@@ -266,16 +267,21 @@ func (c *ControlPlane) Stacked() bool {
 	return shared.Etcd.IsStacked()
 }
 
-// HostProblem is what is wrong with a Machine's host, "" if it was as planned when it was last observed, or is on its way there.
-func (c *ControlPlane) HostProblem(m *clusterv1.Machine) string {
+// HostProblem is what is wrong with a Machine's host; nil if it was as planned when it was last observed, or is on its way there.
+func (c *ControlPlane) HostProblem(m *clusterv1.Machine) *decision.Blocker {
 	config := c.ConfigOf(m)
 	if config == nil {
-		return "its KubexmConfig does not exist"
+		return decision.Block(hosthealth.ConfigNotFoundReason, "its KubexmConfig does not exist")
 	}
 	return ProblemOf(config)
 }
 
-// ProblemOf is what is wrong with a KubexmConfig's host; see HostProblem. What becomes of its Node, the Machine says.
-func ProblemOf(config *bootstrapv1.KubexmConfig) string {
-	return hosthealth.WithReason(hosthealth.Problem(config, bootstrapv1.HostReachableCondition, bootstrapv1.HostConvergedCondition))
+// ProblemOf is what is wrong with a KubexmConfig's host; see HostProblem. What becomes of its Node, the Machine says. The message begins
+// with the reason: conditions that have one of their own show it.
+func ProblemOf(config *bootstrapv1.KubexmConfig) *decision.Blocker {
+	problem := hosthealth.Problem(config, bootstrapv1.HostReachableCondition, bootstrapv1.HostConvergedCondition)
+	if problem == nil {
+		return nil
+	}
+	return decision.Block(problem.Reason, "%s", hosthealth.WithReason(problem))
 }

@@ -203,7 +203,7 @@ func (c *ControlPlane) safely(r Remediation) Remediation {
 		case !m.DeletionTimestamp.IsZero():
 			return r.deferred(beingDeleted(m).Message)
 		case !m.Status.NodeRef.IsDefined() && !conditions.IsFalse(m, clusterv1.MachineHealthCheckSucceededCondition):
-			return r.deferred(c.HasNoNode(m))
+			return r.deferred(c.HasNoNode(m).Message)
 		}
 	}
 	if why := cmp.Or(c.UnknownMember(), c.unseen()); why != nil {

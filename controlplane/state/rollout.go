@@ -56,18 +56,18 @@ func (c *ControlPlane) Changes(m *clusterv1.Machine) []Change {
 	return changes
 }
 
-// Following is what a Machine's host is still on its way to, "" if it is there.
-func (c *ControlPlane) Following(m *clusterv1.Machine) string {
+// Following is what a Machine's host is still on its way to; none if it is there.
+func (c *ControlPlane) Following(m *clusterv1.Machine) []Change {
 	wanted := m.Spec.Version
 	if config := c.ConfigOf(m); config != nil {
 		if has := config.Status.KubernetesVersion; has != "" && has != wanted {
-			return fmt.Sprintf("KubexmConfig.status.kubernetesVersion %s, %s required", has, wanted)
+			return []Change{{Text: fmt.Sprintf("KubexmConfig.status.kubernetesVersion %s, %s required", has, wanted)}}
 		}
 	}
 	if info := m.Status.NodeInfo; info != nil && info.KubeletVersion != "" && info.KubeletVersion != wanted {
-		return fmt.Sprintf("Node.status.nodeInfo.kubeletVersion %s, %s required", info.KubeletVersion, wanted)
+		return []Change{{Text: fmt.Sprintf("Node.status.nodeInfo.kubeletVersion %s, %s required", info.KubeletVersion, wanted)}}
 	}
-	return ""
+	return nil
 }
 
 // outdated are the Machines that are not up to date and not being deleted, the oldest first: those to replace, and those whose

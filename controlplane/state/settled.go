@@ -5,7 +5,6 @@ package state
 
 import (
 	"cmp"
-	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -104,7 +103,7 @@ func (c *ControlPlane) unsettled(m *clusterv1.Machine) *decision.Blocker {
 // unhealthy is why a Machine is not one to count on; nil if it is. The cluster has been observed.
 func (c *ControlPlane) unhealthy(m *clusterv1.Machine) *decision.Blocker {
 	if !m.Status.NodeRef.IsDefined() {
-		return decision.Block(MachineHasNoNodeReason, "%s", c.HasNoNode(m))
+		return c.HasNoNode(m)
 	}
 	parts, seen := c.Workload.Components[m.Name]
 	if !seen {
@@ -122,19 +121,23 @@ func (c *ControlPlane) unhealthy(m *clusterv1.Machine) *decision.Blocker {
 }
 
 // HasNoNode says that a Machine has no Node yet, and what it waits for, such as a host.
-func (c *ControlPlane) HasNoNode(m *clusterv1.Machine) string {
-	why := fmt.Sprintf("the Machine %s has no Node yet", m.Name)
+func (c *ControlPlane) HasNoNode(m *clusterv1.Machine) *decision.Blocker {
+	return decision.Block(MachineHasNoNodeReason, "the Machine %s has no Node yet%s", m.Name, c.awaitsNode(m))
+}
+
+// awaitsNode is what a Machine without a Node waits for, behind a colon; "" if nothing says.
+func (c *ControlPlane) awaitsNode(m *clusterv1.Machine) string {
 	for _, kind := range []string{clusterv1.MachineInfrastructureReadyCondition, clusterv1.MachineBootstrapConfigReadyCondition} {
 		if now := conditions.Get(m, kind); now != nil && now.Status != metav1.ConditionTrue && now.Message != "" {
-			return why + ": " + now.Message
+			return ": " + now.Message
 		}
 	}
 	if config := c.ConfigOf(m); config != nil {
 		if missing := hosthealth.Missing(config); missing != nil {
-			return why + ": " + cmp.Or(missing.Message, missing.Reason)
+			return ": " + cmp.Or(missing.Message, missing.Reason)
 		}
 	}
-	return why
+	return ""
 }
 
 // awaitsTopology is why nothing is changed while a Cluster's topology is about to declare another version; nil otherwise: what

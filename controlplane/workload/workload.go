@@ -83,7 +83,7 @@ func (v *View) Look(ctx context.Context, c *state.ControlPlane) *state.Workload 
 			continue
 		}
 		for _, part := range shown.Components {
-			problem := c.HostProblem(&m)
+			problem := c.HostProblem(&m).String()
 			if part.IsPod {
 				if problem, err = v.problem(ctx, part.Name+"-"+node); err != nil {
 					w.Err = err

@@ -41,7 +41,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 		Watches(&clusterv1.Cluster{}, cluster).
 		Watches(&controlplanev1.KubexmControlPlane{}, cluster).
 		WithOptions(controller.Options{MaxConcurrentReconciles: cmp.Or(o.Concurrency, 10)}).
-		Complete(&Reconciler{
+		Complete(&MachineDeploymentReconciler{
 			Client: reader, Reader: mgr.GetAPIReader(), WatchFilter: o.WatchFilter, Events: mgr.GetEventRecorder("kubexm-inplace"),
 		}); err != nil {
 		return fmt.Errorf("set up the controller of upgrades in place: %w", err)

@@ -67,7 +67,7 @@ var rules = []rule{
 	{"exp/infrastructure/webhooks/...", []string{"exp/infrastructure/api/...", "internal/admission", "pkg/spec"}},
 	{"exp/infrastructure/...", []string{"exp/infrastructure/...", "pkg/spec", "internal/..."}},
 	// What a host must be is a function of objects.
-	{"bootstrap/target", []string{"bootstrap/api/...", "pkg/spec"}},
+	{"bootstrap/target", []string{"bootstrap/api/...", "internal/decision", "pkg/spec"}},
 	// What hosts become follows from the bootstrap provider's own objects, no matter who writes them.
 	{"bootstrap/...", slices.Concat(engine, []string{"bootstrap/...", "exp/infrastructure/api/...", "internal/..."})},
 	{"controlplane/...", slices.Concat(engine, apis, []string{"controlplane/...", "internal/..."})},

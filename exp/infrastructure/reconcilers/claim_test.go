@@ -381,7 +381,8 @@ func TestNetworkOf(t *testing.T) {
 		"the Cluster alone": {nil, spec.Network{PodCIDRs: []string{"10.1.0.0/16"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &Machine{Options{Reader: fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithObjects(test.objects...).Build()}}
+			reader := fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithObjects(test.objects...).Build()
+			r := &KubexmMachineReconciler{Options{Reader: reader}}
 			got, err := r.networkOf(t.Context(), cluster)
 			if err != nil {
 				t.Fatal(err)

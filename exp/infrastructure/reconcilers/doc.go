@@ -3,12 +3,13 @@
 
 // Package reconcilers gives Machines hosts of a pool, and takes them back.
 //
-//	KubexmMachine  claims a host: never one that another Machine has, spread over failure domains; releases it when deleted
-//	KubexmHost     says whether a host may be claimed, and why not
-//	KubexmCluster  publishes the endpoint and the failure domains
+//	KubexmMachine          claims a host: never one that another Machine has, spread over failure domains; releases it when deleted
+//	KubexmMachineTemplate  says what the hosts have at least that Machines made from it may get
+//	KubexmHost             says whether a host may be claimed, and why not
+//	KubexmCluster          publishes the endpoint and the failure domains
 //
-// Each reconciler reads all it needs, decides by pure functions (claim.go, availability.go, endpoint.go), acts, and
-// writes conditions. No host is dialled here.
+// Each kind's reconciler is in a file of its name. It reads all it needs, decides by pure functions (claim.go, availability.go,
+// endpoint.go), acts, and writes conditions. No host is dialled here.
 //
 // A claim is one write of a host's spec.claimRef at the resource version that was read, so of many claimants one wins.
 // Nor does a host go to a Machine while another KubexmHost that is the same machine is claimed (twins.go).

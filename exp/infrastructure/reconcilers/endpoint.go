@@ -68,7 +68,7 @@ func firstControlPlaneAddress(owners []clusterv1.Machine, machines []infrav1.Kub
 
 // controlPlaneEndpoint is the endpoint that the Cluster's control plane says, at the path of the contract; none where it says none, or is
 // no KubexmControlPlane: another provider's takes the infrastructure's.
-func (r *Cluster) controlPlaneEndpoint(ctx context.Context, cluster *clusterv1.Cluster) (clusterv1.APIEndpoint, error) {
+func (r *KubexmClusterReconciler) controlPlaneEndpoint(ctx context.Context, cluster *clusterv1.Cluster) (clusterv1.APIEndpoint, error) {
 	var none clusterv1.APIEndpoint
 	ref := cluster.Spec.ControlPlaneRef
 	if ref.Kind != "KubexmControlPlane" || cluster.Spec.ControlPlaneEndpoint.IsValid() {

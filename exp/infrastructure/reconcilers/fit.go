@@ -100,7 +100,7 @@ func (c *claimant) outside(host *infrav1.KubexmHost) string {
 
 // networkOf is the Cluster's network as its KubexmClusterConfig says or, until there is one, the KubexmControlPlane that writes it. Where
 // there is neither, no networks of hosts are declared.
-func (r *Machine) networkOf(ctx context.Context, cluster *clusterv1.Cluster) (spec.Network, error) {
+func (r *KubexmMachineReconciler) networkOf(ctx context.Context, cluster *clusterv1.Cluster) (spec.Network, error) {
 	network := spec.Network{PodCIDRs: cluster.Spec.ClusterNetwork.Pods.CIDRBlocks}
 	said := []clusterv1.ContractVersionedObjectReference{{APIGroup: "bootstrap.cluster.x-k8s.io", Kind: "KubexmClusterConfig", Name: cluster.Name}}
 	if ref := cluster.Spec.ControlPlaneRef; ref.Kind == "KubexmControlPlane" {

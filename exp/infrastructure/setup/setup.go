@@ -58,7 +58,7 @@ func Reconcilers(mgr ctrl.Manager, o Options) error {
 			builder.WithPredicates(notJustAlive())).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(clusters), builder.WithPredicates(watch.ClusterChanged())).
 		WithOptions(with).
-		Complete(&reconcilers.Machine{Options: shared}); err != nil {
+		Complete(&reconcilers.KubexmMachineReconciler{Options: shared}); err != nil {
 		return fmt.Errorf("set up the controller of KubexmMachines: %w", err)
 	}
 	if err := ctrl.NewControllerManagedBy(mgr).
@@ -66,7 +66,7 @@ func Reconcilers(mgr ctrl.Manager, o Options) error {
 		Watches(&infrav1.KubexmHost{}, handler.EnqueueRequestsFromMapFunc(sharing(mgr.GetClient())),
 			builder.WithPredicates(identityChanged())).
 		WithOptions(with).
-		Complete(&reconcilers.Host{Options: shared, Events: mgr.GetEventRecorder("kubexm-infrastructure")}); err != nil {
+		Complete(&reconcilers.KubexmHostReconciler{Options: shared, Events: mgr.GetEventRecorder("kubexm-infrastructure")}); err != nil {
 		return fmt.Errorf("set up the controller of KubexmHosts: %w", err)
 	}
 	if err := ctrl.NewControllerManagedBy(mgr).
@@ -74,7 +74,7 @@ func Reconcilers(mgr ctrl.Manager, o Options) error {
 		Watches(&infrav1.KubexmHost{}, handler.EnqueueRequestsFromMapFunc(templatesOfHost(mgr.GetClient())),
 			builder.WithPredicates(capacityChanged())).
 		WithOptions(with).
-		Complete(&reconcilers.Template{Options: shared}); err != nil {
+		Complete(&reconcilers.KubexmMachineTemplateReconciler{Options: shared}); err != nil {
 		return fmt.Errorf("set up the controller of KubexmMachineTemplates: %w", err)
 	}
 	if err := ctrl.NewControllerManagedBy(mgr).
@@ -83,7 +83,7 @@ func Reconcilers(mgr ctrl.Manager, o Options) error {
 		Watches(&infrav1.KubexmMachine{}, handler.EnqueueRequestsFromMapFunc(clusterOfMachine(mgr.GetClient())),
 			builder.WithPredicates(addressesChanged())).
 		WithOptions(with).
-		Complete(&reconcilers.Cluster{Options: shared}); err != nil {
+		Complete(&reconcilers.KubexmClusterReconciler{Options: shared}); err != nil {
 		return fmt.Errorf("set up the controller of KubexmClusters: %w", err)
 	}
 	return nil

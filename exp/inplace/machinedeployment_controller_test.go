@@ -56,7 +56,7 @@ func TestLeftAlone(t *testing.T) {
 			}
 			c.change(cluster, md)
 			api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(cluster, md).WithStatusSubresource(md).Build()
-			r := &inplace.Reconciler{Client: api, Reader: api, WatchFilter: "ours", Events: events.NewFakeRecorder(10)}
+			r := &inplace.MachineDeploymentReconciler{Client: api, Reader: api, WatchFilter: "ours", Events: events.NewFakeRecorder(10)}
 			key := client.ObjectKeyFromObject(md)
 			if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key}); err != nil {
 				t.Fatal(err)

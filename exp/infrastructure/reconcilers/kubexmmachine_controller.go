@@ -24,11 +24,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/decision"
 	"github.com/mensylisir/cluster-api-provider-kubexm/internal/live"
 )
 
-// Machine gives each KubexmMachine a host, and takes it back.
-type Machine struct {
+// KubexmMachineReconciler gives each KubexmMachine a host, and takes it back.
+type KubexmMachineReconciler struct {
 	Options
 }
 
@@ -38,12 +39,12 @@ type machineScope struct {
 	// owner and cluster are nil while there is none.
 	owner   *clusterv1.Machine
 	cluster *clusterv1.Cluster
-	// waiting is what the deletion waits for, "" if nothing.
-	waiting string
+	// waiting is what the deletion waits for, nil if nothing is in the way.
+	waiting *decision.Blocker
 }
 
 // Reconcile brings one KubexmMachine closer to what it must be.
-func (r *Machine) Reconcile(ctx context.Context, request ctrl.Request) (result ctrl.Result, reterr error) {
+func (r *KubexmMachineReconciler) Reconcile(ctx context.Context, request ctrl.Request) (result ctrl.Result, reterr error) {
 	machine := &infrav1.KubexmMachine{}
 	written, err := live.Get(ctx, r.Client, r.Reader, request.NamespacedName, machine)
 	if err != nil {
@@ -73,12 +74,12 @@ func (r *Machine) Reconcile(ctx context.Context, request ctrl.Request) (result c
 		written.Close(ctx, &result, &reterr)
 	}()
 	if !machine.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, r.release(ctx, scope)
+		return ctrl.Result{}, r.reconcileDelete(ctx, scope)
 	}
-	return r.provide(ctx, scope)
+	return r.reconcileHost(ctx, scope)
 }
 
-func (r *Machine) fetch(ctx context.Context, machine *infrav1.KubexmMachine) (*machineScope, error) {
+func (r *KubexmMachineReconciler) fetch(ctx context.Context, machine *infrav1.KubexmMachine) (*machineScope, error) {
 	scope := &machineScope{machine: machine}
 	owner, err := util.GetOwnerMachine(ctx, r.Client, machine.ObjectMeta)
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -102,8 +103,8 @@ func (r *Machine) fetch(ctx context.Context, machine *infrav1.KubexmMachine) (*m
 	return scope, nil
 }
 
-// provide gives the machine its host.
-func (r *Machine) provide(ctx context.Context, s *machineScope) (ctrl.Result, error) {
+// reconcileHost gives the machine its host.
+func (r *KubexmMachineReconciler) reconcileHost(ctx context.Context, s *machineScope) (ctrl.Result, error) {
 	switch {
 	case s.cluster == nil:
 		setClaimed(s.machine, infrav1.WaitingForClusterReason, "the Cluster of its Machine is not there yet")
@@ -137,7 +138,7 @@ func (r *Machine) provide(ctx context.Context, s *machineScope) (ctrl.Result, er
 	}
 	if s.machine.Status.HostRef.Name == "" {
 		if err := r.markInUse(ctx, chosen.host); apierrors.IsConflict(err) {
-			return ctrl.Result{RequeueAfter: lookAgain()}, nil // Host has said just now that the host is claimed
+			return ctrl.Result{RequeueAfter: lookAgain()}, nil // its reconciler has said just now that it is claimed
 		} else if err != nil {
 			return ctrl.Result{}, fmt.Errorf("mark the KubexmHost %s as in use: %w", klog.KObj(chosen.host), err)
 		}
@@ -150,7 +151,7 @@ func (r *Machine) provide(ctx context.Context, s *machineScope) (ctrl.Result, er
 func lookAgain() time.Duration { return wait.Jitter(100*time.Millisecond, 1) }
 
 // snapshot reads the hosts that the choice is among. A machine that has its host observes that one alone.
-func (r *Machine) snapshot(ctx context.Context, s *machineScope) (*claimant, error) {
+func (r *KubexmMachineReconciler) snapshot(ctx context.Context, s *machineScope) (*claimant, error) {
 	c := &claimant{machine: s.machine, owner: s.owner}
 	if name := s.machine.Status.HostRef.Name; name != "" {
 		host := infrav1.KubexmHost{}
@@ -182,7 +183,7 @@ func (r *Machine) snapshot(ctx context.Context, s *machineScope) (*claimant, err
 
 // disown ends the claim of a machine of the same name that is gone, and that nobody has released: its finalizer was removed by hand. The
 // host goes into quarantine unless it was reset.
-func (r *Machine) disown(ctx context.Context, host *infrav1.KubexmHost) error {
+func (r *KubexmMachineReconciler) disown(ctx context.Context, host *infrav1.KubexmHost) error {
 	before := host.DeepCopy()
 	host.Release(metav1.NewTime(r.now()))
 	changed := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
@@ -194,7 +195,7 @@ func (r *Machine) disown(ctx context.Context, host *infrav1.KubexmHost) error {
 
 // claim writes the machine's name and UID on the host, unless the host has changed since it was read. A claim that is the machine's already
 // gets its UID: clusterctl has moved both, and a moved object is another one.
-func (r *Machine) claim(ctx context.Context, host *infrav1.KubexmHost, s *machineScope) error {
+func (r *KubexmMachineReconciler) claim(ctx context.Context, host *infrav1.KubexmHost, s *machineScope) error {
 	before := host.DeepCopy()
 	host.Claim(infrav1.MachineReference{Name: s.machine.Name, ClusterName: s.cluster.Name, UID: string(s.machine.UID)})
 	if err := r.Client.Patch(ctx, host, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
@@ -205,7 +206,7 @@ func (r *Machine) claim(ctx context.Context, host *infrav1.KubexmHost, s *machin
 }
 
 // markInUse makes sure, before anybody touches the host, that it is not handed out again without a reset.
-func (r *Machine) markInUse(ctx context.Context, host *infrav1.KubexmHost) error {
+func (r *KubexmMachineReconciler) markInUse(ctx context.Context, host *infrav1.KubexmHost) error {
 	before := host.DeepCopy()
 	host.MarkInUse()
 	setAvailable(host, availability(host, r.now()))
@@ -228,8 +229,8 @@ func describe(s *machineScope, host *infrav1.KubexmHost) {
 	}
 }
 
-// release ends the claim on the host, when the Machine does not need it any more. A host that was not reset goes into quarantine.
-func (r *Machine) release(ctx context.Context, s *machineScope) error {
+// reconcileDelete ends the claim on the host, when the Machine does not need it any more. A host that was not reset goes into quarantine.
+func (r *KubexmMachineReconciler) reconcileDelete(ctx context.Context, s *machineScope) error {
 	machine := s.machine
 	hosts := &infrav1.KubexmHostList{}
 	if err := r.Reader.List(ctx, hosts, client.InNamespace(machine.Namespace)); err != nil {
@@ -241,9 +242,9 @@ func (r *Machine) release(ctx context.Context, s *machineScope) error {
 			continue
 		}
 		if !conditions.IsTrue(host, infrav1.CleanCondition) { // or it is not known, and may be in use
-			if waiting, err := r.needs(ctx, s, host); err != nil || waiting != "" {
+			if waiting, err := r.needs(ctx, s, host); err != nil || waiting != nil {
 				s.waiting = waiting
-				return err // we are told when the Machine changes
+				return err // the Machine is watched
 			}
 		}
 		if conditions.GetReason(host, infrav1.CleanCondition) == infrav1.InUseReason {
@@ -266,29 +267,31 @@ func (r *Machine) release(ctx context.Context, s *machineScope) error {
 	return nil
 }
 
-// needs says why the Machine still needs its host, or nothing. By the contract its hooks come before the end of its
+// needs says why the Machine still needs its host, nil if it does not. By the contract its hooks come before the end of its
 // infrastructure, and the reset is one of them; but that end does not always begin with the Machine: the garbage collector
 // deletes what it owns at once when it is deleted in the foreground, and anybody may delete a KubexmMachine alone.
-func (r *Machine) needs(ctx context.Context, s *machineScope, host *infrav1.KubexmHost) (string, error) {
+func (r *KubexmMachineReconciler) needs(ctx context.Context, s *machineScope, host *infrav1.KubexmHost) (*decision.Blocker, error) {
 	if s.owner == nil {
-		return "", nil
+		return nil, nil
 	}
 	owner := &clusterv1.Machine{}
 	if err := r.Reader.Get(ctx, client.ObjectKeyFromObject(s.owner), owner); apierrors.IsNotFound(err) {
-		return "", nil
+		return nil, nil
 	} else if err != nil {
-		return "", fmt.Errorf("get the Machine %s: %w", klog.KObj(s.owner), err)
+		return nil, fmt.Errorf("get the Machine %s: %w", klog.KObj(s.owner), err)
 	}
 	for name := range owner.Annotations {
 		if !strings.HasPrefix(name, clusterv1.PreTerminateDeleteHookAnnotationPrefix) {
 			continue
 		}
 		if owner.DeletionTimestamp.IsZero() {
-			return fmt.Sprintf("the Machine %s uses the host %s: delete the Machine, which has the host reset first", owner.Name, host.Name), nil
+			return decision.Block(infrav1.WaitingForReleaseReason,
+				"the Machine %s uses the host %s: delete the Machine, which has the host reset first", owner.Name, host.Name), nil
 		}
-		return fmt.Sprintf("the host %s is released when the hooks of the Machine %s are done, its reset among them", host.Name, owner.Name), nil
+		return decision.Block(infrav1.WaitingForReleaseReason,
+			"the host %s is released when the hooks of the Machine %s are done, its reset among them", host.Name, owner.Name), nil
 	}
-	return "", nil
+	return nil, nil
 }
 
 func setClaimed(machine *infrav1.KubexmMachine, reason, message string) {
@@ -305,8 +308,8 @@ func setMachineReady(s *machineScope) {
 	switch {
 	case !s.machine.DeletionTimestamp.IsZero():
 		deleting.Status, deleting.Reason = metav1.ConditionTrue, infrav1.DeletingReason
-		if s.waiting != "" {
-			deleting.Reason, deleting.Message = infrav1.WaitingForReleaseReason, s.waiting
+		if s.waiting != nil {
+			deleting.Reason, deleting.Message = s.waiting.Reason, s.waiting.Message
 		}
 		ready.Status, ready.Reason = metav1.ConditionFalse, infrav1.DeletingReason
 	case claimed == nil:

@@ -19,16 +19,16 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/internal/live"
 )
 
-// Host says of each KubexmHost whether it may be claimed.
-type Host struct {
+// KubexmHostReconciler says of each KubexmHost whether it may be claimed.
+type KubexmHostReconciler struct {
 	Options
 	// Events records what is the matter with a host's identity. May be nil.
 	Events events.EventRecorder
 }
 
-// Reconcile observes one KubexmHost. Its claim and finalizer are written together, by Machine; here a finalizer goes
-// where somebody has removed a claim by hand.
-func (r *Host) Reconcile(ctx context.Context, request ctrl.Request) (result ctrl.Result, reterr error) {
+// Reconcile observes one KubexmHost. Its claim and finalizer are written together, by the KubexmMachineReconciler; here a finalizer is
+// removed where somebody has removed a claim by hand.
+func (r *KubexmHostReconciler) Reconcile(ctx context.Context, request ctrl.Request) (result ctrl.Result, reterr error) {
 	host := &infrav1.KubexmHost{}
 	written, err := live.Get(ctx, r.Client, r.Reader, request.NamespacedName, host)
 	if err != nil {
@@ -73,7 +73,7 @@ func (r *Host) Reconcile(ctx context.Context, request ctrl.Request) (result ctrl
 }
 
 // warn records once what is the matter with the host's identity.
-func (r *Host) warn(host *infrav1.KubexmHost, unique metav1.Condition) {
+func (r *KubexmHostReconciler) warn(host *infrav1.KubexmHost, unique metav1.Condition) {
 	was := conditions.Get(host, infrav1.UniqueCondition)
 	isKnown := was != nil && conditions.HasSameStateExceptObservedGeneration(was, &unique)
 	if r.Events == nil || unique.Reason == infrav1.UniqueReason || isKnown {

@@ -16,11 +16,11 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/internal/live"
 )
 
-// Template says of each KubexmMachineTemplate what its Machines' hosts have at least.
-type Template struct{ Options }
+// KubexmMachineTemplateReconciler says of each KubexmMachineTemplate what its Machines' hosts have at least.
+type KubexmMachineTemplateReconciler struct{ Options }
 
 // Reconcile writes the status of one KubexmMachineTemplate.
-func (r *Template) Reconcile(ctx context.Context, request ctrl.Request) (result ctrl.Result, reterr error) {
+func (r *KubexmMachineTemplateReconciler) Reconcile(ctx context.Context, request ctrl.Request) (result ctrl.Result, reterr error) {
 	template := &infrav1.KubexmMachineTemplate{}
 	written, err := live.Get(ctx, r.Client, r.Reader, request.NamespacedName, template)
 	if err != nil {

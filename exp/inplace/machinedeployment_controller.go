@@ -32,8 +32,8 @@ import (
 // againAfter is when to decide again on what was not as it had been read.
 const againAfter = 100 * time.Millisecond
 
-// Reconciler brings about what the annotations of MachineDeployments ask for. All fields but WatchFilter are required.
-type Reconciler struct {
+// MachineDeploymentReconciler brings about what the annotations of MachineDeployments ask for. All fields but WatchFilter are required.
+type MachineDeploymentReconciler struct {
 	// Client reads from a cache; Reader reads from the API server.
 	Client client.Client
 	Reader client.Reader
@@ -43,7 +43,7 @@ type Reconciler struct {
 }
 
 // Reconcile brings one MachineDeployment's Machines one act closer to the version.
-func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+func (r *MachineDeploymentReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	md := &clusterv1.MachineDeployment{}
 	if err := r.Client.Get(ctx, request.NamespacedName, md); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -56,7 +56,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, fmt.Errorf("get the Cluster of the MachineDeployment %s: %w", klog.KObj(md), err)
 	}
 	if ptr.Deref(cluster.Spec.Paused, false) || annotations.HasPaused(md) && pausedFor(md) == "" {
-		return ctrl.Result{}, nil // we are told when it is not any more
+		return ctrl.Result{}, nil // both are watched
 	}
 	act, err := r.decide(ctx, cluster, md)
 	if err != nil {
@@ -68,7 +68,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		}
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{}, r.tell(ctx, md, act)
+	return ctrl.Result{}, r.report(ctx, md, act)
 }
 
 // concerned reports whether there is anything to do for a MachineDeployment, or to say.
@@ -79,7 +79,9 @@ func concerned(md *clusterv1.MachineDeployment) bool {
 
 // decide says what is done next. Whatever changes something is decided from the API server's own answers: by a cache that lags
 // behind, more hosts would begin than may, or a Machine that has just been made would be forgotten.
-func (r *Reconciler) decide(ctx context.Context, cluster *clusterv1.Cluster, md *clusterv1.MachineDeployment) (Act, error) {
+func (r *MachineDeploymentReconciler) decide(
+	ctx context.Context, cluster *clusterv1.Cluster, md *clusterv1.MachineDeployment,
+) (Act, error) {
 	rollout, err := fetch(ctx, r.Client, cluster, md)
 	if err != nil {
 		return Act{}, err
@@ -123,7 +125,7 @@ func fetch(ctx context.Context, reader client.Reader, cluster *clusterv1.Cluster
 }
 
 // do does the act.
-func (r *Reconciler) do(ctx context.Context, md *clusterv1.MachineDeployment, act Act) error {
+func (r *MachineDeploymentReconciler) do(ctx context.Context, md *clusterv1.MachineDeployment, act Act) error {
 	log := ctrl.LoggerFrom(ctx).WithValues("version", act.Version)
 	switch act.Kind {
 	case Upgrade:
@@ -154,7 +156,9 @@ func (r *Reconciler) do(ctx context.Context, md *clusterv1.MachineDeployment, ac
 }
 
 // patch changes the MachineDeployment, if nobody else has since it was read: what was decided may not be so any more.
-func (r *Reconciler) patch(ctx context.Context, md *clusterv1.MachineDeployment, change func(*clusterv1.MachineDeployment)) error {
+func (r *MachineDeploymentReconciler) patch(
+	ctx context.Context, md *clusterv1.MachineDeployment, change func(*clusterv1.MachineDeployment),
+) error {
 	before := md.DeepCopy()
 	change(md)
 	if err := r.Client.Patch(ctx, md, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
@@ -163,8 +167,8 @@ func (r *Reconciler) patch(ctx context.Context, md *clusterv1.MachineDeployment,
 	return nil
 }
 
-// tell says in the MachineDeployment's conditions what is done, and of what somebody has to know there is an event as well.
-func (r *Reconciler) tell(ctx context.Context, md *clusterv1.MachineDeployment, act Act) error {
+// report says in the MachineDeployment's conditions what is done, and of what somebody has to know there is an event as well.
+func (r *MachineDeploymentReconciler) report(ctx context.Context, md *clusterv1.MachineDeployment, act Act) error {
 	if act.Reason == "" {
 		return nil
 	}

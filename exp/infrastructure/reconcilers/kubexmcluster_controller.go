@@ -27,8 +27,8 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/internal/live"
 )
 
-// Cluster publishes each KubexmCluster's endpoint and failure domains.
-type Cluster struct {
+// KubexmClusterReconciler publishes each KubexmCluster's endpoint and failure domains.
+type KubexmClusterReconciler struct {
 	Options
 }
 
@@ -44,7 +44,7 @@ type clusterScope struct {
 }
 
 // Reconcile brings one KubexmCluster closer to what it must be.
-func (r *Cluster) Reconcile(ctx context.Context, request ctrl.Request) (result ctrl.Result, reterr error) {
+func (r *KubexmClusterReconciler) Reconcile(ctx context.Context, request ctrl.Request) (result ctrl.Result, reterr error) {
 	infra := &infrav1.KubexmCluster{}
 	written, err := live.Get(ctx, r.Client, r.Reader, request.NamespacedName, infra)
 	if err != nil {
@@ -58,7 +58,7 @@ func (r *Cluster) Reconcile(ctx context.Context, request ctrl.Request) (result c
 		return ctrl.Result{}, fmt.Errorf("get the Cluster of the KubexmCluster %s: %w", klog.KObj(infra), err)
 	}
 	if annotations.IsExternallyManaged(infra) {
-		return ctrl.Result{}, r.leave(ctx, infra)
+		return ctrl.Result{}, r.reconcileExternallyManaged(ctx, infra)
 	}
 	isPaused, requeue, err := paused.EnsurePausedCondition(ctx, live.Client(r.Client, r.Reader), cluster, infra)
 	if err != nil || isPaused || requeue {
@@ -82,15 +82,16 @@ func (r *Cluster) Reconcile(ctx context.Context, request ctrl.Request) (result c
 		written.Close(ctx, &result, &reterr)
 	}()
 	if !infra.DeletionTimestamp.IsZero() {
-		s.finish()
+		r.reconcileDelete(s)
 	} else {
-		s.publish()
+		r.reconcileCluster(s)
 	}
 	return ctrl.Result{}, nil
 }
 
-// leave is for a KubexmCluster that somebody else manages, who writes its endpoint and status: nothing of ours holds it.
-func (r *Cluster) leave(ctx context.Context, infra *infrav1.KubexmCluster) error {
+// reconcileExternallyManaged is for a KubexmCluster that somebody else manages, who writes its endpoint and status: nothing of ours holds
+// it.
+func (r *KubexmClusterReconciler) reconcileExternallyManaged(ctx context.Context, infra *infrav1.KubexmCluster) error {
 	before := infra.DeepCopy()
 	if !controllerutil.RemoveFinalizer(infra, infrav1.ClusterFinalizer) {
 		return nil
@@ -101,8 +102,8 @@ func (r *Cluster) leave(ctx context.Context, infra *infrav1.KubexmCluster) error
 	return nil
 }
 
-// publish says what the Cluster is to know. Hosts exist before the cluster does, so there is nothing to wait for.
-func (s *clusterScope) publish() {
+// reconcileCluster says what the Cluster is to know. Hosts exist before the cluster does, so there is nothing to wait for.
+func (r *KubexmClusterReconciler) reconcileCluster(s *clusterScope) {
 	conditions.Set(s.infra, metav1.Condition{
 		Type: infrav1.DeletingCondition, Status: metav1.ConditionFalse, Reason: infrav1.NotDeletingReason,
 	})
@@ -137,8 +138,8 @@ func endpointCondition(ours, clusters clusterv1.APIEndpoint) metav1.Condition {
 	return condition
 }
 
-// finish lets the KubexmCluster go when its machines are gone.
-func (s *clusterScope) finish() {
+// reconcileDelete ends the KubexmCluster when its machines are gone.
+func (r *KubexmClusterReconciler) reconcileDelete(s *clusterScope) {
 	deleting := metav1.Condition{Type: infrav1.DeletingCondition, Status: metav1.ConditionTrue, Reason: infrav1.DeletingReason}
 	if left := len(s.machines); left > 0 {
 		deleting.Reason = infrav1.WaitingForMachinesReason
