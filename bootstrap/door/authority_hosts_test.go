@@ -21,6 +21,7 @@ import (
 
 // TestDoorForCertificates opens a host for those who have a certificate of an authority, for one name and for now.
 func TestDoorForCertificates(t *testing.T) {
+	t.Parallel()
 	pool := lab.Pool(t, hosts.Options{Name: fmt.Sprintf("doorcerts-%d", os.Getpid()), Count: 1})
 	h := pool.Hosts[0]
 	before, err := h.Snapshot(t.Context())

@@ -36,6 +36,7 @@ func closingScript(t *testing.T) string {
 // TestClosingIsCut ends what closes the door after every third of its commands: whoever is refused then, or sees another key, is let in by
 // nothing any more, and another run leaves the host as it was.
 func TestClosingIsCut(t *testing.T) {
+	t.Parallel()
 	pool := lab.Pool(t, hosts.Options{Name: fmt.Sprintf("doorclosing-%d", os.Getpid()), Count: 1})
 	h := pool.Hosts[0]
 	before, err := h.Snapshot(t.Context())

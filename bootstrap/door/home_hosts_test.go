@@ -28,6 +28,7 @@ import (
 // TestCallHome is a host whose own sshd is masked, and that connects to us from its bootstrap data on: it is known by its key, gets
 // another, is the same after a boot, and is as it was when its door is closed.
 func TestCallHome(t *testing.T) {
+	t.Parallel()
 	pool := lab.Pool(t, hosts.Options{Name: fmt.Sprintf("home-%d", os.Getpid()), Count: 1})
 	h := pool.Hosts[0]
 	listener, err := net.Listen("tcp", net.JoinHostPort(pool.Subnet.Masked().Addr().Next().String(), "0"))

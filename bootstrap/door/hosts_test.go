@@ -171,6 +171,7 @@ func (v *visitor) clean(before hosts.Snapshot) {
 
 // TestDoor is a host's life with Machines after one another.
 func TestDoor(t *testing.T) {
+	t.Parallel()
 	pool := lab.Pool(t, hosts.Options{Name: fmt.Sprintf("door-%d", os.Getpid()), Count: 1})
 	h := pool.Hosts[0]
 	before, err := h.Snapshot(t.Context())
@@ -254,6 +255,7 @@ func TestDoor(t *testing.T) {
 
 // TestDoorBesideOthers opens a host for a user that others use too, where sshd's configuration is one file and ends in a Match block.
 func TestDoorBesideOthers(t *testing.T) {
+	t.Parallel()
 	pool := lab.Pool(t, hosts.Options{Name: fmt.Sprintf("doorbeside-%d", os.Getpid()), Count: 1})
 	h := pool.Hosts[0]
 	v := visit(t, h, "sha256:04")
@@ -300,6 +302,7 @@ systemctl reload ssh`)
 
 // TestDoorBeforeHostKeys opens a host that has not made its own keys yet: it shows them when it has.
 func TestDoorBeforeHostKeys(t *testing.T) {
+	t.Parallel()
 	pool := lab.Pool(t, hosts.Options{Name: fmt.Sprintf("doorearly-%d", os.Getpid()), Count: 1})
 	h := pool.Hosts[0]
 	before, err := h.Snapshot(t.Context())
@@ -318,6 +321,7 @@ func TestDoorBeforeHostKeys(t *testing.T) {
 
 // TestDoorLeavesOthers: what has a name like ours stays, and a user's links have root make nothing elsewhere.
 func TestDoorLeavesOthers(t *testing.T) {
+	t.Parallel()
 	pool := lab.Pool(t, hosts.Options{Name: fmt.Sprintf("doorothers-%d", os.Getpid()), Count: 1})
 	h := pool.Hosts[0]
 	v := visit(t, h, "sha256:08")
@@ -344,6 +348,7 @@ ln -s /root/elsewhere authorized_keys`)
 // TestDoorIsCut ends the bootstrap data after every fourth of its commands, those of functions and blocks too, and runs it again: each
 // cut takes seconds.
 func TestDoorIsCut(t *testing.T) {
+	t.Parallel()
 	pool := lab.Pool(t, hosts.Options{Name: fmt.Sprintf("doorcut-%d", os.Getpid()), Count: 1})
 	h := pool.Hosts[0]
 	before, err := h.Snapshot(t.Context())

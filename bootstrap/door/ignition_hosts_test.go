@@ -33,6 +33,7 @@ systemctl preset kubexm-bootstrap.service
 
 // TestDoorByIgnition opens a host that Ignition has set up: when it boots, once, however often it is started, and not after it was closed.
 func TestDoorByIgnition(t *testing.T) {
+	t.Parallel()
 	pool := lab.Pool(t, hosts.Options{Name: fmt.Sprintf("doorignition-%d", os.Getpid()), Count: 1, System: hosts.Ignition})
 	h := pool.Hosts[0]
 	own := string(cryptossh.MarshalAuthorizedKey(h.HostKey))

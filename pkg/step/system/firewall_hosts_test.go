@@ -43,6 +43,7 @@ func (f firewalled) openings(port int32) system.Openings {
 // A port that is served behind a firewall is closed before the step, open after it, and closed when it is undone; so is the way to a
 // pod. Nothing else changes, and the host is as it was in the end.
 func TestFirewalls(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	pool := lab.Pool(t, hosts.Options{Name: fmt.Sprintf("firewalls-%d", os.Getpid()), Count: 2})

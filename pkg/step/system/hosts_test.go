@@ -26,6 +26,7 @@ import (
 
 // TestHostname names a host, and wants the old name back from a reset.
 func TestHostname(t *testing.T) {
+	t.Parallel()
 	const name = "node7.prod"
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()

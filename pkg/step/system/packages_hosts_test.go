@@ -35,6 +35,7 @@ import (
 
 // TestPackagesOffline installs a load balancer's packages and a node's, on hosts that reach no mirror, from a bundle.
 func TestPackagesOffline(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
 	defer cancel()
 	dir := cmp.Or(os.Getenv("KUBEXM_BUNDLE_OFFLINE"), filepath.Join("..", "..", "..", "build", "bundle-offline"))

@@ -30,6 +30,7 @@ import (
 // TestSimulatedRPM takes what differs between families through a life on a host of the Red Hat family that programs of Debian simulate:
 // packages by dnf, one of them brought to another release, NetworkManager, what brings swap, and load balancers that run.
 func TestSimulatedRPM(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
 	defer cancel()
 	pool := lab.Pool(t, hosts.Options{Name: fmt.Sprintf("rpm-%d", os.Getpid()), Count: 1, System: hosts.SimulatedRPM})

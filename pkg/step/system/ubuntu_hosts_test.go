@@ -26,6 +26,7 @@ import (
 // TestSimulatedUbuntu has a host of Debian say that it is Ubuntu: preflight lets both of its releases through and no other, and packages
 // are apt's, by Debian's names.
 func TestSimulatedUbuntu(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
 	defer cancel()
 	pool := lab.Pool(t, hosts.Options{Name: fmt.Sprintf("ubuntu-%d", os.Getpid()), Count: 1})
