@@ -21,10 +21,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/management"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/pairing/dev"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/smoke/proof"
@@ -77,14 +79,20 @@ func TestDev(t *testing.T) {
 	e.scale(2)
 	e.expectDev(3, 2)
 
-	phase("rolled out: each worker is replaced")
+	phase("rolled out: each worker is replaced by one that lets nobody in once it is a Node")
 	before := e.expectDev(3, 2)
+	closed, err := get(t.Context(), e, clusterName+"-workers", &bootstrapv1.KubexmConfigTemplate{})
+	e.Expect(err).NotTo(HaveOccurred())
+	closed.ObjectMeta = metav1.ObjectMeta{Namespace: namespace, Name: clusterName + "-closed"}
+	closed.Spec.Template.Spec.AccessPolicy = spec.AccessClosed
+	e.Expect(e.api.Create(t.Context(), closed)).To(Succeed())
 	deployment, err := get(t.Context(), e, clusterName+"-workers", &clusterv1.MachineDeployment{})
 	e.Expect(err).NotTo(HaveOccurred())
 	unchanged := deployment.DeepCopy()
-	deployment.Spec.Rollout.After = metav1.Now()
+	deployment.Spec.Template.Spec.Bootstrap.ConfigRef.Name = closed.Name
 	e.Expect(e.api.Patch(t.Context(), deployment, client.MergeFrom(unchanged))).To(Succeed())
 	e.expectReplaced(before, 2)
+	e.expectClosed()
 
 	phase("a worker's host is killed, and its Machine replaced by a MachineHealthCheck")
 	before = e.expectDev(3, 2)
@@ -125,6 +133,28 @@ func (e *environment) expectReplaced(nodes map[string]string, workers int) {
 		}
 	}, converging).Should(Succeed())
 	e.expectDev(3, workers)
+}
+
+// expectClosed waits until the workers' hosts let us in no more: neither the user nor the key is there that the bootstrap data has made, and
+// their KubexmConfigs say so and are well.
+func (e *environment) expectClosed() {
+	e.t.Helper()
+	ctx := e.t.Context()
+	e.Eventually(func(g Gomega) {
+		configs, err := list(ctx, e, clusterName, &bootstrapv1.KubexmConfigList{})
+		g.Expect(err).NotTo(HaveOccurred())
+		for i := range configs.Items {
+			c := &configs.Items[i]
+			if c.Spec.AccessPolicy != spec.AccessClosed {
+				continue
+			}
+			g.Expect(conditions.GetReason(c, bootstrapv1.HostReachableCondition)).To(Equal(bootstrapv1.AccessClosedReason), c.Name)
+			expectTrue(g, "KubexmConfig "+c.Name, c, bootstrapv1.ReadyCondition)
+			out, err := exec.CommandContext(ctx, "docker", "exec", c.Status.Host.Name, "sh", "-c",
+				"! getent passwd kubexm && ! ls -d /etc/kubexm/door /home/kubexm 2>/dev/null").CombinedOutput()
+			g.Expect(err).NotTo(HaveOccurred(), "%s: %s", c.Name, out)
+		}
+	}, converging).Should(Succeed())
 }
 
 // runDev runs the provider until the test ends.

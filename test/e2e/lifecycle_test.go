@@ -14,6 +14,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -51,6 +52,7 @@ func TestLifecycle(t *testing.T) {
 		{"proven", proven},
 		{"recovered", recovered},
 		{"scaled", scaled},
+		{"heard", heard},
 		{"replaced", replaced},
 		{"deleted", deleted},
 	} {
@@ -247,6 +249,37 @@ func scaled(e *environment) {
 	e.scale(1)
 	e.expectReady(1)
 	e.expectReset(e.expectFree(2)...)
+}
+
+// heard has hosts dialled that nobody has. One that is cut off is not to be had, until it answers again.
+func heard(e *environment) {
+	ctx := e.t.Context()
+	e.stopManagers()
+	e.startManagers("--host-heartbeat-interval=5s")
+	free := e.expectFree(2)
+	silent, began := free[0], metav1.Now()
+	expect := func(reachable metav1.ConditionStatus, available string) {
+		e.t.Helper()
+		e.Eventually(func(g Gomega) {
+			for name, want := range map[string]struct {
+				reachable metav1.ConditionStatus
+				available string
+			}{silent: {reachable, available}, free[1]: {metav1.ConditionTrue, infrav1.FreeReason}} {
+				h, err := get(ctx, e, name, &infrav1.KubexmHost{})
+				g.Expect(err).NotTo(HaveOccurred())
+				g.Expect(began.Before(&h.Status.LastHeartbeatTime)).To(BeTrue(), "%s was not dialled", name)
+				g.Expect(conditions.Get(h, infrav1.ReachableCondition)).To(HaveField("Status", want.reachable), name)
+				g.Expect(conditions.GetReason(h, infrav1.AvailableCondition)).To(Equal(want.available), name)
+			}
+		}, 2*time.Minute).Should(Succeed())
+	}
+	expect(metav1.ConditionTrue, infrav1.FreeReason)
+	host := e.pool.Named(silent)[0]
+	e.Expect(host.Disconnect(ctx)).To(Succeed())
+	expect(metav1.ConditionFalse, infrav1.UnreachableReason)
+	e.Expect(host.Connect(ctx)).To(Succeed())
+	expect(metav1.ConditionTrue, infrav1.FreeReason)
+	e.expectReset(free...)
 }
 
 // configs are the names of the cluster's KubexmConfigs that are so.

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,8 +24,8 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/hosts"
 )
 
-// TestOperations has real hosts do what KubexmOperations ask for: they are compared with their plans, repaired, give their logs, and
-// reboot. The managers are killed meanwhile.
+// TestOperations has real hosts do what KubexmOperations ask for: they are compared with their plans, repaired, give their logs, renew
+// their certificates, and reboot. The managers are killed meanwhile.
 func TestOperations(t *testing.T) {
 	e := start(t)
 	ctx := t.Context()
@@ -89,6 +90,23 @@ func TestOperations(t *testing.T) {
 	e.Expect(err).NotTo(HaveOccurred())
 	e.Expect(status).To(ContainSubstring(`"totalKey":`))
 
+	t.Log("certificates are renewed, however long they last, with the components that must read them anew: nothing differs afterwards")
+	before := e.certificateEnds()
+	e.operate("renew", bootstrapv1.RenewCertificatesType, cluster)
+	for _, h := range e.operated("renew", 2) {
+		e.Expect(h.Message).To(MatchRegexp(`\bkubelet renewed|\bkubelet,`), h.Name) // what each Node has
+	}
+	after := e.certificateEnds()
+	e.Expect(after).To(HaveLen(len(before)))
+	for file, end := range before {
+		e.Expect(after[file]).To(BeTemporally(">", end), file)
+	}
+	e.operate("renewed", bootstrapv1.CheckDriftType, cluster)
+	for _, h := range e.operated("renewed", 2) {
+		e.Expect(h.Message).To(Equal("up to date"), h.Name)
+	}
+	e.expectReady(1)
+
 	t.Log("the worker reboots, and is a Node again")
 	onHost("touch /run/gone-after-boot")
 	e.operate("reboot", bootstrapv1.RebootType, workers)
@@ -113,6 +131,21 @@ func (e *environment) operate(name string, kind bootstrapv1.KubexmOperationType,
 	e.Expect(e.api.Create(e.t.Context(), &bootstrapv1.KubexmOperation{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: bootstrapv1.KubexmOperationSpec{Type: kind, Target: target},
 	})).To(Succeed())
+}
+
+// certificateEnds are when those end that kubexm or kubeadm has made, by the host's KubexmConfig and the file.
+func (e *environment) certificateEnds() map[string]time.Time {
+	e.t.Helper()
+	ends := map[string]time.Time{}
+	for _, c := range e.allConfigs(e) {
+		for _, one := range c.Status.Certificates {
+			if one.Type == bootstrapv1.ComponentCertificate || one.Type == bootstrapv1.AdministratorCertificate {
+				ends[c.Name+" "+one.Path] = one.NotAfter.Time
+			}
+		}
+	}
+	e.Expect(ends).NotTo(BeEmpty())
+	return ends
 }
 
 // operated waits until an operation has succeeded on so many hosts.
