@@ -47,7 +47,7 @@ func TestTheirsIsMoved(t *testing.T) {
 	if err := stop(); err != nil {
 		t.Error(err)
 	}
-	e.ends(2, e.CreateArgs(), "another management cluster has it")
+	e.ends(2, []string{"delete", "cluster", e.Name, "--yes", "--known-hosts", e.KnownHosts}, "another management cluster has it")
 
 	t.Log("the worker goes")
 	deployments := &clusterv1.MachineDeploymentList{}
