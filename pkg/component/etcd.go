@@ -4,6 +4,7 @@
 package component
 
 import (
+	_ "embed"
 	"time"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
@@ -55,6 +56,11 @@ type EtcdMembers interface {
 	// Restart restarts the host's member, while no other of the cluster is away. Where Kubernetes makes the members, it has no steps.
 	Restart(in Inputs, r Restart) []step.Step
 }
+
+// EtcdLock is the text of shell functions, answers and hold: whoever makes the members, one of them is away at a time by the same lock.
+//
+//go:embed etcd-lock.sh
+var EtcdLock string
 
 // EtcdClient is how an API server reaches etcd.
 type EtcdClient struct {

@@ -6,7 +6,6 @@
 package command
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -114,25 +113,10 @@ func (e *environment) haveSerial(dir string, local, onHost int64) {
 // never more than one ahead.
 func (e *environment) staysTogether(args []string) {
 	e.t.Helper()
-	cuts := 0
-	for after := 100 * time.Millisecond; ; after += 100 * time.Millisecond {
-		ctx, cancel := context.WithTimeout(e.t.Context(), after)
-		out, err := e.Run(ctx, args...)
-		cut := ctx.Err() != nil
-		cancel()
-		if err == nil {
-			break
-		}
-		if !cut {
-			e.t.Fatalf("after %d cuts: %s", cuts, out)
-		}
-		cuts++
+	for after := range e.cuts(args, 3, 100*time.Millisecond, later(100*time.Millisecond)) {
 		if local, onHost := e.serials(e.state()); local < onHost || local > onHost+1 {
 			e.t.Errorf("cut after %v: the state has serial %d, and the host %d", after, local, onHost)
 		}
-	}
-	if e.t.Logf("cut %d times", cuts); cuts < 3 {
-		e.t.Errorf("it was cut %d times only", cuts)
 	}
 	local, onHost := e.serials(e.state())
 	e.haveSerial(e.state(), local, local)

@@ -167,26 +167,12 @@ func (e *environment) hasNoState() {
 // none before.
 func (e *environment) recoversWhenCut(args []string) {
 	e.t.Helper()
-	cuts := 0
-	for after := 500 * time.Millisecond; ; after += after / 2 {
-		ctx, cancel := context.WithTimeout(e.t.Context(), after)
-		out, err := e.Run(ctx, args...)
-		cut := ctx.Err() != nil
-		cancel()
-		if err == nil {
-			break
-		}
-		if !cut {
-			e.t.Fatalf("after %d cuts: %s", cuts, out)
-		}
-		cuts++
+	longer := func(after time.Duration) time.Duration { return after + after/2 }
+	for range e.cuts(args, 2, 500*time.Millisecond, longer) {
 		if _, err := os.Stat(filepath.Join(e.state(), "inventory.json")); err == nil {
 			break // it was cut when all was done
 		}
 		e.hasNoState()
-	}
-	if e.t.Logf("cut %d times", cuts); cuts < 2 {
-		e.t.Errorf("it was cut %d times only", cuts)
 	}
 	for _, file := range []string{"inventory.json", "kubeconfig", "secrets/ca.key",
 		"secrets/etcd.key", "secrets/proxy.key", "secrets/sa.key", "secrets/encryption.key"} {

@@ -7,14 +7,14 @@ package ha
 
 import (
 	"encoding/base64"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"golang.org/x/crypto/ssh"
-	"golang.org/x/crypto/ssh/agent"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/ssh/sshtest"
 )
 
 // TestJumpHost makes a cluster of hosts that are reached through another one, and logged in to by the keys of an agent, of which none is in
@@ -74,24 +74,7 @@ func runAgent(t *testing.T, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ring := agent.NewKeyring()
-	if err := ring.Add(agent.AddedKey{PrivateKey: key}); err != nil {
-		t.Fatal(err)
-	}
 	socket := filepath.Join(t.TempDir(), "agent")
-	listener, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = listener.Close() })
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go func() { _ = agent.ServeAgent(ring, conn) }() // it ends with the connection
-		}
-	}()
+	sshtest.RunAgent(t, socket, key)
 	t.Setenv("SSH_AUTH_SOCK", socket)
 }

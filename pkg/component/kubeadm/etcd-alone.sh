@@ -3,7 +3,7 @@
 
 # Runs the script in $place, which makes the manifest of etcd, and sees the member back while no other member of the cluster is away: by
 # the lock that those hold, too, who restart or maintain members. How long that may take is for the next step to say. It comes after the
-# text of fail, and its environment is that of place.sh, and says besides:
+# texts of fail and etcd-lock.sh, and its environment is that of place.sh, and says besides:
 #   back            a script that tells whether the member is back with its manifest (pod.sh), which is given a minute
 #   ssl             what this host goes to its member with
 #   within          seconds that others may have the lock
@@ -11,10 +11,8 @@
 own=https://$host:2379
 export ETCDCTL_CACERT="$ssl/ca.pem" ETCDCTL_CERT="$ssl/admin-$name.pem" ETCDCTL_KEY="$ssl/admin-$name-key.pem"
 
-ask() { timeout 6 etcdctl --endpoints="$own" --dial-timeout=2s --command-timeout=4s "$@" 2>/dev/null; }
-
 # A member that is away already is restarted by nobody's leave: there is nobody to ask, and it may be this that brings it back.
-if [ ! -e "$ETCDCTL_CERT" ] || ! ask get kubexm >/dev/null; then
+if [ ! -e "$ETCDCTL_CERT" ] || ! answers "$own"; then
 	exec /bin/sh -uc "$place" kubeadm
 fi
 alone='
@@ -25,10 +23,6 @@ for second in $(seq 60); do
 done
 :'
 # By all members, so that the lock outlives a restart of this host's.
-lockers=$(ask member list | awk -F ', ' '$2 == "started" && $5 != "" { printf "%s%s", sep, $5; sep = "," }')
-error=$(timeout "$within" etcdctl --endpoints="${lockers:-$own}" --dial-timeout=5s lock --ttl=20 kubexm/etcd -- \
-	/bin/sh -uc "$alone" kubeadm 2>&1) && exit
-code=$?
-[ "$code" -ne 124 ] || error="other members of etcd are restarted or maintained, and this took more than $within s with them"
-printf '%s\n' "$error" | grep -v -e '^{' -e '^Error: exit status' -e '^kubexm/etcd/' >&2
-exit "$code"
+lockers=$(timeout 6 etcdctl --endpoints="$own" --dial-timeout=2s --command-timeout=4s member list 2>/dev/null |
+	awk -F ', ' '$2 == "started" && $5 != "" { printf "%s%s", sep, $5; sep = "," }')
+hold "$within" "${lockers:-$own}" "$alone"

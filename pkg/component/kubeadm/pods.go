@@ -149,7 +149,7 @@ func manifest(c Cluster, n kubelet.Node, name string) step.Step {
 func etcdArgv(c Cluster, n kubelet.Node, environment []string) []string {
 	return slices.Concat(podEnvironment(c, n), environment, []string{
 		"place=" + fail + place, "back=" + ready + n.Runtime.Enter + pod, "ssl=/etc/kubexm/etcd/ssl", "within=" + seconds(etcdLimit),
-		"/bin/sh", "-uc", fail + etcdAlone, "kubeadm",
+		"/bin/sh", "-uc", fail + component.EtcdLock + etcdAlone, "kubeadm",
 	})
 }
 

@@ -9,7 +9,6 @@ import (
 	"context"
 	"encoding/pem"
 	"errors"
-	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -19,9 +18,9 @@ import (
 
 	"github.com/skeema/knownhosts"
 	"golang.org/x/crypto/ssh"
-	"golang.org/x/crypto/ssh/agent"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/ssh/sshtest"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/hosts"
 )
@@ -129,25 +128,8 @@ func TestLogin(t *testing.T) {
 		t.Fatal(err)
 	}
 	lockedPEM := pem.EncodeToMemory(locked)
-	keyring := agent.NewKeyring()
-	if err := keyring.Add(agent.AddedKey{PrivateKey: private}); err != nil {
-		t.Fatal(err)
-	}
 	socket := filepath.Join(t.TempDir(), "agent")
-	listener, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = listener.Close() })
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go func() { _ = agent.ServeAgent(keyring, conn) }()
-		}
-	}()
+	sshtest.RunAgent(t, socket, private)
 	_, unknown := newKey(t)
 	for name, c := range map[string]struct {
 		user string

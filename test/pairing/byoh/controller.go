@@ -19,7 +19,6 @@ import (
 	"k8s.io/utils/ptr"
 	clusterv1beta1 "sigs.k8s.io/cluster-api/api/core/v1beta1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/cluster-api/util"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -28,62 +27,39 @@ import (
 )
 
 // clusters reconciles ByoClusters.
-type clusters struct{ client client.Client }
+type clusters struct{ *provider.Provider }
 
 // Reconcile makes a ByoCluster ready, whatever its endpoint is.
 func (r *clusters) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	cluster := &Cluster{}
-	if err := r.client.Get(ctx, request.NamespacedName, cluster); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
-	}
-	owner, err := util.GetOwnerCluster(ctx, r.client, cluster.ObjectMeta)
+	owner, err := r.ReadOfCluster(ctx, request, cluster)
 	if err != nil || owner == nil {
 		return ctrl.Result{}, err
 	}
-	before := provider.Copy(cluster)
 	if !cluster.DeletionTimestamp.IsZero() {
-		machines := &MachineList{}
-		if err := r.client.List(ctx, machines, client.InNamespace(cluster.Namespace), client.MatchingLabels{
-			clusterv1.ClusterNameLabel: owner.Name,
-		}); err != nil {
-			return ctrl.Result{}, err
-		}
-		if len(machines.Items) > 0 {
-			return ctrl.Result{RequeueAfter: again}, nil
-		}
-		controllerutil.RemoveFinalizer(cluster, clusterFinalizer)
-		return ctrl.Result{}, client.IgnoreNotFound(r.client.Patch(ctx, cluster, client.MergeFrom(before)))
+		return r.ReleaseAfter(ctx, &MachineList{}, owner, again, cluster, clusterFinalizer)
 	}
+	before := provider.Copy(cluster)
 	controllerutil.AddFinalizer(cluster, clusterFinalizer)
 	if cluster.Spec.ControlPlaneEndpoint.Port == 0 {
 		cluster.Spec.ControlPlaneEndpoint.Port = 6443
 	}
-	if err := r.client.Patch(ctx, cluster, client.MergeFrom(before)); err != nil {
+	if err := r.Client.Patch(ctx, cluster, client.MergeFrom(before)); err != nil {
 		return ctrl.Result{}, err
 	}
 	before = provider.Copy(cluster)
 	cluster.Status.Ready = true
-	return ctrl.Result{}, r.client.Status().Patch(ctx, cluster, client.MergeFrom(before))
+	return ctrl.Result{}, r.Client.Status().Patch(ctx, cluster, client.MergeFrom(before))
 }
 
 // machines reconciles ByoMachines.
-type machines struct {
-	client   client.Client
-	provider *provider.Provider
-}
+type machines struct{ *provider.Provider }
 
 // Reconcile attaches a ByoHost to a ByoMachine, and finds its Node. Whatever fails is tried again ever more rarely.
 func (r *machines) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	machine := &Machine{}
-	if err := r.client.Get(ctx, request.NamespacedName, machine); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
-	}
-	owner, err := util.GetOwnerMachine(ctx, r.client, machine.ObjectMeta)
+	owner, cluster, err := r.ReadOfMachine(ctx, request, machine)
 	if err != nil || owner == nil {
-		return ctrl.Result{}, err
-	}
-	cluster, err := util.GetClusterFromMetadata(ctx, r.client, machine.ObjectMeta)
-	if err != nil {
 		return ctrl.Result{}, err
 	}
 	host, err := r.attached(ctx, machine)
@@ -95,7 +71,7 @@ func (r *machines) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 	}
 	before := provider.Copy(machine)
 	if controllerutil.AddFinalizer(machine, machineFinalizer) {
-		if err := r.client.Patch(ctx, machine, client.MergeFrom(before)); err != nil {
+		if err := r.Client.Patch(ctx, machine, client.MergeFrom(before)); err != nil {
 			return ctrl.Result{}, err
 		}
 	}
@@ -118,19 +94,19 @@ func (r *machines) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 	}
 	before = provider.Copy(machine)
 	machine.Spec.ProviderID = id
-	if err := r.client.Patch(ctx, machine, client.MergeFrom(before)); err != nil {
+	if err := r.Client.Patch(ctx, machine, client.MergeFrom(before)); err != nil {
 		return ctrl.Result{}, err
 	}
 	before = provider.Copy(machine)
 	machine.Status.Ready = true
 	set(&machine.Status.Conditions, hostReady, corev1.ConditionTrue, "")
-	return ctrl.Result{}, r.client.Status().Patch(ctx, machine, client.MergeFrom(before))
+	return ctrl.Result{}, r.Client.Status().Patch(ctx, machine, client.MergeFrom(before))
 }
 
 // attached is the ByoHost that says that it is the ByoMachine's, nil if none does.
 func (r *machines) attached(ctx context.Context, machine *Machine) (*Host, error) {
 	all := &HostList{}
-	if err := r.client.List(ctx, all); err != nil {
+	if err := r.Client.List(ctx, all); err != nil {
 		return nil, err
 	}
 	for i := range all.Items {
@@ -156,7 +132,7 @@ func (r *machines) attach(ctx context.Context, cluster *clusterv1.Cluster, owner
 		return nil, err
 	}
 	all := &HostList{}
-	if err := r.client.List(ctx, all, client.MatchingLabelsSelector{Selector: selector.Add(*free)}); err != nil {
+	if err := r.Client.List(ctx, all, client.MatchingLabelsSelector{Selector: selector.Add(*free)}); err != nil {
 		return nil, err
 	}
 	if len(all.Items) == 0 {
@@ -167,7 +143,7 @@ func (r *machines) attach(ctx context.Context, cluster *clusterv1.Cluster, owner
 	host.Status.MachineRef = &corev1.ObjectReference{
 		APIVersion: groupVersion.String(), Kind: "ByoMachine", Namespace: machine.Namespace, Name: machine.Name, UID: machine.UID,
 	}
-	if err := r.client.Status().Patch(ctx, host, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := r.Client.Status().Patch(ctx, host, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return nil, err
 	}
 	before = provider.Copy(host)
@@ -178,12 +154,12 @@ func (r *machines) attach(ctx context.Context, cluster *clusterv1.Cluster, owner
 	host.Spec.BootstrapSecret = &corev1.ObjectReference{
 		Kind: "Secret", Namespace: machine.Namespace, Name: *owner.Spec.Bootstrap.DataSecretName,
 	}
-	return host, r.client.Patch(ctx, host, client.MergeFrom(before))
+	return host, r.Client.Patch(ctx, host, client.MergeFrom(before))
 }
 
 // provide gives the Node of a ByoHost its provider ID. That there is no such Node yet is an error.
 func (r *machines) provide(ctx context.Context, cluster *clusterv1.Cluster, host *Host) (string, error) {
-	remote, err := r.provider.Workload(ctx, cluster)
+	remote, err := r.Workload(ctx, cluster)
 	if err != nil {
 		return "", err
 	}
@@ -207,13 +183,11 @@ func (r *machines) release(ctx context.Context, machine *Machine, host *Host) er
 	if host != nil {
 		before := provider.Copy(host)
 		metav1.SetMetaDataAnnotation(&host.ObjectMeta, cleanupAnnotation, "")
-		if err := r.client.Patch(ctx, host, client.MergeFrom(before)); err != nil {
+		if err := r.Client.Patch(ctx, host, client.MergeFrom(before)); err != nil {
 			return err
 		}
 	}
-	before := provider.Copy(machine)
-	controllerutil.RemoveFinalizer(machine, machineFinalizer)
-	return client.IgnoreNotFound(r.client.Patch(ctx, machine, client.MergeFrom(before)))
+	return r.Release(ctx, machine, machineFinalizer)
 }
 
 // say sets the condition by which a ByoMachine says why it has no host.
@@ -222,7 +196,7 @@ func (r *machines) say(ctx context.Context, machine *Machine, reason string) err
 	if !set(&machine.Status.Conditions, hostReady, corev1.ConditionFalse, reason) {
 		return nil
 	}
-	err := r.client.Status().Patch(ctx, machine, client.MergeFrom(before))
+	err := r.Client.Status().Patch(ctx, machine, client.MergeFrom(before))
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

@@ -54,11 +54,7 @@ type Interface struct {
 }
 
 // HostList is a list of ByoHosts.
-type HostList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-	Items           []Host `json:"items"`
-}
+type HostList = provider.List[Host]
 
 // Machine is a ByoMachine.
 type Machine struct {
@@ -76,11 +72,7 @@ type Machine struct {
 }
 
 // MachineList is a list of ByoMachines.
-type MachineList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-	Items           []Machine `json:"items"`
-}
+type MachineList = provider.List[Machine]
 
 // Cluster is a ByoCluster.
 type Cluster struct {
@@ -99,11 +91,7 @@ type Cluster struct {
 }
 
 // ClusterList is a list of ByoClusters.
-type ClusterList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-	Items           []Cluster `json:"items"`
-}
+type ClusterList = provider.List[Cluster]
 
 // AddToScheme adds the provider's kinds.
 func AddToScheme(scheme *runtime.Scheme) error {
@@ -121,16 +109,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 func (h *Host) DeepCopyObject() runtime.Object { return provider.Copy(h) }
 
 // DeepCopyObject copies it.
-func (l *HostList) DeepCopyObject() runtime.Object { return provider.Copy(l) }
-
-// DeepCopyObject copies it.
 func (m *Machine) DeepCopyObject() runtime.Object { return provider.Copy(m) }
 
 // DeepCopyObject copies it.
-func (l *MachineList) DeepCopyObject() runtime.Object { return provider.Copy(l) }
-
-// DeepCopyObject copies it.
 func (c *Cluster) DeepCopyObject() runtime.Object { return provider.Copy(c) }
-
-// DeepCopyObject copies it.
-func (l *ClusterList) DeepCopyObject() runtime.Object { return provider.Copy(l) }

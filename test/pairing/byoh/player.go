@@ -132,7 +132,7 @@ func (p *Player) setup() error {
 	if err := ctrl.NewControllerManagedBy(p.Manager).Named("byocluster").For(&Cluster{}).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(util.ClusterToInfrastructureMapFunc(
 			context.Background(), clusterKind, p.Client, &Cluster{}))).
-		Complete(&clusters{client: p.Client}); err != nil {
+		Complete(&clusters{p.Provider}); err != nil {
 		return err
 	}
 	return ctrl.NewControllerManagedBy(p.Manager).Named("byomachine").For(&Machine{}).
@@ -145,5 +145,5 @@ func (p *Player) setup() error {
 		})).
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(util.MachineToInfrastructureMapFunc(machineKind))).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(p.OfCluster(&MachineList{}))).
-		Complete(&machines{client: p.Client, provider: p.Provider})
+		Complete(&machines{p.Provider})
 }

@@ -16,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/cluster-api/util"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -33,27 +32,14 @@ type clusters struct{ *provider.Provider }
 // Reconcile makes a Metal3Cluster that has an endpoint provisioned.
 func (r *clusters) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	cluster := &Cluster{}
-	if err := r.Client.Get(ctx, request.NamespacedName, cluster); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
-	}
-	owner, err := util.GetOwnerCluster(ctx, r.Client, cluster.ObjectMeta)
+	owner, err := r.ReadOfCluster(ctx, request, cluster)
 	if err != nil || owner == nil {
 		return ctrl.Result{}, err
 	}
-	before := provider.Copy(cluster)
 	if !cluster.DeletionTimestamp.IsZero() {
-		machines := &MachineList{}
-		if err := r.Client.List(ctx, machines, client.InNamespace(cluster.Namespace), client.MatchingLabels{
-			clusterv1.ClusterNameLabel: owner.Name,
-		}); err != nil {
-			return ctrl.Result{}, err
-		}
-		if len(machines.Items) > 0 {
-			return ctrl.Result{RequeueAfter: time.Second}, nil
-		}
-		controllerutil.RemoveFinalizer(cluster, clusterFinalizer)
-		return ctrl.Result{}, client.IgnoreNotFound(r.Client.Patch(ctx, cluster, client.MergeFrom(before)))
+		return r.ReleaseAfter(ctx, &MachineList{}, owner, time.Second, cluster, clusterFinalizer)
 	}
+	before := provider.Copy(cluster)
 	controllerutil.AddFinalizer(cluster, clusterFinalizer)
 	cluster.Status.Initialization.Provisioned = cluster.Spec.ControlPlaneEndpoint.Host != ""
 	return ctrl.Result{}, r.Patch(ctx, cluster, before)
@@ -68,15 +54,8 @@ type machines struct {
 // Reconcile takes a BareMetalHost for a Metal3Machine, and finds its Node.
 func (r *machines) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	machine := &Machine{}
-	if err := r.Client.Get(ctx, request.NamespacedName, machine); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
-	}
-	owner, err := util.GetOwnerMachine(ctx, r.Client, machine.ObjectMeta)
+	owner, cluster, err := r.ReadOfMachine(ctx, request, machine)
 	if err != nil || owner == nil {
-		return ctrl.Result{}, err
-	}
-	cluster, err := util.GetClusterFromMetadata(ctx, r.Client, machine.ObjectMeta)
-	if err != nil {
 		return ctrl.Result{}, err
 	}
 	before := provider.Copy(machine)
@@ -225,9 +204,7 @@ func (r *machines) release(ctx context.Context, machine *Machine, host *Host) (c
 			return ctrl.Result{RequeueAfter: again}, nil
 		}
 	}
-	before := provider.Copy(machine)
-	controllerutil.RemoveFinalizer(machine, machineFinalizer)
-	return ctrl.Result{}, client.IgnoreNotFound(r.Client.Patch(ctx, machine, client.MergeFrom(before)))
+	return ctrl.Result{}, r.Release(ctx, machine, machineFinalizer)
 }
 
 // say sets the condition by which a Metal3Machine says why it has no host.

@@ -74,11 +74,7 @@ type NIC struct {
 }
 
 // HostList is a list of BareMetalHosts.
-type HostList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-	Items           []Host `json:"items"`
-}
+type HostList = provider.List[Host]
 
 // Machine is a Metal3Machine.
 type Machine struct {
@@ -102,11 +98,7 @@ type Machine struct {
 }
 
 // MachineList is a list of Metal3Machines.
-type MachineList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-	Items           []Machine `json:"items"`
-}
+type MachineList = provider.List[Machine]
 
 // Cluster is a Metal3Cluster.
 type Cluster struct {
@@ -127,11 +119,7 @@ type Cluster struct {
 }
 
 // ClusterList is a list of Metal3Clusters.
-type ClusterList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-	Items           []Cluster `json:"items"`
-}
+type ClusterList = provider.List[Cluster]
 
 // AddToScheme adds the provider's kinds, and the operator's.
 func AddToScheme(scheme *runtime.Scheme) error {
@@ -151,16 +139,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 func (h *Host) DeepCopyObject() runtime.Object { return provider.Copy(h) }
 
 // DeepCopyObject copies it.
-func (l *HostList) DeepCopyObject() runtime.Object { return provider.Copy(l) }
-
-// DeepCopyObject copies it.
 func (m *Machine) DeepCopyObject() runtime.Object { return provider.Copy(m) }
 
 // DeepCopyObject copies it.
-func (l *MachineList) DeepCopyObject() runtime.Object { return provider.Copy(l) }
-
-// DeepCopyObject copies it.
 func (c *Cluster) DeepCopyObject() runtime.Object { return provider.Copy(c) }
-
-// DeepCopyObject copies it.
-func (l *ClusterList) DeepCopyObject() runtime.Object { return provider.Copy(l) }

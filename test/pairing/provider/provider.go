@@ -7,8 +7,6 @@ package provider
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -153,30 +151,4 @@ func (p *Provider) OfCluster(kind client.ObjectList) handler.MapFunc {
 		}
 		return requests
 	}
-}
-
-// Patch writes what differs between an object and what it was before: its status, and all else.
-func (p *Provider) Patch(ctx context.Context, object, before client.Object) error {
-	// Each patch answers with the whole object, as it was stored.
-	status, isObject := object.DeepCopyObject().(client.Object)
-	if !isObject {
-		return fmt.Errorf("%T is no object", object)
-	}
-	return errors.Join(
-		p.Client.Status().Patch(ctx, status, client.MergeFrom(before)),
-		p.Client.Patch(ctx, object, client.MergeFrom(before)),
-	)
-}
-
-// Copy copies what is nothing but data that comes and goes as JSON.
-func Copy[T any](object *T) *T {
-	out := new(T)
-	content, err := json.Marshal(object)
-	if err == nil {
-		err = json.Unmarshal(content, out)
-	}
-	if err != nil {
-		return nil
-	}
-	return out
 }

@@ -9,7 +9,6 @@ import (
 	"crypto/rand"
 	"encoding/pem"
 	"errors"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,7 +16,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	cryptossh "golang.org/x/crypto/ssh"
-	"golang.org/x/crypto/ssh/agent"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/access"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/openssh"
@@ -131,30 +129,11 @@ func keyFile(t *testing.T) (string, ed25519.PrivateKey, cryptossh.PublicKey) {
 }
 
 // agentWith is an SSH agent with keys, the only one that there is here, and OpenSSH with a config that names no others.
-func agentWith(t *testing.T, keys ...ed25519.PrivateKey) *openssh.Client {
+func agentWith(t *testing.T, keys ...any) *openssh.Client {
 	t.Helper()
-	ring := agent.NewKeyring()
-	for _, key := range keys {
-		if err := ring.Add(agent.AddedKey{PrivateKey: key}); err != nil {
-			t.Fatal(err)
-		}
-	}
 	dir := t.TempDir()
 	socket := filepath.Join(dir, "agent")
-	listener, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = listener.Close() })
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go func() { _ = agent.ServeAgent(ring, conn) }() // it ends with the connection
-		}
-	}()
+	sshtest.RunAgent(t, socket, keys...)
 	t.Setenv("SSH_AUTH_SOCK", socket)
 	config := filepath.Join(dir, "config")
 	if err := os.WriteFile(config, []byte("IdentityFile "+dir+"/none\n"), 0o600); err != nil {

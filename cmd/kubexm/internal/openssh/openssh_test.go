@@ -8,7 +8,6 @@ import (
 	"crypto/rand"
 	"encoding/pem"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,10 +16,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	cryptossh "golang.org/x/crypto/ssh"
-	"golang.org/x/crypto/ssh/agent"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/ssh"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/ssh/sshtest"
 )
 
 // machine is one with OpenSSH: a directory with keys and a config.
@@ -73,20 +72,7 @@ func (m *machine) write(t *testing.T, name, content string) string {
 func (m *machine) runAgent(t *testing.T, name string) string {
 	t.Helper()
 	path := filepath.Join(m.dir, name)
-	listener, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = listener.Close() })
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go func() { _ = agent.ServeAgent(agent.NewKeyring(), conn) }() // it ends with the connection
-		}
-	}()
+	sshtest.RunAgent(t, path)
 	return path
 }
 

@@ -11,7 +11,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"net"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -19,7 +18,6 @@ import (
 	"testing"
 
 	cryptossh "golang.org/x/crypto/ssh"
-	"golang.org/x/crypto/ssh/agent"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/openssh"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
@@ -96,25 +94,8 @@ func TestDialWithTheAgent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ring := agent.NewKeyring()
-	if err := ring.Add(agent.AddedKey{PrivateKey: private}); err != nil {
-		t.Fatal(err)
-	}
 	dir := t.TempDir()
-	listener, err := net.Listen("unix", filepath.Join(dir, "agent"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = listener.Close() })
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go func() { _ = agent.ServeAgent(ring, conn) }() // it ends with the connection
-		}
-	}()
+	sshtest.RunAgent(t, filepath.Join(dir, "agent"), private)
 	config := filepath.Join(dir, "config")
 	if err := os.WriteFile(config, []byte("IdentityAgent "+dir+"/agent\nIdentityFile "+dir+"/none\n"), 0o600); err != nil {
 		t.Fatal(err)

@@ -3,7 +3,7 @@
 
 // Package sshtest is an SSH server for tests that lets everybody in, stays alive, and answers what it is asked to run by a
 // function of the test's: as a host that hangs, lies or floods would. It speaks just enough of the frames that our scripts
-// answer with to get as far as the test wants.
+// answer with to get as far as the test wants. There is an SSH agent, too.
 package sshtest
 
 import (
