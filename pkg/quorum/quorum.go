@@ -85,11 +85,16 @@ func Asked(facts *host.Facts) bool {
 // In is what etcd said to a host that was asked Query. The error says that it is not known, and why; then nothing of the view counts
 // but At.
 func In(facts *host.Facts) (View, error) {
-	v := View{}
 	result, asked := facts.Commands[answer]
 	if !asked {
-		return v, errors.New("the host was not asked for etcd's members")
+		return View{}, errors.New("the host was not asked for etcd's members")
 	}
+	return Of(result, facts.ClockSkew)
+}
+
+// Of is In for what a host with this clock skew has said that was asked by other means for the same.
+func Of(result host.Result, skew time.Duration) (View, error) {
+	v := View{}
 	said := map[string]string{}
 	for line := range strings.Lines(string(result.Stdout)) {
 		word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
@@ -98,7 +103,7 @@ func In(facts *host.Facts) (View, error) {
 		}
 	}
 	if nanoseconds, err := strconv.ParseInt(said["asked"], 10, 64); err == nil && nanoseconds > 0 {
-		v.At = time.Unix(0, nanoseconds).Add(-facts.ClockSkew).UTC()
+		v.At = time.Unix(0, nanoseconds).Add(-skew).UTC()
 	}
 	switch {
 	case result.Stopped > 0:

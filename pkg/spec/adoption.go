@@ -14,7 +14,7 @@ import (
 func ValidateAdoption(c *Cluster, path *field.Path) field.ErrorList {
 	errs := kubernetes.validateAdoption(c.Kubernetes.Type, path.Child("kubernetes", "type"), "only what %s has made can be adopted: set %[1]s")
 	errs = append(errs, etcds.validateAdoption(c.Etcd.Type, path.Child("etcd", "type"),
-		"only a cluster whose etcd others run, or kubeadm in its static pods, can be adopted: set %s")...)
+		"only a cluster with such an etcd can be adopted: set %s")...)
 	errs = append(errs, runtimes.validateAdoption(c.ContainerRuntime.Type, path.Child("containerRuntime", "type"),
 		"only a cluster with %s can be adopted: set %[1]s")...)
 	return append(errs, networks.validateAdoption(c.Network.Plugin, path.Child("network", "plugin"),

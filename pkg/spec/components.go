@@ -29,6 +29,7 @@ var (
 	etcds = components[EtcdType, Etcd]{
 		EtcdKubexm: {
 			defaults: (*Etcd).setOwnDefaults, validate: (*Etcd).validateOwn, unused: (*Etcd).withoutHosts,
+			adopted: true,
 		},
 		EtcdKubeadm:  {defaults: (*Etcd).setOwnDefaults, validate: (*Etcd).validateOwn, adopted: true},
 		EtcdExternal: {validate: (*Etcd).validateExternal, unused: (*Etcd).withoutExternal, users: true, adopted: true},

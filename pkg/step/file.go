@@ -30,7 +30,8 @@ type File struct {
 	// ReadBy are units that read the file when they start, and that something else than a step may restart once it is written: what
 	// restores it restarts those that were started again since, too.
 	ReadBy []string `json:"readBy,omitempty"`
-	// Where, if not "", is the path of what the file takes the place of: on a host that has nothing there, it is not written.
+	// Where, if not "", is the path of what the file takes the place of: on a host that has nothing there, it is not written. One that is
+	// at Path already is brought to this all the same.
 	Where string `json:"where,omitempty"`
 }
 
@@ -53,7 +54,9 @@ func (f File) Observe() host.Query {
 }
 
 // Due reports whether the host is one on which the file is written.
-func (f File) Due(seen *host.Facts) bool { return f.Where == "" || seen.Paths[f.Where].Exists }
+func (f File) Due(seen *host.Facts) bool {
+	return f.Where == "" || seen.Paths[f.Where].Exists || seen.Paths[f.Path].Exists
+}
 
 // Precheck compares digest, mode and owner.
 func (f File) Precheck(v View) (Diff, error) {

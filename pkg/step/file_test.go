@@ -61,7 +61,9 @@ func TestFile(t *testing.T) {
 			do file /a 0755 : blob ` + sha("elf")},
 		{"read by a unit: same", read, paths("/a", regular("elf", 0o755)), "so already"},
 		{"nothing to take the place of", instead, paths("/a", host.Path{}), "so already"},
-		{"nothing to take the place of, and others' there", instead, paths("/a", regular("x", 0o644)), "so already"},
+		{"nothing to take the place of, and others' there", instead, paths("/a", regular("x", 0o644)), `
+			file /a: sha256:2d711642 → sha256:2cf24dba
+			do file /a 0644 : "hello"`},
 		{"something to take the place of", instead, beside, `
 			file /a: absent → sha256:2cf24dba
 			do file /a 0644 : "hello"`},

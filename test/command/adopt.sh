@@ -1,7 +1,8 @@
 # Makes a cluster by kubeadm as an administrator does: $1 is the function, and the environment has HOST, ADDRESS, VERSION, PAUSE, ETCD_TAG,
-# DNS_REPOSITORY, DNS_TAG, ENDPOINT where there is one, ETCD_URL where etcd is external and, to join, SERVER and TOKEN, and KEY for the
-# control plane. Programs are in /usr/local/bin and /opt/cni/bin; where PACKAGES is not empty, packages were made of them. It runs on the
-# host as root.
+# DNS_REPOSITORY, DNS_TAG, ENDPOINT where there is one, ETCD_URL where kubeadm does not run etcd (one, or several with commas), with
+# ETCD_FILES (the authority, the certificate and the key that API servers go there with) and, to join, SERVER and TOKEN, and KEY for the
+# control plane. Programs are in /usr/local/bin and /opt/cni/bin; where PACKAGES is not empty, packages were made of them; where KUBEKEY is
+# not, units are as KubeKey has them. It runs on the host as root.
 set -eu
 
 # deb installs what is below /root/debs/$1 as the package $1 of version $2.
@@ -122,6 +123,7 @@ version = 3
 FILE
 	: >/etc/kubernetes/resolv.conf
 	[ -n "${PACKAGES:-}" ] || units
+	[ -z "${KUBEKEY:-}" ] || kubekey_kubelet
 	systemctl daemon-reload
 	systemctl enable --now --quiet containerd
 	systemctl enable --quiet kubelet
@@ -145,6 +147,91 @@ WantedBy=multi-user.target
 FILE
 }
 
+# kubekey_kubelet has the kubelet's flags in a drop-in in /etc, which no package owns.
+kubekey_kubelet() {
+	mkdir -p /etc/systemd/system/kubelet.service.d
+	cat >/etc/systemd/system/kubelet.service <<'FILE'
+[Unit]
+Description=their kubelet
+
+[Service]
+CPUAccounting=true
+ExecStart=/usr/local/bin/kubelet
+Restart=always
+StartLimitInterval=0
+RestartSec=10
+
+[Install]
+WantedBy=multi-user.target
+FILE
+	cat >/etc/systemd/system/kubelet.service.d/10-kubeadm.conf <<FILE
+[Service]
+Environment="KUBELET_KUBECONFIG_ARGS=--bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf --kubeconfig=/etc/kubernetes/kubelet.conf"
+Environment="KUBELET_CONFIG_ARGS=--config=/var/lib/kubelet/config.yaml"
+EnvironmentFile=-/var/lib/kubelet/kubeadm-flags.env
+EnvironmentFile=-/etc/default/kubelet
+Environment="KUBELET_EXTRA_ARGS=--node-ip=$ADDRESS --hostname-override=$HOST "
+ExecStart=
+ExecStart=/usr/local/bin/kubelet \$KUBELET_KUBECONFIG_ARGS \$KUBELET_CONFIG_ARGS \$KUBELET_KUBEADM_ARGS \$KUBELET_EXTRA_ARGS
+FILE
+}
+
+# kubekey_etcd has etcd run as KubeKey does on a control plane host. MEMBERS are all of them, each with its peer URL; the certificates are
+# there. It does not wait for the others.
+kubekey_etcd() {
+	own=/etc/ssl/etcd/ssl/member-$HOST
+	cat >/etc/etcd.env <<FILE
+ETCD_NAME=etcd-$HOST
+ETCD_DATA_DIR=/var/lib/etcd
+ETCD_LISTEN_CLIENT_URLS=https://$ADDRESS:2379,https://127.0.0.1:2379
+ETCD_ADVERTISE_CLIENT_URLS=https://$ADDRESS:2379
+ETCD_LISTEN_PEER_URLS=https://$ADDRESS:2380
+ETCD_INITIAL_ADVERTISE_PEER_URLS=https://$ADDRESS:2380
+ETCD_INITIAL_CLUSTER=$MEMBERS
+ETCD_INITIAL_CLUSTER_TOKEN=k8s_etcd
+ETCD_INITIAL_CLUSTER_STATE=new
+ETCD_ELECTION_TIMEOUT=5000
+ETCD_HEARTBEAT_INTERVAL=250
+ETCD_AUTO_COMPACTION_RETENTION=8
+ETCD_SNAPSHOT_COUNT=10000
+ETCD_METRICS=basic
+ETCD_PROXY=off
+ETCD_ENABLE_V2=true
+ETCD_TRUSTED_CA_FILE=/etc/ssl/etcd/ssl/ca.pem
+ETCD_CERT_FILE=$own.pem
+ETCD_KEY_FILE=$own-key.pem
+ETCD_CLIENT_CERT_AUTH=true
+ETCD_PEER_TRUSTED_CA_FILE=/etc/ssl/etcd/ssl/ca.pem
+ETCD_PEER_CERT_FILE=$own.pem
+ETCD_PEER_KEY_FILE=$own-key.pem
+ETCD_PEER_CLIENT_CERT_AUTH=true
+ETCDCTL_ENDPOINTS=https://127.0.0.1:2379
+ETCDCTL_CACERT=/etc/ssl/etcd/ssl/ca.pem
+ETCDCTL_CERT=/etc/ssl/etcd/ssl/admin-$HOST.pem
+ETCDCTL_KEY=/etc/ssl/etcd/ssl/admin-$HOST-key.pem
+FILE
+	cat >/etc/systemd/system/etcd.service <<'FILE'
+[Unit]
+After=network.target
+
+[Service]
+Type=notify
+User=root
+EnvironmentFile=/etc/etcd.env
+ExecStart=/usr/local/bin/etcd
+NotifyAccess=all
+Restart=always
+RestartSec=10s
+LimitNOFILE=40000
+
+[Install]
+WantedBy=multi-user.target
+FILE
+	systemctl daemon-reload
+	systemctl enable --quiet etcd.service
+	systemctl start --no-block etcd.service
+}
+
 registration() {
 	cat <<FILE
 nodeRegistration:
@@ -157,11 +244,18 @@ nodeRegistration:
 FILE
 }
 
+# etcd is what kubeadm must know of it.
+etcd() {
+	[ -n "${ETCD_URL:-}" ] || {
+		echo "{local: {imageTag: $ETCD_TAG}}"
+		return
+	}
+	set -- $ETCD_FILES
+	echo "{external: {endpoints: [$(echo "$ETCD_URL" | sed 's/[^,][^,]*/"&"/g')], caFile: $1, certFile: $2, keyFile: $3}}"
+}
+
 # begin has a flag and a name of its certificate that nobody else declares.
 begin() {
-	etcd="{local: {imageTag: $ETCD_TAG}}" pki=/etc/their-etcd
-	[ -z "${ETCD_URL:-}" ] ||
-		etcd="{external: {endpoints: [\"$ETCD_URL\"], caFile: $pki/ca.crt, certFile: $pki/client.crt, keyFile: $pki/client.key}}"
 	{
 		printf 'apiVersion: kubeadm.k8s.io/v1beta4\nkind: InitConfiguration\n'
 		registration
@@ -176,7 +270,7 @@ networking: {podSubnet: 10.244.0.0/16}
 apiServer:
   certSANs: [theirs.example.org]
   extraArgs: [{name: default-not-ready-toleration-seconds, value: "77"}]
-etcd: $etcd
+etcd: $(etcd)
 dns: {imageRepository: $DNS_REPOSITORY, imageTag: $DNS_TAG}
 ---
 apiVersion: kubelet.config.k8s.io/v1beta1
@@ -201,7 +295,7 @@ token() { kubeadm token create; }
 
 # key uploads what another host of the control plane needs, and prints what it is decrypted with.
 key() {
-	printf 'apiVersion: kubeadm.k8s.io/v1beta4\nkind: ClusterConfiguration\nkubernetesVersion: %s\n' "$VERSION" >/root/key.yaml
+	printf 'apiVersion: kubeadm.k8s.io/v1beta4\nkind: ClusterConfiguration\nkubernetesVersion: %s\netcd: %s\n' "$VERSION" "$(etcd)" >/root/key.yaml
 	kubeadm init phase upload-certs --upload-certs --config /root/key.yaml | tail -n 1
 	rm -f /root/key.yaml
 }

@@ -6,7 +6,6 @@
 package command
 
 import (
-	"context"
 	_ "embed"
 	"fmt"
 	"io"
@@ -22,6 +21,7 @@ import (
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/hosts"
+	"github.com/mensylisir/cluster-api-provider-kubexm/test/lab"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/lab/flannel"
 )
 
@@ -104,6 +104,8 @@ type foreign struct {
 	endpoint string
 	// etcd is the URL of an external one, whose lab.EtcdDir the masters have. If it is empty, kubeadm runs one.
 	etcd string
+	// kubekey has etcd run as a unit on the masters, and the kubelet, as KubeKey has them.
+	kubekey bool
 	// packages has programs and units come as packages.
 	packages bool
 	// prepared, if not nil, is what an administrator does on a host before it joins.
@@ -122,7 +124,11 @@ func (e *environment) byKubeadm(c foreign) {
 		return e.adminDoes(h, function, append([]string{
 			"VERSION=" + e.bundle.Manifest().KubernetesVersion, "PAUSE=" + images["pause"],
 			"ETCD_TAG=" + etcdTag, "DNS_REPOSITORY=" + path.Dir(dns), "DNS_TAG=" + dnsTag, "ENDPOINT=" + c.endpoint, "ETCD_URL=" + c.etcd,
+			"ETCD_FILES=" + lab.EtcdDir + "/ca.crt " + lab.EtcdDir + "/client.crt " + lab.EtcdDir + "/client.key",
 		}, more...)...)
+	}
+	if c.kubekey {
+		run = e.kubekey(&c, run)
 	}
 	for _, h := range slices.Concat(c.masters, c.workers) {
 		e.programs(h)
@@ -197,24 +203,34 @@ func (e *environment) programs(h *hosts.Host) {
 	for _, of := range []struct{ component, into string }{
 		{artifact.Kubernetes, "/usr/local/bin"}, {"containerd", "/usr/local/bin"}, {"runc", "/usr/local/bin"}, {"cni-plugins", "/opt/cni/bin"},
 	} {
-		files, err := e.bundle.Binaries(of.component, "", "amd64")
+		e.programsOf(h, of.component, of.into)
+	}
+}
+
+// programsOf puts those of a component into a directory.
+func (e *environment) programsOf(h *hosts.Host, component, into string) {
+	e.t.Helper()
+	files, err := e.bundle.Binaries(component, "", "amd64")
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	for _, f := range files {
+		content, err := os.Open(f.Path)
 		if err != nil {
 			e.t.Fatal(err)
 		}
-		for _, f := range files {
-			content, err := os.Open(f.Path)
-			if err != nil {
-				e.t.Fatal(err)
-			}
-			to := of.into + "/" + f.Name
-			cmd := h.Command(e.t.Context(), "sh", "-c", `cat >"$1" && chmod 0755 "$1"`, "sh", to)
-			cmd.Stdin = content
-			out, err := cmd.CombinedOutput()
-			_ = content.Close()
-			if err != nil {
-				e.t.Fatalf("%s: %v\n%s", to, err, out)
-			}
-		}
+		e.put(h, into+"/"+f.Name, "0755", content)
+		_ = content.Close()
+	}
+}
+
+// put writes a file of a host, whose directory is made.
+func (e *environment) put(h *hosts.Host, to, mode string, content io.Reader) {
+	e.t.Helper()
+	cmd := h.Command(e.t.Context(), "sh", "-c", `mkdir -p "${1%/*}" && cat >"$1" && chmod "$2" "$1"`, "sh", to, mode)
+	cmd.Stdin = content
+	if out, err := cmd.CombinedOutput(); err != nil {
+		e.t.Fatalf("%s: %v\n%s", to, err, out)
 	}
 }
 
@@ -278,28 +294,15 @@ func (e *environment) stays(was, pods map[string]string) {
 	}
 }
 
-// adoptsWhenCut kills the program again and again, a little later each time, until it ends by itself.
+// adoptsWhenCut kills the program again and again, a little later each time, until it ends by itself, or has written what it knows.
 func (e *environment) adoptsWhenCut(args []string) {
 	e.t.Helper()
-	cuts := 0
-	for after := time.Second; ; after += after / 3 {
-		ctx, cancel := context.WithTimeout(e.t.Context(), after)
-		out, err := e.Run(ctx, args...)
-		cut := ctx.Err() != nil
-		cancel()
-		if err == nil {
-			break
-		}
-		if !cut {
-			e.t.Fatalf("after %d cuts: %s", cuts, out)
-		}
-		cuts++
+	for range e.cuts(args, 0, time.Second, func(after time.Duration) time.Duration { return after + after/3 }) {
 		if _, err := os.Stat(filepath.Join(e.state(), "inventory.json")); err == nil {
 			break
 		}
 		e.hasNoState()
 	}
-	e.t.Logf("cut %d times", cuts)
 }
 
 // isPlanned wants what adopt has shown to be what a plan shows.

@@ -25,8 +25,8 @@ func TestTheirsIsUpgraded(t *testing.T) {
 	e := startHosts(t, hosts.Options{Name: "adopt-upgrade", Count: 5}, lab.Bundle(t, "KUBEXM_BUNDLE_PREVIOUS", "bundle-v1.35.4"))
 	masters, balancer, worker := e.Hosts[:3], e.Hosts[3], e.Hosts[4]
 	old, updated := e.bundle.Manifest().KubernetesVersion, e.bothBundles(lab.Bundle(t, "KUBEXM_BUNDLE", "bundle"))
-	e.write(strings.NewReplacer("$OLD", old, "$LB", balancer.Address).Replace(
-		"  roleGroups: {master: [$1, $2, $3], worker: [$5]}\n  kubernetes: {version: $OLD, encryptionAtRest: {provider: None}}\n" +
+	e.write(strings.NewReplacer("$VERSION", old, "$LB", balancer.Address).Replace(
+		"  roleGroups: {master: [$1, $2, $3], worker: [$5]}\n  kubernetes: {version: $VERSION, encryptionAtRest: {provider: None}}\n" +
 			"  etcd: {type: kubeadm}\n  network: {podCIDRs: [10.244.0.0/16], serviceCIDRs: [10.96.0.0/12]}\n" +
 			"  controlPlaneEndpoint: {externalLoadBalancer: external, lb_address: $LB}\n"))
 	lab.Balance(t, balancer, masters...)

@@ -151,6 +151,11 @@ func encryptionIn(files map[string][]byte) (pki.KeyPair, error) {
 	return pki.KeyPair{}, errors.New(at + " is not as kubexm writes it")
 }
 
+// Files reads files of a control plane host by their absolute paths, keys among them, as Read does. Those that are not there are left out.
+func Files(ctx context.Context, h host.Host, paths []string) (map[string][]byte, error) {
+	return readFiles(ctx, h, paths)
+}
+
 // readFiles reads files below /etc/kubernetes/pki, and beside it. Those that are not there are left out. What is read stands in no event
 // and no log.
 func readFiles(ctx context.Context, h host.Host, names []string) (map[string][]byte, error) {

@@ -1,7 +1,7 @@
 # Copyright 2026 The cluster-api-provider-kubexm Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# What the scripts of this package begin with. Their environment says:
+# What the scripts of this package begin with, and the lock of etcd's members (answers, hold) with it. Their environment says:
 #   form            unit or pod
 #   name host       this member's name, and its address as it stands in URLs
 #   bootstrap       Init or Join
@@ -47,9 +47,6 @@ ctl() (
 listens() {
 	! command -v ss >/dev/null || [ -n "$(ss -Htln "src $host:2379")" ]
 }
-
-# Whether a voting member is at the endpoint and has quorum. (Not "endpoint health": an alarm is no illness here.)
-answers() { timeout 6 etcdctl --endpoints="$1" --dial-timeout=2s --command-timeout=4s get kubexm >/dev/null 2>&1; }
 
 # The status of the member at the endpoint: one '"Field" : value' a line; quorum is not needed.
 status() { timeout 4 etcdctl --endpoints="$1" --dial-timeout=1s --command-timeout=2s endpoint status -w fields 2>/dev/null; }
@@ -142,17 +139,6 @@ await() {
 		sleep 0.2
 	done
 }
-
-# Run the script $3 while nobody else in the cluster restarts, removes or defragments a member, waiting for it and with it at
-# most $1 seconds; $2 are the endpoints that keep the lock. It goes with the one who holds it, however that one ends.
-hold() (
-	export lockers="$2"
-	error=$(timeout "$1" etcdctl --endpoints="$2" --dial-timeout=5s lock --ttl=20 kubexm/etcd -- /bin/sh -uc "$3" etcd 2>&1) && exit
-	code=$?
-	[ "$code" -ne 124 ] || fail "others in the cluster restart, remove or defragment members for $1 s already"
-	printf '%s\n' "$error" | grep -v -e '^{' -e '^Error: exit status' >&2
-	exit "$code"
-)
 
 # Fail if the lock with which hold runs a script is lost, as it is when etcd is not told for 20 s that it is held: the script goes on
 # all the same. It is asked for right before what costs a member.

@@ -13,33 +13,35 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
-// Reason is why a member of others cannot become ours, and what to do about it.
-type Reason struct{ Cause, Remedy string }
-
 // before is how a remedy ends that is about how etcd runs.
 const before = ", and restart etcd, before the cluster is adopted"
 
+func reason(cause, remedy string) component.Reason {
+	return component.Reason{Cause: cause, Remedy: remedy}
+}
+
 // Unfit are the reasons for which the member on a host with this address cannot go on as that of a Unit of ours, whose program is of this
 // version. What etcd says of its members, and its files, are judged elsewhere.
-func (t Theirs) Unfit(e spec.Etcd, address, version string) []Reason {
+func (t Theirs) Unfit(e spec.Etcd, address, version string) []component.Reason {
 	switch {
 	case t.Pod != "":
-		return []Reason{{"it has " + t.Pod + ", and etcd as the unit " + service + " is declared",
-			"set spec.etcd.type: kubeadm if etcd runs in kubeadm's static pods; if that is a file of old, move it away"}}
+		return []component.Reason{reason("it has "+t.Pod+", and etcd as the unit "+service+" is declared",
+			"set spec.etcd.type: kubeadm if etcd runs in kubeadm's static pods; if that is a file of old, move it away")}
 	case t.State != "active":
-		return []Reason{{service + " is " + host.Word(t.State, 20) + ", and etcd as this unit is declared",
-			"a cluster is adopted while it runs: start it; where etcd runs in kubeadm's static pods, or elsewhere, " +
-				"set spec.etcd.type: kubeadm, or external"}}
+		return []component.Reason{reason(service+" is "+host.Word(t.State, 20)+", and etcd as this unit is declared",
+			"a cluster is adopted while it runs: start it; where etcd runs in kubeadm's static pods, or elsewhere, "+
+				"set spec.etcd.type: kubeadm, or external")}
 	}
 	ours := Settings{Address: address, Spec: e}
-	var all []Reason
-	refuse := func(cause, remedy string) { all = append(all, Reason{cause, remedy}) }
+	var all []component.Reason
+	refuse := func(cause, remedy string) { all = append(all, reason(cause, remedy)) }
 	data := path.Clean(t.Settings["data-dir"])
 	if data != path.Clean(e.DataDir) {
 		refuse(fmt.Sprintf("the directory of etcd's data is %q, and %q is declared; it cannot be changed", data, e.DataDir), "set spec.etcd.dataDir: "+data)
@@ -67,8 +69,8 @@ func hasURL(list, wanted string) bool {
 }
 
 // unknown are ways by which etcd would not know clients and peers by their certificates.
-func (t Theirs) unknown() []Reason {
-	var all []Reason
+func (t Theirs) unknown() []component.Reason {
+	var all []component.Reason
 	for _, of := range []struct{ prefix, who string }{{"", "clients"}, {"peer-", "peers"}} {
 		var missing []string
 		for _, name := range []string{"cert-file", "key-file", "trusted-ca-file"} {
@@ -80,37 +82,37 @@ func (t Theirs) unknown() []Reason {
 			missing = append(missing, of.prefix+"client-cert-auth")
 		}
 		if len(missing) > 0 {
-			all = append(all, Reason{"etcd does not know its " + of.who + " by certificates: it lacks " + strings.Join(missing, ", "), "set these" + before})
+			all = append(all, reason("etcd does not know its "+of.who+" by certificates: it lacks "+strings.Join(missing, ", "), "set these"+before))
 		}
 	}
 	return all
 }
 
 // limits are settings by which a member would refuse another that has our certificate.
-func (t Theirs) limits() []Reason {
-	var all []Reason
+func (t Theirs) limits() []component.Reason {
+	var all []component.Reason
 	for _, name := range []string{"client-cert-allowed-hostname", "peer-cert-allowed-cn", "peer-cert-allowed-hostname"} {
 		if value := t.Settings[name]; value != "" {
-			all = append(all, Reason{fmt.Sprintf("etcd has %s %s: it would refuse members that have kubexm's certificates already", name, value),
-				"remove the setting on all members" + before})
+			all = append(all, reason(fmt.Sprintf("etcd has %s %s: it would refuse members that have kubexm's certificates already", name, value),
+				"remove the setting on all members"+before))
 		}
 	}
 	return all
 }
 
 // versions are reasons by what etcd runs there, and will run of the bundle: data can go on to the next minor version, and no further.
-func (t Theirs) versions(bundle string) []Reason {
+func (t Theirs) versions(bundle string) []component.Reason {
 	have, known := minorOf(t.Version)
 	wanted, ours := minorOf(bundle)
 	switch {
 	case !known || !ours:
-		return []Reason{{fmt.Sprintf("the version of its etcd is not known (%q)", host.Word(t.Version, 40)), "check that the unit runs etcd itself"}}
+		return []component.Reason{reason(fmt.Sprintf("the version of its etcd is not known (%q)", host.Word(t.Version, 40)), "check that the unit runs etcd itself")}
 	case have > wanted:
-		return []Reason{{fmt.Sprintf("its etcd is %s, and the bundle has %s: etcd does not start with data of a later minor version", t.Version, bundle),
-			"use a bundle that has etcd " + t.Version + " or later"}}
+		return []component.Reason{reason(fmt.Sprintf("its etcd is %s, and the bundle has %s: etcd does not start with data of a later minor version", t.Version, bundle),
+			"use a bundle that has etcd "+t.Version+" or later")}
 	case have+1 < wanted:
-		return []Reason{{fmt.Sprintf("its etcd is %s, and the bundle has %s: etcd is upgraded by one minor version at a time", t.Version, bundle),
-			"upgrade etcd to the minor version before " + bundle + " first"}}
+		return []component.Reason{reason(fmt.Sprintf("its etcd is %s, and the bundle has %s: etcd is upgraded by one minor version at a time", t.Version, bundle),
+			"upgrade etcd to the minor version before "+bundle+" first")}
 	}
 	return nil
 }
@@ -155,7 +157,7 @@ func (t Theirs) certificates() []string {
 
 // Authority is what etcd knows its members and clients by, of what its Files hold: with its key if the host has that, and the reasons for
 // which it cannot be taken over. It is zero if there is none.
-func (t Theirs) Authority(files map[string][]byte, now time.Time) (pki.KeyPair, []Reason) {
+func (t Theirs) Authority(files map[string][]byte, now time.Time) (pki.KeyPair, []component.Reason) {
 	ca, peers := t.Settings["trusted-ca-file"], t.Settings["peer-trusted-ca-file"]
 	if ca == "" || peers == "" {
 		return pki.KeyPair{}, nil // it has no TLS, which is a reason already
@@ -163,10 +165,10 @@ func (t Theirs) Authority(files map[string][]byte, now time.Time) (pki.KeyPair, 
 	pair := pki.KeyPair{Cert: files[ca]}
 	authority, err := pair.Certificate()
 	if err != nil {
-		return pki.KeyPair{}, []Reason{{ca + ", by which etcd knows its clients, cannot be read: " + err.Error(), "restore it"}}
+		return pki.KeyPair{}, []component.Reason{reason(ca+", by which etcd knows its clients, cannot be read: "+err.Error(), "restore it")}
 	}
-	var all []Reason
-	refuse := func(cause, remedy string) { all = append(all, Reason{cause, remedy}) }
+	var all []component.Reason
+	refuse := func(cause, remedy string) { all = append(all, reason(cause, remedy)) }
 	if n := bytes.Count(files[ca], []byte("-----BEGIN CERTIFICATE-----")); n > 1 {
 		refuse(fmt.Sprintf("%s has %d certificates: etcd is on its way to another authority", ca, n), "bring that to its end first")
 	}
@@ -197,5 +199,5 @@ func (t Theirs) Authority(files map[string][]byte, now time.Time) (pki.KeyPair, 
 	return pair, all
 }
 
-// WantedKey is where the key of its authority is looked for.
-func (t Theirs) WantedKey() string { return keyOf(t.Settings["trusted-ca-file"]) }
+// Key is where that of its authority is looked for.
+func (t Theirs) Key() string { return keyOf(t.Settings["trusted-ca-file"]) }

@@ -16,7 +16,7 @@ import (
 
 var (
 	//go:embed cluster.sh
-	cluster string
+	clusterScript string
 	//go:embed run.sh
 	run string
 	//go:embed member.sh
@@ -40,6 +40,9 @@ var (
 	//go:embed maintenance-check.sh
 	maintenanceCheck string
 )
+
+// cluster is what the scripts of this package begin with.
+var cluster = clusterScript + component.EtcdLock
 
 // loose is from which size on, in bytes, a database that is more than half free is made small again.
 const loose = "104857600"

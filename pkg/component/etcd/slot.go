@@ -15,7 +15,7 @@ import (
 
 var (
 	// Units are members that are units of systemd, on the control plane's hosts or on hosts of their own.
-	Units component.Etcd = membersOf{Unit}
+	Units component.Etcd = units{membersOf{Unit}}
 	// StaticPods are members that are pods of the control plane's kubelets, whoever makes them.
 	StaticPods component.Etcd = membersOf{Pod}
 )

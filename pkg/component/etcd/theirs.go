@@ -13,14 +13,29 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 )
 
 //go:embed theirs.sh
 var theirs string
 
+// units are members that are units of systemd.
+type units struct{ membersOf }
+
+var _ component.EtcdUnits = units{}
+
 // UnitName is that of the unit, ours as well as that of others.
-const UnitName = service
+func (units) UnitName() string { return service }
+
+// AskTheirs asks a host.
+func (units) AskTheirs(address string) host.Command { return theirsCommand(address) }
+
+// Theirs is what it has said.
+func (units) Theirs(said host.Result) (component.TheirEtcd, error) { return TheirsIn(said) }
+
+// FlagsOf are those of our unit.
+func (units) FlagsOf(unit string) []string { return flagsOfUnit(unit) }
 
 // Theirs is a member of etcd that others have made as the unit etcd.service of a host, as it runs: KubeKey, kubexm before this one, or an
 // administrator.
@@ -33,14 +48,13 @@ type Theirs struct {
 	Settings map[string]string
 	// ClientCA, ClientCert and ClientKey are the files by which the host's API server reaches it.
 	ClientCA, ClientCert, ClientKey string
-	// Answer is what it says of its members and alarms, as pkg/quorum reads it.
-	Answer host.Result
+	answer                          host.Result
 	// made are the files that its settings are in.
 	made []string
 }
 
-// TheirsCommand asks a host with this address. It changes nothing, and prints no secret.
-func TheirsCommand(address string) host.Command {
+// theirsCommand asks a host with this address. It changes nothing, and prints no secret.
+func theirsCommand(address string) host.Command {
 	return host.Command{Title: "ask " + service, Timeout: 4 * host.QueryTimeout, Argv: []string{
 		"/usr/bin/env", "host=" + host.InURL(address), "manifests=" + path.Dir(manifest), "proc=/proc", "/bin/sh", "-uc", theirs, "etcd",
 	}}
@@ -75,9 +89,9 @@ func TheirsIn(said host.Result) (Theirs, error) {
 		case "client":
 			clients = append(clients, rest)
 		case "why":
-			t.Answer = host.Result{ExitCode: 1, Stderr: []byte(rest)}
+			t.answer = host.Result{ExitCode: 1, Stderr: []byte(rest)}
 		case "asked", "members", "alarms":
-			t.Answer.Stdout = append(t.Answer.Stdout, line...)
+			t.answer.Stdout = append(t.answer.Stdout, line...)
 		}
 	}
 	if len(clients) == 3 {
@@ -91,6 +105,12 @@ func TheirsIn(said host.Result) (Theirs, error) {
 	t.Settings, err = settingsIn(config.String())
 	return t, err
 }
+
+// Runs reports whether the unit is active, and there is no static pod of etcd.
+func (t Theirs) Runs() bool { return t.State == "active" && t.Pod == "" }
+
+// Answer is what it says of its members and alarms.
+func (t Theirs) Answer() host.Result { return t.answer }
 
 // flagsOf are the flags of a command line by name.
 func flagsOf(arguments []string) map[string]string {
@@ -163,8 +183,8 @@ func (t Theirs) Flags() []string {
 	return all
 }
 
-// FlagsOfUnit are those with which our unit runs etcd, sorted.
-func FlagsOfUnit(unit string) []string {
+// flagsOfUnit are those with which our unit runs etcd, sorted.
+func flagsOfUnit(unit string) []string {
 	var all []string
 	for line := range strings.Lines(unit) {
 		word := strings.TrimSuffix(strings.TrimSpace(line), ` \`)

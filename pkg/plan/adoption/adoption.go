@@ -103,6 +103,9 @@ func Claimed(nodes []plan.Node) []string {
 // Query is what must be seen of the host to say what Acts are.
 func Query(nodes []plan.Node) host.Query {
 	var q host.Query
+	for _, p := range Claimed(nodes) {
+		q.Paths = append(q.Paths, host.PathQuery{Path: path.Dir(p)})
+	}
 	for _, n := range nodes {
 		if isKubernetes(n) {
 			q.Units = append(q.Units, units(n)...)
@@ -112,7 +115,7 @@ func Query(nodes []plan.Node) host.Query {
 		}
 		for _, f := range written(n) {
 			if f.Where != "" {
-				q.Paths = append(q.Paths, host.PathQuery{Path: f.Where})
+				q.Paths = append(q.Paths, host.PathQuery{Path: f.Where}, host.PathQuery{Path: f.Path})
 			}
 		}
 	}
@@ -162,21 +165,26 @@ func text(nodes []plan.Node, is func(string) bool) (string, error) {
 
 // Acts are what makes the host the cluster's own: with them done, the journal knows of the steps that are made but once, and an undo of
 // everything removes what Kubernetes has put there. They are in the order in which the pipeline would have made the same things, for the
-// undo goes backwards. What packages own of paths stays (Packaged). Those that the journal has are not among them.
-func Acts(nodes []plan.Node, seen *host.Facts, packaged map[string][]Owned) []host.Act {
+// undo goes backwards. What packages own of paths stays (Packaged). Those that the journal has are not among them. theirs are paths that no
+// step names, and that are Kubernetes' own on this host as a whole; they go with the first that is claimed.
+func Acts(nodes []plan.Node, seen *host.Facts, packaged map[string][]Owned, theirs ...string) []host.Act {
 	claimed := Claimed(nodes)
 	var acts []host.Act
 	for _, n := range nodes {
 		a := host.Act{Node: n.ID, Task: n.Task, Digest: n.Digest}
 		var take host.Inherit
 		for _, c := range claims(n.Step) {
-			for _, p := range c.Paths {
+			for _, p := range slices.Concat(c.Paths, theirs) {
 				if owned := packaged[p]; len(owned) > 0 {
 					a.Changes = append(a.Changes, leave(p, owned))
 				} else {
 					take.Paths = append(take.Paths, p)
 				}
+				if parent := path.Dir(p); !seen.Paths[parent].Exists {
+					a.Changes = append(a.Changes, emptied(parent))
+				}
 			}
+			theirs = nil
 		}
 		if isKubernetes(n) {
 			for _, p := range files(n, claimed) {
@@ -212,6 +220,14 @@ func Acts(nodes []plan.Node, seen *host.Facts, packaged map[string][]Owned) []ho
 		}
 	}
 	return acts
+}
+
+// emptied is what removes a directory that was not there, once what we have claimed in it is gone: the undo of who makes it comes before
+// that, and leaves it. As long as that is not undone it does nothing.
+func emptied(directory string) host.Change {
+	return host.Command{
+		Title: "remove " + directory + " where nothing is left in it", Undo: []string{"/bin/sh", "-c", `rmdir -- "$1" 2>/dev/null || :`, "sh", directory},
+	}
 }
 
 // cleanups are recorded to be run on undo, before paths are removed; the last is run first.

@@ -25,9 +25,9 @@ const packagesOf = "packages that own files"
 type Owned struct{ Path, Package string }
 
 // asked are the paths that Acts would claim.
-func asked(nodes []plan.Node) []string {
+func asked(nodes []plan.Node, theirs []string) []string {
 	claimed := Claimed(nodes)
-	paths := slices.Clone(claimed)
+	paths := slices.Concat(claimed, theirs)
 	for _, n := range nodes {
 		if isKubernetes(n) {
 			paths = append(paths, files(n, claimed)...)
@@ -37,20 +37,20 @@ func asked(nodes []plan.Node) []string {
 	return slices.Compact(paths)
 }
 
-// PackagedQuery asks what packages own of the paths that Acts would claim.
-func PackagedQuery(nodes []plan.Node) host.Query {
+// PackagedQuery asks what packages own of the paths that Acts would claim, with the same theirs.
+func PackagedQuery(nodes []plan.Node, theirs ...string) host.Query {
 	return host.Query{Commands: []host.CommandQuery{{
-		ID: packagesOf, Argv: append([]string{"/bin/sh", "-uc", packaged, "sh"}, asked(nodes)...), Timeout: 4 * host.QueryTimeout,
+		ID: packagesOf, Argv: append([]string{"/bin/sh", "-uc", packaged, "sh"}, asked(nodes, theirs)...), Timeout: 4 * host.QueryTimeout,
 	}}}
 }
 
 // Packaged is what packages own, of a host that was asked PackagedQuery: by the path that Acts would claim, that itself and what is below.
-func Packaged(seen *host.Facts, nodes []plan.Node) (map[string][]Owned, error) {
+func Packaged(seen *host.Facts, nodes []plan.Node, theirs ...string) (map[string][]Owned, error) {
 	said := seen.Commands[packagesOf]
 	if said.ExitCode != 0 || said.Stopped > 0 {
 		return nil, errors.New("which files are of packages is not known: " + host.Word(strings.TrimSpace(string(said.Stderr)), 300))
 	}
-	paths, of := asked(nodes), map[string][]Owned{}
+	paths, of := asked(nodes, theirs), map[string][]Owned{}
 	for line := range strings.Lines(string(said.Stdout)) {
 		name, owned, found := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 		if !found {

@@ -7,6 +7,7 @@
 //	Declared, Owners, Host.Problems, Cluster   what is refused, each with its remedy
 //	Differences, Host.UnitLines, LostNames     flags, settings and names that the first converge would add or take away
 //	Members                                    what etcd says in its static pod
+//	EtcdUnits                                  members of etcd that are units of others, and become ours
 package adopted
 
 import (
@@ -50,12 +51,13 @@ func problem(on, check, cause, remedy string) preflight.Problem {
 	return preflight.Problem{Host: on, Check: check, Severity: preflight.Error, Cause: cause, Remedy: remedy}
 }
 
-// HostQuery is what must be seen of a host to judge it.
-func HostQuery(role spec.Role, runtime kubelet.Runtime) host.Query {
+// HostQuery is what must be seen of a host to judge it, which is to have these units besides.
+func HostQuery(role spec.Role, runtime kubelet.Runtime, also ...string) host.Query {
+	units := slices.Concat(UnitNames(runtime), also)
 	q := host.Query{
-		Units:    UnitNames(runtime),
+		Units:    units,
 		Paths:    []host.PathQuery{{Path: NodeConfig}, {Path: Authority, Content: true}, {Path: KubeletConfig, Content: true}},
-		Commands: []host.CommandQuery{unitsQuery(runtime)},
+		Commands: []host.CommandQuery{unitsQuery(units)},
 	}
 	if role == spec.RoleControlPlane {
 		q.Paths = append(q.Paths, host.PathQuery{Path: Serving, Content: true})
@@ -116,6 +118,8 @@ type Host struct {
 	Facts *host.Facts
 	// Runtime is the container runtime that is declared.
 	Runtime kubelet.Runtime
+	// Also are units that the first converge writes on it besides those of any Node.
+	Also []string
 	// CgroupDriver is what a converge would give the kubelet.
 	CgroupDriver string
 	// Writes are the paths of the files that the first converge writes.
@@ -220,6 +224,8 @@ type Seen struct {
 	Configuration string
 	// Network is the one that is declared.
 	Network component.Network
+	// EtcdUnits: etcd is declared to be units of kubexm's own.
+	EtcdUnits bool
 	// DaemonSets are all, and Releases those of Helm in the network's namespace, as namespace/name.
 	DaemonSets, Releases []string
 }
@@ -290,12 +296,15 @@ func (s Seen) configuration() []preflight.Problem {
 		}
 	}
 	switch external := c.Etcd.External; {
-	case external == nil && s.Spec.Etcd.IsExternal():
-		problems = append(problems, problem(s.Cluster, checkKubeadm, "its etcd runs in kubeadm's static pods, and an external one is declared",
+	case external == nil && (s.Spec.Etcd.IsExternal() || s.EtcdUnits):
+		problems = append(problems, problem(s.Cluster, checkKubeadm, "its etcd runs in kubeadm's static pods, and another one is declared",
 			"set spec.etcd: {type: kubeadm}"))
+	case s.EtcdUnits:
+		problems = append(problems, s.strangers(s.Cluster, checkKubeadm, "kubeadm's configuration", external.Endpoints)...)
 	case external != nil && !s.Spec.Etcd.IsExternal():
 		problems = append(problems, problem(s.Cluster, checkKubeadm, "its etcd is external, and one of the cluster's own is declared",
-			"set spec.etcd.type: external, and spec.etcd.external: {endpoints: ["+anyOrder(external.Endpoints)+"], caFile, certFile, keyFile}"))
+			"set spec.etcd.type: external, and spec.etcd.external: {endpoints: ["+anyOrder(external.Endpoints)+"], caFile, certFile, keyFile}; "+
+				"where it runs as etcd.service on each control plane host, and is to become the cluster's own, spec.etcd.type: kubexm"))
 	case external != nil:
 		differ("external etcd", anyOrder(external.Endpoints), anyOrder(s.Spec.Etcd.External.Endpoints),
 			"spec.etcd.external.endpoints: ["+anyOrder(external.Endpoints)+"]")
@@ -338,6 +347,9 @@ func (s Seen) storage(h Host) []preflight.Problem {
 			problems = append(problems, problem(h.Name, checkEtcd, "it has "+Manifest("etcd")+", and an external etcd is declared: a reset would remove it",
 				"move etcd away from the cluster's hosts first, or set spec.etcd: {type: kubeadm} if kubeadm has made it"))
 		}
+	}
+	if s.EtcdUnits {
+		problems = append(problems, s.strangers(h.Name, checkEtcd, "its API server", strings.Split(has("etcd-servers"), ","))...)
 	}
 	for _, f := range []struct{ name, otherwise string }{{"etcd-prefix", "/registry"}, {"etcd-servers-overrides", ""}} {
 		declared := f.otherwise

@@ -367,7 +367,6 @@ func TestDeclared(t *testing.T) {
 	for cause, change := range map[string]func(*spec.Cluster, map[string]spec.Role){
 		"":                          func(*spec.Cluster, map[string]spec.Role) {},
 		"spec.kubernetes.type":      func(c *spec.Cluster, _ map[string]spec.Role) { c.Kubernetes.Type = spec.KubernetesKubexm },
-		"spec.etcd.type":            func(c *spec.Cluster, _ map[string]spec.Role) { c.Etcd.Type = spec.EtcdKubexm },
 		"spec.containerRuntime":     func(c *spec.Cluster, _ map[string]spec.Role) { c.ContainerRuntime.Type = spec.ContainerRuntimeCRIO },
 		"spec.network.plugin":       func(c *spec.Cluster, _ map[string]spec.Role) { c.Network.Plugin = spec.NetworkCalico },
 		"to be a LoadBalancer host": func(_ *spec.Cluster, roles map[string]spec.Role) { roles["lb1"] = spec.RoleLoadBalancer },
@@ -377,6 +376,7 @@ func TestDeclared(t *testing.T) {
 		has(t, adopted.Declared("prod", &c, roles), cause)
 	}
 	has(t, adopted.Declared("prod", &external(t).Spec, nil), "")
+	has(t, adopted.Declared("prod", &units(t).Spec, nil), "")
 }
 
 func TestOwners(t *testing.T) {
@@ -491,7 +491,7 @@ func TestExternalEtcd(t *testing.T) {
 	for cause, change := range map[string]func(s *adopted.Seen, flags *string){
 		"":                                 func(*adopted.Seen, *string) {},
 		"its etcd is external, and one of": func(s *adopted.Seen, _ *string) { s.Spec = &parse(t).Spec },
-		"its etcd runs in kubeadm's static pods, and an external": func(s *adopted.Seen, _ *string) {
+		"its etcd runs in kubeadm's static pods, and another": func(s *adopted.Seen, _ *string) {
 			s.Configuration = "networking: {podSubnet: 10.244.0.0/16}\netcd: {local: {dataDir: /var/lib/etcd}}\n"
 		},
 		`its external etcd is "https://10.0.0.1:2379, https://10.0.0.2:2379", and`: func(s *adopted.Seen, flags *string) {

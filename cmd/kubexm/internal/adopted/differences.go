@@ -33,11 +33,11 @@ func Differences(component string, have, want []byte) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("what kubeadm makes of %s is not understood: %w", component, err)
 	}
-	return changed(before, after), nil
+	return Changed(before, after), nil
 }
 
-// changed are the lines that one has and the other has not.
-func changed(before, after []string) []string {
+// Changed are the lines that one has ("- …") and the other has not ("+ …").
+func Changed(before, after []string) []string {
 	var all []string
 	for _, l := range before {
 		if !slices.Contains(after, l) {

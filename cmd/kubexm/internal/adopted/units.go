@@ -29,11 +29,14 @@ var unitScript string
 // madeOf is the ID of the command that says what systemd makes units of.
 const madeOf = "what units are made of"
 
-func unitsQuery(runtime kubelet.Runtime) host.CommandQuery {
+func unitsQuery(units []string) host.CommandQuery {
 	return host.CommandQuery{
-		ID: madeOf, Argv: append([]string{"/bin/sh", "-uc", unitScript, "sh"}, UnitNames(runtime)...), Timeout: 4 * host.QueryTimeout,
+		ID: madeOf, Argv: append([]string{"/bin/sh", "-uc", unitScript, "sh"}, units...), Timeout: 4 * host.QueryTimeout,
 	}
 }
+
+// Units are those that the first converge writes on the host.
+func (h Host) Units() []string { return slices.Concat(UnitNames(h.Runtime), h.Also) }
 
 // unit is one as systemd has it.
 type unit struct {
@@ -109,7 +112,7 @@ func (s setting) adds() bool {
 // dropIns refuses those that would be laid over the units that the first converge writes.
 func (h Host) dropIns() (refused [][2]string) {
 	units := madeBy(h.Facts)
-	for _, name := range UnitNames(h.Runtime) {
+	for _, name := range h.Units() {
 		for _, f := range units[name].files {
 			if !f.isDropIn() || h.goes(name, f) {
 				continue
@@ -145,32 +148,69 @@ func (h Host) goes(unit string, f unitFile) bool {
 	if !f.isDropIn() {
 		return true
 	}
-	return slices.Contains(h.Writes, path.Join(UnitDir, unit+".d", path.Base(f.path)))
+	at := path.Join(UnitDir, unit+".d", path.Base(f.path))
+	// One that no package has is known by what it sets: another of the same name is somebody's own.
+	packaged := unit != kubeletUnit || h.Facts.Paths[path.Join(vendorDir, path.Base(f.path))].Exists
+	return slices.Contains(h.Writes, at) && (packaged || f.isKubeadms())
+}
+
+// kubeadmSets are what the drop-in of kubeadm's documentation and packages sets, beside what adds to a unit. The flags that others have
+// written into its variables are shown as those of the process.
+var kubeadmSets = map[string][]string{
+	"EnvironmentFile": {"-/var/lib/kubelet/kubeadm-flags.env", "-/etc/default/kubelet", "-/etc/sysconfig/kubelet"},
+	"ExecStart":       {"", "$KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS $KUBELET_KUBEADM_ARGS $KUBELET_EXTRA_ARGS"},
+}
+
+// isKubeadms reports whether a drop-in of the kubelet sets what kubeadm's does, whoever has written it, and nothing else.
+func (f unitFile) isKubeadms() bool {
+	starts := 0
+	for _, s := range f.settings() {
+		if s.adds() {
+			continue
+		}
+		value := s.value
+		if s.key == "ExecStart" && value != "" {
+			var program string
+			program, value, _ = strings.Cut(value, " ")
+			value = strings.Join(strings.Fields(value), " ")
+			if starts++; path.Base(program) != "kubelet" || value == "" {
+				return false
+			}
+		}
+		if !slices.Contains(kubeadmSets[s.key], value) {
+			return false
+		}
+	}
+	return starts == 1
 }
 
 // UnitLines says what the first converge takes away from a unit ("- …") and adds to it ("+ …"), and which drop-ins stay in force ("= …").
 // content is that of the unit that comes. Values of variables are not shown.
 func (h Host) UnitLines(name, content string) []string {
 	u := madeBy(h.Facts)[name]
+	show := unitFile.shown
+	if slices.Contains(h.Also, name) {
+		show = unitFile.shownWithoutFlags
+	}
 	var before, stay []string
 	for _, f := range u.files {
 		if h.goes(name, f) {
-			before = append(before, f.shown()...)
+			before = append(before, show(f)...)
 		} else {
 			stay = append(stay, "= drop-in "+f.path)
 		}
 	}
-	comes := unitFile{lines: strings.Split(content, "\n")}
-	after := comes.shown()
+	comes := unitFile{lines: strings.Split(strings.ReplaceAll(content, "\\\n", " "), "\n")}
+	after := show(comes)
 	for _, v := range u.variables {
 		variable, file, _ := strings.Cut(v, " of ")
 		read := slices.ContainsFunc(after, func(l string) bool { return strings.TrimPrefix(l, "EnvironmentFile=-") == file })
-		// Those of the kubelet's own make up its flags, which are shown as such.
-		if !read && !strings.HasPrefix(variable, "KUBELET_") {
+		// Those of the kubelet's and etcd's own make up their flags, which are shown as such.
+		if !read && !strings.HasPrefix(variable, "KUBELET_") && !strings.HasPrefix(variable, "ETCD_") {
 			before = append(before, "variable "+v)
 		}
 	}
-	return append(changed(before, after), stay...)
+	return append(Changed(before, after), stay...)
 }
 
 // shown are a file's settings, a line each.
@@ -196,6 +236,17 @@ func (f unitFile) shown() []string {
 			if s.value != "" {
 				add(s.key + "=" + s.value)
 			}
+		}
+	}
+	return all
+}
+
+// shownWithoutFlags is shown of a unit whose program's flags are shown by themselves.
+func (f unitFile) shownWithoutFlags() []string {
+	all := f.shown()
+	for i, line := range all {
+		if strings.HasPrefix(line, "ExecStart=") {
+			all[i], _, _ = strings.Cut(line, " ")
 		}
 	}
 	return all

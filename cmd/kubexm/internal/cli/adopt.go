@@ -38,9 +38,9 @@ func (a *app) adoptCluster() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "adopt -f config.yaml",
 		Short: "Take over a running cluster that somebody else has made with kubeadm",
-		Long: `For a cluster that kubeadm has made, with etcd in its static pods or external, containerd, and flannel or a network that stays as it is. The
-config file declares all its hosts. Reads everything first: versions, flags, key pairs, Nodes, members of etcd; refuses what it does not
-understand, all reasons at once; and shows what the first "kubexm create cluster" would change.
+		Long: `For a cluster that kubeadm has made, with etcd in its static pods, as etcd.service on its control plane hosts, or external; containerd; and
+flannel or a network that stays as it is. The config file declares all its hosts. Reads everything first: versions, flags, key pairs, Nodes,
+members of etcd; refuses what it does not understand, all reasons at once; and shows what the first "kubexm create cluster" would change.
 
 Then each host gets a record of its owner, each Node its provider ID, and the state is written. Nothing is restarted. A reset of a host
 that was adopted (reset host, delete cluster) removes all that Kubernetes has put there, no matter who did so: it does not come back.
@@ -65,6 +65,8 @@ type adopting struct {
 	// nodes are the plan's steps, and facts what was seen, by host.
 	nodes map[string][]plan.Node
 	facts map[string]*host.Facts
+	// etcd is how etcd runs that is a unit of others, by control plane host.
+	etcd map[string]component.TheirEtcd
 	// packages are what packages own of the paths that a reset clears, by host.
 	packages map[string]map[string][]adoption.Owned
 	// lines are what differs inside of what is rendered, by host.
@@ -137,12 +139,18 @@ func (r *adopting) whose(ctx context.Context) error {
 	return r.refuse(append(problems, adopted.Owners(r.Name, direct.Namespace, "", r.records())...))
 }
 
-// keys reads the key pairs. Where etcd is external, hosts have none of its authority, which is then not asked for.
+// keys reads the key pairs. Where etcd is external, hosts have none of its authority, which is then not asked for; where it is units of
+// others, its settings say where.
 func (r *adopting) keys(ctx context.Context) error {
+	r.etcdApart = r.etcdUnits() != nil
 	err := r.authorities(ctx)
+	if r.etcdApart && err == nil {
+		return r.theirEtcd(ctx)
+	}
 	var refused *unrecovered
-	if errors.As(err, &refused) && !r.Spec.Etcd.IsExternal() {
-		refused.problems[0].Remedy += "; if etcd's alone is missing because etcd is external, declare it: spec.etcd.type: external"
+	if errors.As(err, &refused) && !r.Spec.Etcd.IsExternal() && !r.etcdApart {
+		refused.problems[0].Remedy += "; if etcd's alone is missing because kubeadm does not run it, declare that: " +
+			"spec.etcd.type: external, or kubexm where it is etcd.service on the control plane hosts"
 	}
 	return err
 }
@@ -172,10 +180,10 @@ func (r *adopting) observe(ctx context.Context) error {
 	r.nodes = map[string][]plan.Node{}
 	for _, t := range r.targets {
 		nodes := adoption.Nodes(r.plan, t.Host.Name)
-		q := adopted.HostQuery(t.Host.Role, r.slots.Runtime.Endpoint())
+		q := adopted.HostQuery(t.Host.Role, r.slots.Runtime.Endpoint(), r.alsoOn(t.Host.Role)...)
 		q.Merge(adoption.Query(nodes))
-		q.Merge(adoption.PackagedQuery(nodes))
-		if t.HasEtcdMember() {
+		q.Merge(adoption.PackagedQuery(nodes, r.ownEtcd(t.Host.Name)...))
+		if t.HasEtcdMember() && r.etcdUnits() == nil {
 			q.Merge(adopted.MembersQuery(r.slots.Runtime.Endpoint()))
 		}
 		for _, rendering := range renderings(nodes) {
@@ -206,7 +214,10 @@ func (r *adopting) judge() error {
 	for i, t := range r.targets {
 		name, seen := t.Host.Name, r.facts[t.Host.Name]
 		r.seen.Hosts[i].Facts = seen
-		h := adopted.Host{Host: t.Host, Facts: seen, Runtime: r.slots.Runtime.Endpoint(), Writes: adoption.Writes(r.nodes[name], seen)}
+		h := adopted.Host{
+			Host: t.Host, Facts: seen, Runtime: r.slots.Runtime.Endpoint(), Also: r.alsoOn(t.Host.Role),
+			Writes: adoption.Writes(r.nodes[name], seen),
+		}
 		for _, rendering := range renderings(r.nodes[name]) {
 			lines, driver, why := renderedLines(rendering, seen)
 			if why != "" {
@@ -224,7 +235,7 @@ func (r *adopting) judge() error {
 			return fmt.Errorf("%s is not adopted, and nothing was written: host %s: %w", r.Name, name, err)
 		}
 		var err error
-		if r.packages[name], err = adoption.Packaged(seen, r.nodes[name]); err != nil {
+		if r.packages[name], err = adoption.Packaged(seen, r.nodes[name], r.ownEtcd(name)...); err != nil {
 			return fmt.Errorf("%s is not adopted, and nothing was written: host %s: %w", r.Name, name, err)
 		}
 		if t.Host.Role != spec.RoleControlPlane {
@@ -233,7 +244,7 @@ func (r *adopting) judge() error {
 		if err := r.lostNames(t, seen); err != nil {
 			return fmt.Errorf("%s is not adopted, and nothing was written: host %s: %w", r.Name, name, err)
 		}
-		if !t.HasEtcdMember() {
+		if !t.HasEtcdMember() || r.etcdUnits() != nil {
 			continue
 		}
 		r.seen.Addresses = append(r.seen.Addresses, t.Host.NodeAddress())
@@ -243,7 +254,7 @@ func (r *adopting) judge() error {
 			r.seen.Members = members
 		}
 	}
-	if len(r.seen.Addresses) > 0 && r.seen.Members == nil {
+	if len(unasked) > 0 && r.seen.Members == nil {
 		r.problems = append(r.problems, preflight.Problem{Host: r.Name, Check: "etcd", Severity: preflight.Error,
 			Cause: errors.Join(unasked...).Error(), Remedy: "bring etcd back: a cluster is adopted while it runs"})
 	}
@@ -277,10 +288,13 @@ func renderedLines(r adoption.Rendering, seen *host.Facts) (lines []string, driv
 
 // unitLines finds what the first converge would change of a host's units.
 func (r *adopting) unitLines(h adopted.Host) error {
-	for _, unit := range adopted.UnitNames(h.Runtime) {
+	for _, unit := range h.Units() {
 		content, err := adoption.Text(r.nodes[h.Name], adopted.UnitDir+"/"+unit)
 		if err != nil {
 			return err
+		}
+		if slices.Contains(h.Also, unit) {
+			r.lines[h.Name] = append(r.lines[h.Name], r.etcdLines(h.Name, content)...)
 		}
 		for _, l := range h.UnitLines(unit, content) {
 			r.lines[h.Name] = append(r.lines[h.Name], unit+"  "+l)
@@ -318,7 +332,7 @@ func (r *adopting) ask(ctx context.Context) error {
 	r.seen.Nodes = r.foreign.Nodes
 	seen := adopted.Seen{
 		Cluster: r.Name, Spec: &r.Spec, Nodes: r.foreign.Details, Configuration: r.foreign.Configuration, Network: r.slots.Network,
-		DaemonSets: r.foreign.DaemonSets, Releases: r.foreign.Releases,
+		DaemonSets: r.foreign.DaemonSets, Releases: r.foreign.Releases, EtcdUnits: r.etcdUnits() != nil,
 	}
 	for _, t := range r.targets {
 		seen.Hosts = append(seen.Hosts, adopted.Host{Host: t.Host, Facts: r.facts[t.Host.Name], Runtime: r.slots.Runtime.Endpoint()})
@@ -357,7 +371,7 @@ func (r *adopting) take(ctx context.Context, h spec.Host) (err error) {
 	if err != nil {
 		return err
 	}
-	if acts := adoption.Acts(r.nodes[h.Name], r.facts[h.Name], r.packages[h.Name]); len(acts) > 0 {
+	if acts := adoption.Acts(r.nodes[h.Name], r.facts[h.Name], r.packages[h.Name], r.ownEtcd(h.Name)...); len(acts) > 0 {
 		if _, err := session.Do(ctx, acts...); err != nil {
 			return err
 		}
@@ -400,6 +414,10 @@ func (a *app) showAdopted(r *adopting) error {
 	for _, t := range r.targets {
 		for _, l := range left(r.packages[t.Host.Name]) {
 			fmt.Fprintf(a.Out, "  %s: a reset leaves %s\n", t.Host.Name, l)
+		}
+		_, elsewhere := r.pathsOfEtcd(t.Host.Name)
+		for _, path := range elsewhere {
+			fmt.Fprintf(a.Out, "  %s: a reset leaves %s, which etcd reads now\n", t.Host.Name, path)
 		}
 	}
 	fmt.Fprintln(a.Out, "\nThe first converge (kubexm create cluster) changes:")

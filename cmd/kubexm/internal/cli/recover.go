@@ -90,6 +90,8 @@ type recovering struct {
 	read []string
 	// adopts says that somebody else has made the cluster: it is adopted, not recovered.
 	adopts bool
+	// etcdApart says that hosts have the pair of etcd's authority elsewhere than kubexm and kubeadm have it, or have none.
+	etcdApart bool
 	// managed is whether the hosts are as a management plane makes them.
 	managed bool
 	// plan is what would be changed on hosts, and checks what differs.
@@ -195,7 +197,7 @@ func (r *recovering) look(ctx context.Context) error {
 // authorities reads the key pairs from control plane hosts.
 func (r *recovering) authorities(ctx context.Context) error {
 	from := &recoverySource{hosts: r.hosts, names: pki.AllNames(), externalEtcd: r.Spec.Etcd.IsExternal()}
-	if from.externalEtcd {
+	if from.externalEtcd || r.etcdApart {
 		from.names = slices.DeleteFunc(from.names, func(name string) bool { return name == pki.EtcdName })
 	}
 	for _, t := range r.targets {
@@ -212,8 +214,8 @@ func (r *recovering) authorities(ctx context.Context) error {
 	} else if err != nil {
 		return fmt.Errorf("%s is not %s, and nothing was written: %w", r.Name, r.done(), err)
 	}
-	if from.externalEtcd {
-		// It signs nothing here; what reads the state wants it whole.
+	if from.externalEtcd || r.etcdApart {
+		// Of an external one it signs nothing here; what reads the state wants it whole. One that is elsewhere takes its place.
 		made, err := pki.NewAuthorities(pki.CARequest{})
 		if err != nil {
 			return err
