@@ -115,8 +115,11 @@ func (p *progress) end(h *bootstrapv1.HostOperationStatus, phase bootstrapv1.Ope
 // request is what asks a host for it at a time.
 func (p *progress) request(at time.Time) string {
 	words := []string{at.UTC().Format(time.RFC3339)}
-	if len(p.spec.Components) > 0 {
+	switch p.kind {
+	case bootstrapv1.RestartType:
 		words = append(words, spec.JoinComponents(p.spec.Components))
+	case bootstrapv1.RenewCertificatesType:
+		words = append(words, spec.JoinCertificates(p.spec.Certificates))
 	}
 	return strings.Join(append(words, p.by()), " ")
 }

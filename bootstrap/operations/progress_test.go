@@ -277,6 +277,62 @@ func TestRestartRequest(t *testing.T) {
 	p.goes(time.Second, "", "Failed Skipped Skipped")
 }
 
+// TestRenewalTarget: a renewal is for hosts whose role has one of the certificates; load balancers have none.
+func TestRenewalTarget(t *testing.T) {
+	members := []bootstrapv1.ClusterMember{
+		{Name: "cp", ConfigName: "cp", Role: spec.RoleControlPlane, Phase: bootstrapv1.MemberServing},
+		{Name: "etcd", ConfigName: "etcd", Role: spec.RoleEtcd, Phase: bootstrapv1.MemberServing},
+		{Name: "lb", ConfigName: "lb", Role: spec.RoleLoadBalancer, Phase: bootstrapv1.MemberServing},
+	}
+	own, external := spec.Etcd{Hosts: spec.Hosts{Names: []string{"etcd"}}}, spec.Etcd{Type: spec.EtcdExternal}
+	for _, tc := range []struct {
+		etcd        spec.Etcd
+		names, want string
+	}{
+		{own, "all", "cp etcd worker"}, {own, "kubelet", "cp worker"}, {own, "kube-proxy,kubelet-client", "cp worker"},
+		{own, "etcd-member", "etcd"}, {own, "apiserver-etcd-client,etcd-admin", "cp etcd"}, {own, "apiserver", "cp"}, {own, "kube-vip", "cp"},
+		{spec.Etcd{}, "etcd-member", "cp etcd"}, {external, "all", "cp worker"}, {external, "etcd-admin", ""},
+	} {
+		names, err := spec.ParseCertificates(tc.names)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cluster := &bootstrapv1.KubexmClusterConfigSpec{Cluster: spec.Cluster{Etcd: tc.etcd}, Members: members}
+		var got []string
+		for _, name := range []string{"cp", "etcd", "lb", "worker"} {
+			c := &bootstrapv1.KubexmConfig{ObjectMeta: metav1.ObjectMeta{Name: name}}
+			if hasCertificate(cluster, c, &bootstrapv1.KubexmOperationSpec{Certificates: names}) {
+				got = append(got, name)
+			}
+		}
+		if got := strings.Join(got, " "); got != tc.want {
+			t.Errorf("%s is renewed on %q, want %q", tc.names, got, tc.want)
+		}
+	}
+}
+
+// TestRenewalRequest: a host learns what is to be renewed, and by whom; hosts renew one after the other, and none after one that fails.
+func TestRenewalRequest(t *testing.T) {
+	for want, certificates := range map[string][]spec.CertificateName{"all": nil, "apiserver,kubelet": {"apiserver", "kubelet"}} {
+		p := newPlay(t, bootstrapv1.RenewCertificatesType, 0)
+		p.spec.Certificates = certificates
+		p.goes(0, "a", "Running Pending Pending")
+		c := p.configs["a"]
+		if got, want := c.Annotations[bootstrapv1.RenewCertificatesAnnotation], "2026-11-23T12:00:00Z "+want+" KubexmOperation/op"; got != want {
+			t.Errorf("it is asked for %q, want %q", got, want)
+		}
+		if names, err := c.AskedCertificates(); err != nil || spec.JoinCertificates(names) != want {
+			t.Errorf("it reads %v, %v", names, err)
+		}
+		p.hosts[0] = bootstrapv1.HostOperationStatus{ConfigName: "a", Name: "a", Phase: bootstrapv1.OperationPending}
+		p.goes(time.Minute, "", "Running Pending Pending") // its status was lost, and it is not asked again
+		p.ends("a", bootstrapv1.RenewCertificatesOperation, bootstrapv1.RunSucceeded)
+		p.goes(time.Second, "b", "Succeeded Running Pending")
+		p.ends("b", bootstrapv1.RenewCertificatesOperation, bootstrapv1.RunFailed)
+		p.goes(time.Second, "", "Succeeded Failed Skipped")
+	}
+}
+
 // TestClosedHosts: one whose access is closed is not asked, one that was closed since has failed, and others are not kept from anything.
 func TestClosedHosts(t *testing.T) {
 	p := newPlay(t, bootstrapv1.RepairType, 1)

@@ -43,6 +43,8 @@ var verbs = []verb{
 	{bootstrapv1.RepairType, bootstrapv1.ConvergeAnnotation, true, 30 * time.Minute, 1, nil, repaired},
 	{bootstrapv1.RebootType, bootstrapv1.RebootAnnotation, true, 15 * time.Minute, 1, nil, rebooted},
 	{bootstrapv1.RestartType, bootstrapv1.RestartAnnotation, true, 30 * time.Minute, 1, hasComponent, done(bootstrapv1.RestartOperation)},
+	{bootstrapv1.RenewCertificatesType, bootstrapv1.RenewCertificatesAnnotation, true,
+		30 * time.Minute, 1, hasCertificate, done(bootstrapv1.RenewCertificatesOperation)},
 	// It is one plan over all of its hosts, and nobody asks them for it: see restore.go.
 	{bootstrapv1.RestoreEtcdType, "", true, 30 * time.Minute, 0, isRestored, nil},
 }
@@ -61,13 +63,27 @@ func hasMember(cluster *bootstrapv1.KubexmClusterConfigSpec, c *bootstrapv1.Kube
 
 // hasComponent reports whether a host with its role may have one of the components. What its cluster has instead is for the host to say.
 func hasComponent(cluster *bootstrapv1.KubexmClusterConfigSpec, c *bootstrapv1.KubexmConfig, o *bootstrapv1.KubexmOperationSpec) bool {
-	role := spec.RoleWorker // no member is one
-	if m := cluster.MemberOf(c); m != nil {
-		role = m.Role
-	}
+	role := roleIn(cluster, c)
 	return slices.ContainsFunc(o.Components, func(name spec.ComponentName) bool {
 		return cluster.Cluster.MayHave(name, role) && (name != spec.ComponentEtcd || hasMember(cluster, c, o))
 	})
+}
+
+// hasCertificate reports whether a host with its role may have one of the certificates, or any where none is named.
+func hasCertificate(cluster *bootstrapv1.KubexmClusterConfigSpec, c *bootstrapv1.KubexmConfig, o *bootstrapv1.KubexmOperationSpec) bool {
+	role, names := roleIn(cluster, c), o.Certificates
+	if len(names) == 0 {
+		names = spec.CertificateNames
+	}
+	return slices.ContainsFunc(names, func(name spec.CertificateName) bool { return cluster.Cluster.MayHaveCertificate(name, role) })
+}
+
+// roleIn is a host's role in its cluster. Who is no member is a worker.
+func roleIn(cluster *bootstrapv1.KubexmClusterConfigSpec, c *bootstrapv1.KubexmConfig) spec.Role {
+	if m := cluster.MemberOf(c); m != nil {
+		return m.Role
+	}
+	return spec.RoleWorker
 }
 
 func verbOf(kind bootstrapv1.KubexmOperationType) (verb, error) {

@@ -423,6 +423,7 @@ func (r *KubexmConfigReconciler) refuseAsked(s *scope, now time.Time) {
 		{bootstrapv1.CheckDriftAnnotation, bootstrapv1.CheckDriftOperation},
 		{bootstrapv1.RebootAnnotation, bootstrapv1.RebootOperation},
 		{bootstrapv1.RestartAnnotation, bootstrapv1.RestartOperation},
+		{bootstrapv1.RenewCertificatesAnnotation, bootstrapv1.RenewCertificatesOperation},
 		{bootstrapv1.CollectLogsAnnotation, bootstrapv1.CollectLogsOperation},
 	} {
 		asked := s.asks(one.annotation, one.kind)

@@ -436,11 +436,12 @@ func TestClosedHost(t *testing.T) {
 	t.Run("somebody asks for something", func(t *testing.T) {
 		asked := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 		for annotation, kind := range map[string]bootstrapv1.OperationType{
-			bootstrapv1.ConvergeAnnotation:    bootstrapv1.ConvergeOperation,
-			bootstrapv1.CheckDriftAnnotation:  bootstrapv1.CheckDriftOperation,
-			bootstrapv1.RebootAnnotation:      bootstrapv1.RebootOperation,
-			bootstrapv1.RestartAnnotation:     bootstrapv1.RestartOperation,
-			bootstrapv1.CollectLogsAnnotation: bootstrapv1.CollectLogsOperation,
+			bootstrapv1.ConvergeAnnotation:          bootstrapv1.ConvergeOperation,
+			bootstrapv1.CheckDriftAnnotation:        bootstrapv1.CheckDriftOperation,
+			bootstrapv1.RebootAnnotation:            bootstrapv1.RebootOperation,
+			bootstrapv1.RestartAnnotation:           bootstrapv1.RestartOperation,
+			bootstrapv1.RenewCertificatesAnnotation: bootstrapv1.RenewCertificatesOperation,
+			bootstrapv1.CollectLogsAnnotation:       bootstrapv1.CollectLogsOperation,
 		} {
 			c.config.Ask(annotation, asked)
 			s := c.rest()
@@ -543,12 +544,12 @@ func TestClosedHostLeaves(t *testing.T) {
 	s := c.begin()
 	for _, policy := range []spec.ResetPolicy{spec.ResetNever, spec.ResetWhenReachable, spec.ResetAlways} {
 		c.config.Spec.Reset.Policy = policy
-		if why := s.notReset(time.Now()); !strings.Contains(why, "its access is closed") {
+		if why := s.notReset(time.Now()); !strings.Contains(why.String(), "its access is closed") {
 			t.Errorf("%s: %q", policy, why)
 		}
 	}
 	s.door.closed.state = accessClosing
-	if why := s.notReset(time.Now()); !strings.Contains(why, "it may be open still") {
+	if why := s.notReset(time.Now()); !strings.Contains(why.String(), "it may be open still") {
 		t.Errorf("begun: %q", why)
 	}
 	s.job = &hostrun.State[outcome]{What: closingAccess, Started: time.Now()}

@@ -534,6 +534,10 @@ func templates() []subject {
 			Type: bootstrapv1.RestartType, Components: []spec.ComponentName{spec.ComponentEtcd},
 			Target: bootstrapv1.OperationTarget{Kind: bootstrapv1.ClusterTarget, Name: "prod"},
 		}}, none},
+		{"of-certificates", &bootstrapv1.KubexmOperation{ObjectMeta: meta, Spec: bootstrapv1.KubexmOperationSpec{
+			Type: bootstrapv1.RenewCertificatesType, Certificates: []spec.CertificateName{"etcd-member"},
+			Target: bootstrapv1.OperationTarget{Kind: bootstrapv1.ClusterTarget, Name: "prod"},
+		}}, none},
 		{"restore-from-host", restoreFrom(meta, bootstrapv1.EtcdSnapshotSource{
 			Host: bootstrapv1.EtcdSnapshotOnHost{Name: "cp1", Path: "/var/lib/kubexm/etcd-backups/etcd-prod-20261123T030000Z-cp1.db"},
 		}), none},

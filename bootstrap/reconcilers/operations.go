@@ -64,6 +64,7 @@ func (r *KubexmConfigReconciler) operations() []operation {
 		r.assessDisruption(),
 		r.checkDrift(),
 		r.restart(), // the host rests from here on
+		r.renewCertificates(),
 		r.snapshotEtcd(saveEtcd),
 		r.snapshotEtcd(backupEtcd),
 		r.askEtcd(),

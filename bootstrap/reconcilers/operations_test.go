@@ -108,7 +108,8 @@ func TestEachOperationOnce(t *testing.T) {
 	for _, name := range []bootstrapv1.OperationType{
 		bootstrapv1.EnrollOperation, bootstrapv1.ConvergeOperation, bootstrapv1.ConvergeNonDisruptiveOperation,
 		bootstrapv1.CheckDriftOperation, bootstrapv1.AssessDisruptionOperation,
-		bootstrapv1.RebootOperation, bootstrapv1.RestartOperation, bootstrapv1.CollectLogsOperation,
+		bootstrapv1.RebootOperation, bootstrapv1.RestartOperation, bootstrapv1.RenewCertificatesOperation,
+		bootstrapv1.CollectLogsOperation,
 		bootstrapv1.RecoverCertificatesOperation, bootstrapv1.SaveEtcdOperation,
 		bootstrapv1.BackupEtcdOperation, bootstrapv1.AskEtcdOperation, bootstrapv1.CloseAccessOperation,
 		bootstrapv1.StopAPIServerOperation, bootstrapv1.ResetOperation,

@@ -6,8 +6,10 @@
 package setup_test
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -22,6 +24,7 @@ import (
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/fake"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
@@ -60,15 +63,38 @@ func (f *fleet) ended(name string, status metav1.ConditionStatus) *bootstrapv1.K
 	return o
 }
 
+const (
+	kubeletCert = "/var/lib/kubelet/pki/kubelet.crt"
+	kubeletKey  = "/var/lib/kubelet/pki/kubelet.key"
+)
+
+// contentOf is what a file on a host has, "" if there is none.
+func contentOf(m *fake.Machine, file string) string {
+	connection := m.Connect()
+	defer connection.Close()
+	facts, err := connection.Observe(context.Background(), host.Query{Paths: []host.PathQuery{{Path: file, Content: true}}})
+	if err != nil {
+		return ""
+	}
+	return string(facts.Paths[file].Content)
+}
+
 // TestOperations: what is asked for by an object is done with each host of its target, once, and its result is kept.
 func TestOperations(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	f := newFleet(t, 3, func(f *fleet) { f.lookEvery = time.Hour })
 	defer f.explain()
 	for _, m := range f.machines {
-		m.OnCommand = func(_ *fake.Machine, c host.Command) host.Result {
-			if c.Title == "read logs" {
+		m.OnCommand = func(m *fake.Machine, c host.Command) host.Result {
+			switch {
+			case c.Title == "read logs":
 				return host.Result{Stdout: []byte("what was logged")}
+			case slices.Contains(c.Argv, "/etc/kubernetes/pki"): // which certificates there are
+				if cert := contentOf(m, kubeletCert); cert != "" {
+					return host.Result{Stdout: []byte("# " + kubeletCert + "\n" + cert)}
+				}
+			case c.Title == "outdate certificates": // by which they are older than their keys
+				m.Put(kubeletKey, contentOf(m, kubeletKey), 0o600)
 			}
 			return host.Result{}
 		}
@@ -161,6 +187,42 @@ func TestOperations(t *testing.T) {
 		"what is restarted is named for the type Restart": {Type: bootstrapv1.RestartType, Target: workers},
 		"and for no other":  {Type: bootstrapv1.RebootType, Target: workers, Components: []spec.ComponentName{spec.ComponentKubelet}},
 		"Unsupported value": {Type: bootstrapv1.RestartType, Target: workers, Components: []spec.ComponentName{"kube-proxy"}},
+	} {
+		refused := &bootstrapv1.KubexmOperation{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "refused"}, Spec: s}
+		f.Expect(f.api.Create(t.Context(), refused)).To(MatchError(ContainSubstring(why)))
+	}
+
+	t.Log("certificates are renewed on the hosts that have them, one after the other, and their new ends are shown at once")
+	renews := func(names ...spec.CertificateName) func(*bootstrapv1.KubexmOperationSpec) {
+		return func(s *bootstrapv1.KubexmOperationSpec) { s.Certificates = names }
+	}
+	certificate := ""
+	for _, name := range []string{"renew", "renew-again"} {
+		f.operate(name, bootstrapv1.RenewCertificatesType, workers, renews("apiserver", "kubelet"))
+		o = f.ended(name, metav1.ConditionTrue)
+		f.Expect(o.Status.Hosts).To(HaveLen(2))
+		f.Expect(o.Status.Hosts[0].Message).To(HavePrefix("kubelet renewed, and well after "))
+		f.Expect(o.Status.Hosts[1].RequestTime.Before(&o.Status.Hosts[0].EndTime)).To(BeFalse())
+		config, _ = f.worker(f)
+		made := contentOf(f.machines[config.Status.Host.Address], kubeletCert)
+		f.Expect(made).NotTo(Equal(certificate))
+		certificate = made
+		is, err := pki.KeyPair{Cert: []byte(made)}.Certificate()
+		f.Expect(err).NotTo(HaveOccurred())
+		f.Expect(config.Status.Certificates).To(HaveLen(1))
+		f.Expect(config.Status.Certificates[0].Path).To(Equal(kubeletCert))
+		f.Expect(config.Status.Certificates[0].Type).To(Equal(bootstrapv1.ComponentCertificate))
+		f.Expect(config.Status.Certificates[0].NotAfter.Time).To(BeTemporally("==", is.NotAfter))
+	}
+	f.operate("no-certificate", bootstrapv1.RenewCertificatesType, workers, renews("kubelet-client"))
+	o = f.ended("no-certificate", metav1.ConditionFalse)
+	f.Expect(o.Status.Hosts[0].Message).To(ContainSubstring("has no certificate kubelet-client that can be renewed on its hosts; it has "))
+	f.Expect(o.Status.Hosts[1].Phase).To(Equal(bootstrapv1.OperationSkipped))
+	for why, s := range map[string]bootstrapv1.KubexmOperationSpec{
+		`spec.certificates[0]: Unsupported value: "ca"`: {
+			Type: bootstrapv1.RenewCertificatesType, Target: workers, Certificates: []spec.CertificateName{"ca"},
+		},
+		"certificates are named for the type RenewCertificates": {Type: bootstrapv1.RebootType, Target: workers, Certificates: []spec.CertificateName{"kubelet"}},
 	} {
 		refused := &bootstrapv1.KubexmOperation{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "refused"}, Spec: s}
 		f.Expect(f.api.Create(t.Context(), refused)).To(MatchError(ContainSubstring(why)))

@@ -45,6 +45,9 @@ func ValidateOperation(o *bootstrapv1.KubexmOperation) field.ErrorList {
 	case !restarts && len(o.Spec.Components) > 0:
 		errs = append(errs, field.Forbidden(components, "of the type "+string(bootstrapv1.RestartType)+" alone"))
 	}
+	if o.Spec.Type != bootstrapv1.RenewCertificatesType && len(o.Spec.Certificates) > 0 {
+		errs = append(errs, field.Forbidden(path.Child("certificates"), "of the type "+string(bootstrapv1.RenewCertificatesType)+" alone"))
+	}
 	return errs
 }
 
@@ -126,6 +129,7 @@ func ValidateOperationUpdate(old, updated *bootstrapv1.KubexmOperation) field.Er
 	}{
 		{path.Child("type"), a.Type == b.Type},
 		{path.Child("components"), slices.Equal(a.Components, b.Components)},
+		{path.Child("certificates"), slices.Equal(a.Certificates, b.Certificates)},
 		{path.Child("restoreEtcd"), equality.Semantic.DeepEqual(a.RestoreEtcd, b.RestoreEtcd)},
 		{path.Child("target", "kind"), a.Target.Kind == b.Target.Kind},
 		{path.Child("target", "name"), a.Target.Name == b.Target.Name},

@@ -53,7 +53,21 @@ func TestValidateOperation(t *testing.T) {
 		}, ""},
 		"a restart of nothing":   {func(s *bootstrapv1.KubexmOperationSpec) { s.Type = bootstrapv1.RestartType }, "components"},
 		"components of a reboot": {func(s *bootstrapv1.KubexmOperationSpec) { s.Components = []spec.ComponentName{spec.ComponentKubelet} }, "components"},
-		"a restore":              {restores(nil), ""},
+		"a renewal of all":       {func(s *bootstrapv1.KubexmOperationSpec) { s.Type = bootstrapv1.RenewCertificatesType }, ""},
+		"a renewal of some": {func(s *bootstrapv1.KubexmOperationSpec) {
+			s.Type, s.Certificates = bootstrapv1.RenewCertificatesType, []spec.CertificateName{"apiserver", "etcd-member"}
+		}, ""},
+		"certificates of a restart": {func(s *bootstrapv1.KubexmOperationSpec) {
+			s.Type, s.Components = bootstrapv1.RestartType, []spec.ComponentName{spec.ComponentKubelet}
+			s.Certificates = []spec.CertificateName{"kubelet"}
+		}, "certificates"},
+		"components of a renewal": {func(s *bootstrapv1.KubexmOperationSpec) {
+			s.Type, s.Components = bootstrapv1.RenewCertificatesType, []spec.ComponentName{spec.ComponentKubelet}
+		}, "components"},
+		"certificates, and nothing else that is another": {func(s *bootstrapv1.KubexmOperationSpec) {
+			s.Certificates = []spec.CertificateName{"kubelet"}
+		}, "certificates"},
+		"a restore": {restores(nil), ""},
 		"a restore from a bucket": {restores(func(s *bootstrapv1.KubexmOperationSpec) {
 			s.RestoreEtcd.OfCluster, s.RestoreEtcd.Snapshot = "dev", bootstrapv1.EtcdSnapshotSource{Bucket: aBucket}
 		}), ""},

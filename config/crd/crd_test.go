@@ -8,6 +8,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/config/crd"
 	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
 // Cluster API finds kinds by the names of their definitions, and versions by the contract label.
@@ -66,6 +68,8 @@ var theirs = map[string][]string{
 	"enforce":     {"baseline", "privileged", "restricted"},                         // Pod Security Standards
 	"warn":        {"baseline", "privileged", "restricted"},                         // Pod Security Standards
 	"name":        {"ca", "encryption", "etcd", "proxy", "sa"},                      // Cluster API's names of Secrets
+	// kubeadm, which names certificates by their files; those that it does not make are named so, too
+	"certificates": strings.Split(spec.JoinCertificates(spec.CertificateNames), ","),
 }
 
 var pascalCase = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`)

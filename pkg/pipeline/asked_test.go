@@ -219,7 +219,7 @@ func TestTasksAreKnown(t *testing.T) {
 	look(resolving)
 	for _, way := range ways {
 		for _, etcd := range etcds {
-			p, err := pipeline.RenewCertificates("prod", targetsOf(members(t, way, etcd.set, endpoints[0].set)), nil, asked)
+			p, err := pipeline.RenewCertificates("prod", targetsOf(members(t, way, etcd.set, endpoints[0].set)), nil, nil, asked)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -4,18 +4,20 @@
 package pipeline
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/module"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
 // AllCertificates names them all.
-const AllCertificates = "all"
+const AllCertificates = spec.AllCertificates
 
 // Renewal is a certificate on a host that RenewCertificates renews.
 type Renewal struct {
@@ -28,7 +30,7 @@ type Renewal struct {
 func Renewals(targets []spec.Target, names []string) ([]Renewal, error) {
 	var all, known []string
 	var found []Renewal
-	hosts, err := renewing(targets)
+	hosts, err := renewing(targets, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -51,13 +53,16 @@ func Renewals(targets []spec.Target, names []string) ([]Renewal, error) {
 }
 
 // RenewCertificates plans that Renewals are made anew, however long the present ones last: on one host after the other, when
-// what uses them on the host before is well. The plan does so once; asked is when that was asked for.
-func RenewCertificates(name string, targets []spec.Target, names []string, asked time.Time) (*plan.Plan, error) {
+// what uses them on the host before is well. systems is what was seen of the hosts: by it, certificates name an address of a Node
+// that nobody has declared. The plan does so once; asked is when that was asked for.
+func RenewCertificates(
+	name string, targets []spec.Target, systems map[string]host.System, names []string, asked time.Time,
+) (*plan.Plan, error) {
 	renewals, err := Renewals(targets, names)
 	if err != nil {
 		return nil, fmt.Errorf("cluster %s: %w", name, err)
 	}
-	hosts, err := renewing(targets)
+	hosts, err := renewing(targets, systems)
 	if err != nil {
 		return nil, fmt.Errorf("cluster %s: %w", name, err)
 	}
@@ -78,8 +83,60 @@ func RenewCertificates(name string, targets []spec.Target, names []string, asked
 	return p.plan()
 }
 
+// RenewOn plans RenewCertificates on one host, for whoever asks each host of a cluster for the same: of the names, those are renewed that
+// the host has, which are returned. One that no host of such a cluster could have is refused, and so is a host that has none of them; the
+// errors name what there is.
+func RenewOn(n Node, names []string, asked time.Time) (*plan.Plan, []Renewal, error) {
+	in, err := module.NewInstalled(n.Target)
+	if err != nil {
+		return nil, nil, fmt.Errorf("host %s: %w", n.Target.Host.Name, err)
+	}
+	in.System = n.System // by which a Node has an address that nobody has declared, and the certificate that names it
+	if err := checkRenewable(in, names); err != nil {
+		return nil, nil, err
+	}
+	var here []Renewal
+	var have, wanted []string
+	for _, c := range module.Renewable(in) {
+		have = append(have, c.Name)
+		if len(names) == 0 || slices.Contains(names, AllCertificates) || slices.Contains(names, c.Name) {
+			here, wanted = append(here, Renewal{in.Target.Host.Name, c}), append(wanted, c.Name)
+		}
+	}
+	if len(here) == 0 {
+		return nil, nil, fmt.Errorf("%s has none of these certificates to renew: %s; it has %s",
+			in.Target.Host.Name, cmp.Or(strings.Join(names, ", "), AllCertificates), cmp.Or(strings.Join(have, ", "), "none that can be renewed"))
+	}
+	p := newLayout("RenewCertificates", n.Target.ClusterName)
+	p.host(in, module.Certificates(in, wanted, asked))
+	made, err := p.plan()
+	return made, here, err
+}
+
+// checkRenewable refuses what no host of the cluster has, whatever its role.
+func checkRenewable(in module.Inputs, names []string) error {
+	var kind []string
+	for _, role := range []spec.Role{spec.RoleControlPlane, spec.RoleWorker, spec.RoleEtcd} {
+		in.Target.Host.Role = role
+		if role == spec.RoleEtcd && in.Target.Cluster.Etcd.IsStacked() {
+			continue
+		}
+		for _, c := range module.Renewable(in) {
+			kind = append(kind, c.Name)
+		}
+	}
+	slices.Sort(kind)
+	for _, name := range names {
+		if name != AllCertificates && !slices.Contains(kind, name) {
+			return fmt.Errorf("cluster %s has no certificate %s that can be renewed on its hosts; it has %s",
+				in.Target.ClusterName, name, strings.Join(slices.Compact(kind), ", "))
+		}
+	}
+	return nil
+}
+
 // renewing are the hosts in the order in which their certificates are renewed.
-func renewing(targets []spec.Target) ([]module.Inputs, error) {
+func renewing(targets []spec.Target, systems map[string]host.System) ([]module.Inputs, error) {
 	var all []module.Inputs
 	for _, role := range []spec.Role{spec.RoleEtcd, spec.RoleControlPlane, spec.RoleWorker} {
 		for _, t := range targets {
@@ -90,6 +147,7 @@ func renewing(targets []spec.Target) ([]module.Inputs, error) {
 			if err != nil {
 				return nil, fmt.Errorf("host %s: %w", t.Host.Name, err)
 			}
+			in.System = systems[t.Host.Name]
 			all = append(all, in)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -49,7 +50,7 @@ func TestRenewCertificates(t *testing.T) {
 			for _, r := range renewals {
 				fmt.Fprintln(&text, strings.TrimSpace(fmt.Sprintf("%-4s %-26s %-55s %s", r.Host, r.Name, r.Path, r.Restarts)))
 			}
-			p, err := pipeline.RenewCertificates("prod", targets, []string{"all"}, asked)
+			p, err := pipeline.RenewCertificates("prod", targets, nil, []string{"all"}, asked)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -97,7 +98,7 @@ func TestRenewalsAreAllThatPlansMake(t *testing.T) {
 
 func TestRenewSomeCertificates(t *testing.T) {
 	targets := targetsOf(members(t, spec.KubernetesKubexm, etcds[2].set, endpoints[0].set))
-	p, err := pipeline.RenewCertificates("prod", targets, []string{"etcd-member", "kubelet"}, asked)
+	p, err := pipeline.RenewCertificates("prod", targets, nil, []string{"etcd-member", "kubelet"}, asked)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +108,7 @@ func TestRenewSomeCertificates(t *testing.T) {
 	}
 	golden.File(t, "testdata/renew-some.golden", text.String())
 
-	again, err := pipeline.RenewCertificates("prod", targets, []string{"etcd-member", "kubelet"}, asked.Add(time.Second))
+	again, err := pipeline.RenewCertificates("prod", targets, nil, []string{"etcd-member", "kubelet"}, asked.Add(time.Second))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,12 +120,84 @@ func TestRenewSomeCertificates(t *testing.T) {
 
 func TestRenewRefuses(t *testing.T) {
 	targets := targetsOf(members(t, spec.KubernetesKubeadm, etcds[0].set, endpoints[0].set))
-	_, err := pipeline.RenewCertificates("prod", targets, []string{"apiserver", "kubelet-client"}, asked)
+	_, err := pipeline.RenewCertificates("prod", targets, nil, []string{"apiserver", "kubelet-client"}, asked)
 	const want = "cluster prod: no host has a certificate kubelet-client that can be renewed; there are admin.conf, apiserver, " +
 		"apiserver-etcd-client, apiserver-kubelet-client, controller-manager.conf, etcd-admin, etcd-healthcheck-client, etcd-member, " +
 		"etcd-peer, etcd-server, front-proxy-client, kubelet, scheduler.conf, super-admin.conf, and all"
 	if err == nil || err.Error() != want {
 		t.Errorf("the error is\n%v, want\n%s", err, want)
+	}
+}
+
+// TestCertificateNames: those that objects and annotations may name are all that some cluster has, and on hosts whose role may have them.
+func TestCertificateNames(t *testing.T) {
+	names := map[spec.CertificateName]bool{}
+	for _, way := range ways {
+		for _, etcd := range etcds {
+			for _, e := range endpoints {
+				targets := targetsOf(members(t, way, etcd.set, e.set))
+				renewals, err := pipeline.Renewals(targets, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, r := range renewals {
+					name := spec.CertificateName(r.Name)
+					names[name] = true
+					at := slices.IndexFunc(targets, func(t spec.Target) bool { return t.Host.Name == r.Host })
+					if of := &targets[at]; !of.Cluster.MayHaveCertificate(name, of.Host.Role) {
+						t.Errorf("%s with etcd %s: %s has %s, which no %s may have", way, etcd.name, r.Host, name, of.Host.Role)
+					}
+				}
+			}
+		}
+	}
+	if got := slices.Sorted(maps.Keys(names)); !slices.Equal(got, spec.CertificateNames) {
+		t.Errorf("hosts have %v, and %v may be named", got, spec.CertificateNames)
+	}
+}
+
+// TestRenewOn: a host that is asked for what a whole cluster has renews its part of it, in the way in which all hosts do.
+func TestRenewOn(t *testing.T) {
+	kubeadm := targetsOf(members(t, spec.KubernetesKubeadm, etcds[2].set, endpoints[1].set))
+	kubexm := targetsOf(members(t, spec.KubernetesKubexm, etcds[1].set, endpoints[0].set))
+	external := targetsOf(members(t, spec.KubernetesKubeadm, etcds[3].set, endpoints[0].set))
+	for name, tc := range map[string]struct {
+		targets []spec.Target
+		host    string
+		names   []string
+		// want are the certificates, or the error.
+		want, err string
+	}{
+		"all of a worker":  {kubexm, "w1", nil, "kubelet-client kubelet kube-proxy", ""},
+		"all by its name":  {kubeadm, "w1", []string{"all"}, "kubelet", ""},
+		"some":             {kubexm, "w1", []string{"apiserver", "kubelet"}, "kubelet", ""},
+		"etcd's own host":  {kubeadm, "e1", []string{"apiserver", "etcd-member"}, "etcd-member", ""},
+		"a control plane":  {kubeadm, "cp2", []string{"apiserver", "etcd-member"}, "apiserver", ""},
+		"none that it has": {kubeadm, "cp2", []string{"etcd-member"}, "", "cp2 has none of these certificates to renew: etcd-member; it has apiserver-etcd-client, "},
+		"none at all":      {kubeadm, "lb1", nil, "", "lb1 has none of these certificates to renew: all; it has none that can be renewed"},
+		"none of its kind": {kubexm, "cp1", []string{"admin.conf"}, "", "cluster prod has no certificate admin.conf that can be renewed on its hosts; it has admin, "},
+		"another's etcd":   {external, "cp1", []string{"etcd-member"}, "", "cluster prod has no certificate etcd-member"},
+	} {
+		at := slices.IndexFunc(tc.targets, func(t spec.Target) bool { return t.Host.Name == tc.host })
+		p, renewals, err := pipeline.RenewOn(pipeline.Node{Target: tc.targets[at]}, tc.names, asked)
+		var got []string
+		for _, r := range renewals {
+			got = append(got, r.Name)
+		}
+		if strings.Join(got, " ") != tc.want || (err == nil) != (tc.err == "") || err != nil && !strings.HasPrefix(err.Error(), tc.err) {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+		if err != nil {
+			continue
+		}
+		alone, err := pipeline.RenewCertificates("prod", tc.targets[at:at+1], nil, got, asked)
+		if err != nil {
+			t.Fatal(err)
+		}
+		is, _ := p.Digest()
+		if want, _ := alone.Digest(); is != want {
+			t.Errorf("%s: it is another plan than the command's on this host", name)
+		}
 	}
 }
 
@@ -170,7 +243,7 @@ func TestRenewalRuns(t *testing.T) {
 	// run returns the certificates that are others afterwards.
 	run := func(asked time.Time, names ...string) []string {
 		t.Helper()
-		p, err := pipeline.RenewCertificates("prod", targets, names, asked)
+		p, err := pipeline.RenewCertificates("prod", targets, nil, names, asked)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -211,4 +284,42 @@ func look(t *testing.T, m *fake.Machine, path string) map[string]host.Path {
 		t.Fatal(err)
 	}
 	return f.Paths
+}
+
+// TestRenewalNamesWhatWasFound: in a cluster of two families, a Node's second address may have been found on the host. The certificate that
+// is made anew names it, as the one before does.
+func TestRenewalNamesWhatWasFound(t *testing.T) {
+	targets := targetsOf(members(t, spec.KubernetesKubexm, etcds[0].set, endpoints[0].set))
+	const found = "fd00:1::9"
+	systems := map[string]host.System{}
+	for i := range targets {
+		targets[i].Cluster.Network.PodCIDRs = []string{"10.244.0.0/16", "fd00:10::/56"}
+		targets[i].Cluster.Network.ServiceCIDRs = []string{"10.96.0.0/16", "fd00:20::/112"}
+		systems[targets[i].Host.Name] = host.System{DefaultIPv6: found}
+	}
+	kubelets, err := pipeline.Renewals(targets, []string{"kubelet"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, seen := range map[string]map[string]host.System{"seen": systems, "not seen": nil} {
+		p, err := pipeline.RenewCertificates("prod", targets, seen, []string{"kubelet"}, asked)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hosts := 0
+		for i := range p.Graph().Len() {
+			n := p.Graph().Node(i).Value
+			for _, c := range step.Certificates(n.Step) {
+				if !slices.ContainsFunc(kubelets, func(r pipeline.Renewal) bool { return r.Host == n.Host && r.Path == c.Path }) {
+					continue
+				}
+				if hosts++; slices.Contains(c.Addresses, netip.MustParseAddr(found)) != (seen != nil) {
+					t.Errorf("%s: on %s the certificate is for %v", name, n.Host, c.Addresses)
+				}
+			}
+		}
+		if hosts != len(targets) {
+			t.Errorf("%s: %d certificates are made on %d hosts", name, hosts, len(targets))
+		}
+	}
 }

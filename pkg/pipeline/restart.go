@@ -103,7 +103,7 @@ func RestartComponents(name string, targets []spec.Target, r Restart) (*plan.Pla
 
 // restarting are the hosts in the order in which they are restarted.
 func restarting(targets []spec.Target) ([]module.Inputs, error) {
-	all, err := renewing(targets)
+	all, err := renewing(targets, nil)
 	if err != nil {
 		return nil, err
 	}

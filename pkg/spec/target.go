@@ -121,6 +121,17 @@ func (c *Cluster) MayHave(name ComponentName, role Role) bool {
 	return role == RoleControlPlane
 }
 
+// MayHaveCertificate reports whether hosts of a role may have a certificate that can be renewed, as MayHave does of components.
+func (c *Cluster) MayHaveCertificate(name CertificateName, role Role) bool {
+	switch name {
+	case "etcd-admin", "etcd-member":
+		return c.RunsEtcd(role)
+	case "kube-proxy", "kubelet", "kubelet-client":
+		return role.IsNode()
+	}
+	return role == RoleControlPlane
+}
+
 // NodeAddresses are the addresses that the Node has in the cluster, of the primary family first. In a dual stack cluster the
 // second is the host's own first address of the other family, or found where none was declared, in one of the hosts' networks; it is
 // left out if there is none.

@@ -135,8 +135,8 @@ func (e *environment) expectReplaced(nodes map[string]string, workers int) {
 	e.expectDev(3, workers)
 }
 
-// expectClosed waits until the workers' hosts let us in no more: neither the user nor the key is there that the bootstrap data has made, and
-// their KubexmConfigs say so and are well.
+// expectClosed waits until the workers' hosts let us in no more: nothing is there that the bootstrap data has made, and their KubexmConfigs
+// say so and are well.
 func (e *environment) expectClosed() {
 	e.t.Helper()
 	ctx := e.t.Context()

@@ -34,7 +34,7 @@ func (m *members) killRenewal() {
 		m.Fatal(err)
 	}
 	before := m.certificates(renewals)
-	p, err := pipeline.RenewCertificates("faults", targets, nil, time.Now())
+	p, err := pipeline.RenewCertificates("faults", targets, nil, nil, time.Now())
 	if err != nil {
 		m.Fatal(err)
 	}

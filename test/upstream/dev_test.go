@@ -7,6 +7,7 @@ package upstream
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -38,9 +39,13 @@ var _ = Describe("Specs of Cluster API, on its own infrastructure", Ordered, Con
 		infrastructure, err := dev.Start(context.WithoutCancel(ctx), o)
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(infrastructure.Stop, NodeTimeout(time.Minute))
-		config.Variables["HOST_IMAGE"] = infrastructure.HostImage
-		config.Variables["LOAD_BALANCER_IMAGE_REPOSITORY"] = infrastructure.LoadBalancerRepository
-		config.Variables["LOAD_BALANCER_IMAGE_TAG"] = infrastructure.LoadBalancerTag
+		// clusterctl takes variables of templates from its configuration.
+		file, err := os.OpenFile(repository, os.O_APPEND|os.O_WRONLY, 0)
+		Expect(err).NotTo(HaveOccurred())
+		defer func() { Expect(file.Close()).To(Succeed()) }()
+		_, err = fmt.Fprintf(file, "HOST_IMAGE: %q\nLOAD_BALANCER_IMAGE_REPOSITORY: %q\nLOAD_BALANCER_IMAGE_TAG: %q\n",
+			infrastructure.HostImage, infrastructure.LoadBalancerRepository, infrastructure.LoadBalancerTag)
+		Expect(err).NotTo(HaveOccurred())
 	})
 
 	Describe("QuickStart", func() {

@@ -46,6 +46,20 @@ func (c *KubexmConfig) AskedRestart() ([]spec.ComponentName, error) {
 	return components, nil
 }
 
+// AskedCertificates are the certificates that the host was last asked to renew, none for all that it has. Its error says that there is no
+// such certificate.
+func (c *KubexmConfig) AskedCertificates() ([]spec.CertificateName, error) {
+	words := strings.Fields(c.Annotations[RenewCertificatesAnnotation])
+	if len(words) < 2 {
+		return nil, nil
+	}
+	names, err := spec.ParseCertificates(words[1])
+	if err != nil {
+		return nil, fmt.Errorf("the annotation %s: %w", RenewCertificatesAnnotation, err)
+	}
+	return names, nil
+}
+
 // AskedRecovery are the fingerprints of the key pairs that the host was last asked for.
 func (c *KubexmConfig) AskedRecovery() string {
 	_, fingerprints, _ := strings.Cut(c.Annotations[RecoverCertificatesAnnotation], " ")

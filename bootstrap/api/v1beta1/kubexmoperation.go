@@ -11,7 +11,7 @@ import (
 
 // KubexmOperationType is what is to be done with hosts.
 //
-// +kubebuilder:validation:Enum=CheckDrift;Repair;Reboot;Restart;CollectLogs;BackupEtcd;RestoreEtcd
+// +kubebuilder:validation:Enum=CheckDrift;Repair;Reboot;Restart;RenewCertificates;CollectLogs;BackupEtcd;RestoreEtcd
 type KubexmOperationType string
 
 const (
@@ -23,6 +23,8 @@ const (
 	RebootType KubexmOperationType = "Reboot"
 	// RestartType restarts components on hosts, and waits until they are well.
 	RestartType KubexmOperationType = "Restart"
+	// RenewCertificatesType renews certificates on hosts, however long they last, and waits until those who use them are well.
+	RenewCertificatesType KubexmOperationType = "RenewCertificates"
 	// CollectLogsType keeps what hosts have logged as files where the manager runs.
 	CollectLogsType KubexmOperationType = "CollectLogs"
 	// BackupEtcdType saves a backup of etcd on each of the hosts that has a member.
@@ -147,8 +149,9 @@ type EtcdSnapshotInBucket struct {
 // +kubebuilder:validation:XValidation:rule="self.type != 'RestoreEtcd' || self.target.kind == 'Cluster'",fieldPath=".target.kind",message="etcd is restored on all hosts of a Cluster at once: Cluster"
 // +kubebuilder:validation:XValidation:rule="self.type != 'RestoreEtcd' || !has(self.maxConcurrent)",fieldPath=".maxConcurrent",message="etcd is restored on all hosts at once"
 // +kubebuilder:validation:XValidation:rule="(self.type == 'Restart') == has(self.components)",fieldPath=".components",message="what is restarted is named for the type Restart, and for no other"
+// +kubebuilder:validation:XValidation:rule="self.type == 'RenewCertificates' || !has(self.certificates)",fieldPath=".certificates",message="certificates are named for the type RenewCertificates, and for no other"
 type KubexmOperationSpec struct {
-	// type is what is done: CheckDrift, Repair, Reboot, Restart, CollectLogs, BackupEtcd or RestoreEtcd.
+	// type is what is done: CheckDrift, Repair, Reboot, Restart, RenewCertificates, CollectLogs, BackupEtcd or RestoreEtcd.
 	// +required
 	Type KubexmOperationType `json:"type,omitempty"`
 
@@ -161,6 +164,15 @@ type KubexmOperationSpec struct {
 	// +kubebuilder:validation:MaxItems=8
 	Components []spec.ComponentName `json:"components,omitempty"`
 
+	// certificates are what is renewed on each host, of RenewCertificates alone, by the names that `kubexm certs renew` has, such as
+	// apiserver, etcd-member or kubelet. A host renews those that it has; hosts of the target that have none are left out. One that the
+	// cluster cannot have on any host fails on each. If unset, all that a host has.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=20
+	Certificates []spec.CertificateName `json:"certificates,omitempty"`
+
 	// restoreEtcd is what etcd is restored from, of RestoreEtcd alone, which needs it. That has the kind of target Cluster, and is done on
 	// all of its hosts of etcd and of the control plane at once: these stand still from before it begins until it is done.
 	// +optional
@@ -170,17 +182,17 @@ type KubexmOperationSpec struct {
 	// +required
 	Target OperationTarget `json:"target,omitempty,omitzero"`
 
-	// maxConcurrent is with how many hosts at once. If unset, 1 for Repair, Reboot and Restart, which may disrupt what runs there and begin
-	// with no further host after one has failed, 1 for BackupEtcd, and 10 for the others. Etcd and what uses it restart on one host of the
-	// control plane at a time, whatever this says. Not for RestoreEtcd.
+	// maxConcurrent is with how many hosts at once. If unset, 1 for Repair, Reboot, Restart and RenewCertificates, which may disrupt what
+	// runs there and begin with no further host after one has failed, 1 for BackupEtcd, and 10 for the others. Etcd and what uses it
+	// restart on one host of the control plane at a time, whatever this says. Not for RestoreEtcd.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	MaxConcurrent *int32 `json:"maxConcurrent,omitempty"`
 
 	// timeoutSeconds is how long each host has from when it is its turn; after that, it has failed. If unset, 1800 for Repair,
-	// Restart and BackupEtcd, 900 for Reboot and 600 for the others. It stops nothing that goes on there: that has limits of its own. Of
-	// RestoreEtcd it is how long it may take until all hosts have the snapshot and nothing has ended yet, 1800 if unset; from then on it
-	// is tried until it is done.
+	// Restart, RenewCertificates and BackupEtcd, 900 for Reboot and 600 for the others. It stops nothing that goes on there: that has
+	// limits of its own. Of RestoreEtcd it is how long it may take until all hosts have the snapshot and nothing has ended yet, 1800 if
+	// unset; from then on it is tried until it is done.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`

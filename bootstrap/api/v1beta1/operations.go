@@ -11,7 +11,7 @@ import (
 
 // OperationType is what is done with a host.
 //
-// +kubebuilder:validation:Enum=Enroll;Converge;ConvergeNonDisruptive;CheckDrift;AssessDisruption;Reboot;Restart;CollectLogs;RecoverCertificates;SaveEtcd;BackupEtcd;AskEtcd;CloseAccess;StopAPIServer;Reset
+// +kubebuilder:validation:Enum=Enroll;Converge;ConvergeNonDisruptive;CheckDrift;AssessDisruption;Reboot;Restart;RenewCertificates;CollectLogs;RecoverCertificates;SaveEtcd;BackupEtcd;AskEtcd;CloseAccess;StopAPIServer;Reset
 type OperationType string
 
 const (
@@ -30,6 +30,8 @@ const (
 	RebootOperation OperationType = "Reboot"
 	// RestartOperation restarts components on the host.
 	RestartOperation OperationType = "Restart"
+	// RenewCertificatesOperation renews certificates on the host, however long they last.
+	RenewCertificatesOperation OperationType = "RenewCertificates"
 	// CollectLogsOperation keeps what the host has logged where the manager runs.
 	CollectLogsOperation OperationType = "CollectLogs"
 	// RecoverCertificatesOperation reads key pairs of the cluster back from the host.
@@ -63,6 +65,10 @@ const BackupEtcdAnnotation = "bootstrap.cluster.x-k8s.io/backup-etcd"
 // RestartAnnotation on a KubexmConfig has components restarted on its host, once. Its value is when that was asked for, and which: those of
 // them that the host has, such as "2026-11-23T12:00:00Z Kubelet,APIServer".
 const RestartAnnotation = "bootstrap.cluster.x-k8s.io/restart"
+
+// RenewCertificatesAnnotation on a KubexmConfig has certificates renewed on its host, once, however long they last. Its value is when that
+// was asked for, and which: those of them that the host has, such as "2026-11-23T12:00:00Z apiserver,etcd-member"; all where none is named.
+const RenewCertificatesAnnotation = "bootstrap.cluster.x-k8s.io/renew-certificates"
 
 // OperationStatus is the last time that something was done with the host, or that it is being done.
 type OperationStatus struct {

@@ -664,6 +664,11 @@ func (in *KubexmOperationSpec) DeepCopyInto(out *KubexmOperationSpec) {
 		*out = make([]spec.ComponentName, len(*in))
 		copy(*out, *in)
 	}
+	if in.Certificates != nil {
+		in, out := &in.Certificates, &out.Certificates
+		*out = make([]spec.CertificateName, len(*in))
+		copy(*out, *in)
+	}
 	in.RestoreEtcd.DeepCopyInto(&out.RestoreEtcd)
 	out.Target = in.Target
 	if in.MaxConcurrent != nil {

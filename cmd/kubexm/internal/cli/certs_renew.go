@@ -83,7 +83,11 @@ func (a *app) renewCertificates(ctx context.Context, o *renewOptions, names []st
 			return err
 		}
 	}
-	p, err := pipeline.RenewCertificates(r.Name, r.targets, names, time.Now())
+	facts, err := r.tools().Observe(ctx, r.targets)
+	if err != nil {
+		return err
+	}
+	p, err := pipeline.RenewCertificates(r.Name, r.targets, direct.Systems(facts), names, time.Now())
 	if err != nil {
 		return err
 	}
@@ -148,6 +152,11 @@ func (a *app) renewal(o *renewOptions, names []string) (*renewal, error) {
 	return r, err
 }
 
+// tools observe hosts, and change none.
+func (r *renewal) tools() direct.Tools {
+	return direct.Tools{Hosts: r.hosts, Owners: owners(r.dir, rolesOf(r.targets), nil)}
+}
+
 // about says what a host is.
 func (r *renewal) about(name string) string {
 	for _, t := range r.targets {
@@ -173,8 +182,7 @@ func (a *app) showRenewals(ctx context.Context, r *renewal) error {
 			names = append(names, w.Host)
 		}
 	}
-	found, err := certs.Of(ctx, direct.Tools{Hosts: r.hosts, Owners: owners(r.dir, rolesOf(r.targets), nil)}.Engine(),
-		r.Name, names, time.Now(), warnDays*24*time.Hour)
+	found, err := certs.Of(ctx, r.tools().Engine(), r.Name, names, time.Now(), warnDays*24*time.Hour)
 	if err != nil {
 		return err
 	}
