@@ -164,7 +164,7 @@ clusterctl: $(GOTESTSUM) artifacts artifacts-previous ## A management cluster on
 	$(GOTESTSUM) --format standard-verbose -- -tags clusterctl -timeout 90m -count=1 -run '$(RUN)' ./test/clusterctl/...
 
 .PHONY: e2e-upstream
-e2e-upstream: $(GOTESTSUM) artifacts ## Cluster API's own end-to-end specs, with our providers on real hosts (RUN=QuickStart for one)
+e2e-upstream: $(GOTESTSUM) artifacts ## Cluster API's own end-to-end specs, with our providers on real hosts (RUN=pool.QuickStart for one)
 	$(GOTESTSUM) --format standard-verbose -- -tags upstream -timeout 60m -count=1 ./test/upstream/... -ginkgo.v -ginkgo.focus='$(RUN)'
 
 .PHONY: faults
