@@ -4,10 +4,12 @@
 package reconcilers
 
 import (
+	"cmp"
 	"context"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/cluster-api/util/conditions"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
@@ -19,8 +21,13 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
-// askLimit is how long it may take.
-const askLimit = time.Minute
+const (
+	// askLimit is how long it may take.
+	askLimit = time.Minute
+	// unansweredAgain is after how long etcd is asked again that has not answered. A run may end while it is being started; until it has
+	// answered, no other host of the control plane is changed.
+	unansweredAgain = 15 * time.Second
+)
 
 // etcdQuery asks a host that is to have a member of etcd, and others nothing.
 func etcdQuery(t *spec.Target) host.Query {
@@ -30,7 +37,7 @@ func etcdQuery(t *spec.Target) host.Query {
 	return quorum.Query(t.Host.Name, t.Host.NodeAddress())
 }
 
-// askEtcd asks the etcd on a host that rests if somebody wants to know it as it is now.
+// askEtcd asks the etcd on a host that rests if somebody wants to know it as it is now, and again where it has not answered.
 func (r *KubexmConfigReconciler) askEtcd() operation {
 	return operation{name: bootstrapv1.AskEtcdOperation, checks: r.planned(), due: r.askIsDue, settle: r.settleAnswer}
 }
@@ -38,8 +45,19 @@ func (r *KubexmConfigReconciler) askEtcd() operation {
 func (r *KubexmConfigReconciler) askIsDue(_ context.Context, s *scope) (*run, error) {
 	j, asked := s.planned, s.asks(bootstrapv1.AskEtcdAnnotation, bootstrapv1.AskEtcdOperation)
 	query := etcdQuery(&j.target)
-	if query.Empty() || !asked.After(s.config.Status.Etcd.ObservedTime.Time) {
+	if query.Empty() {
 		return nil, nil
+	}
+	if !asked.After(s.config.Status.Etcd.ObservedTime.Time) {
+		wait, is := unanswered(s.config, r.Clock.Now())
+		switch {
+		case !is:
+			return nil, nil
+		case wait > 0:
+			s.needed.after = min(cmp.Or(s.needed.after, wait), wait)
+			return nil, nil
+		}
+		asked = s.config.Status.Operation(bootstrapv1.AskEtcdOperation).RequestTime.Time // nobody has asked for more
 	}
 	return &run{Urgent: true, Lost: lostOf(asked), Do: func(ctx context.Context, tell event.Reader) outcome {
 		within, cancel := context.WithTimeout(ctx, askLimit)
@@ -48,6 +66,19 @@ func (r *KubexmConfigReconciler) askIsDue(_ context.Context, s *scope) (*run, er
 		out.asked = asked
 		return out
 	}}, nil
+}
+
+// unanswered reports whether etcd has not answered on a host that was what it must be, and can be reached, and after how long it is asked
+// again. What cannot be reached is observed anyway.
+func unanswered(c *bootstrapv1.KubexmConfig, now time.Time) (wait time.Duration, is bool) {
+	last := c.Status.Etcd.ObservedTime.Time
+	if c.Status.Etcd.Message == "" || c.Status.ConvergedGeneration == 0 || !conditions.IsTrue(c, bootstrapv1.HostReachableCondition) {
+		return 0, false
+	}
+	if ended := c.Status.Operation(bootstrapv1.AskEtcdOperation).EndTime.Time; ended.After(last) {
+		last = ended
+	}
+	return max(unansweredAgain-now.Sub(last), 0), true
 }
 
 // ask observes nothing else of the host.

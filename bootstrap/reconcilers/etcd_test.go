@@ -13,8 +13,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/hostrun"
@@ -142,7 +144,7 @@ func TestAskEtcd(t *testing.T) {
 	now := time.Now().UTC().Truncate(time.Second)
 	s := testScope()
 	s.config.UID = "1"
-	r := &KubexmConfigReconciler{Runner: NewRunner(t.Context(), 1, time.Second)}
+	r := &KubexmConfigReconciler{Runner: NewRunner(t.Context(), 1, time.Second), Clock: clock.RealClock{}}
 	t.Cleanup(func() { r.Runner.Cancel(s.key, errDeleting) })
 	s.planned = &job{target: spec.Target{Host: spec.Host{Name: "cp1", Role: spec.RoleControlPlane, Address: "10.1.0.2"}}}
 	asks := func(what string, want bool) {
@@ -162,6 +164,43 @@ func TestAskEtcd(t *testing.T) {
 	asks("it has not", true)
 	s.config.Status.SetOperation(bootstrapv1.OperationStatus{Type: bootstrapv1.AskEtcdOperation, RequestTime: metav1.NewTime(now)})
 	asks("it was asked", false)
+}
+
+// TestEtcdIsAskedAgain: where etcd has not answered, as one that was being started when a run ended, it is asked again before long, and not
+// all the time. What was asked for counts as done as before.
+func TestEtcdIsAskedAgain(t *testing.T) {
+	now := time.Now().UTC().Truncate(time.Second)
+	for name, tc := range map[string]struct {
+		change func(*scope)
+		want   bool
+		// after is when it is decided again, at most.
+		after time.Duration
+	}{
+		"it has not answered":         {func(*scope) {}, true, time.Hour},
+		"it has answered":             {func(s *scope) { s.config.Status.Etcd.Message = "" }, false, time.Hour},
+		"it was seen just now":        {func(s *scope) { s.config.Status.Etcd.ObservedTime = metav1.NewMicroTime(now.Add(-5 * time.Second)) }, false, 10 * time.Second},
+		"the host was never complete": {func(s *scope) { s.config.Status.ConvergedGeneration = 0 }, false, time.Hour},
+		"the host is out of reach": {func(s *scope) {
+			setFalse(s.config, bootstrapv1.HostReachableCondition, bootstrapv1.UnreachableReason, "no route")
+		}, false, time.Hour},
+		"it was asked in vain just now": {func(s *scope) {
+			s.config.Status.SetOperation(bootstrapv1.OperationStatus{Type: bootstrapv1.AskEtcdOperation, EndTime: metav1.NewTime(now)})
+		}, false, unansweredAgain},
+	} {
+		s := testScope()
+		s.config.UID = "1"
+		r := &KubexmConfigReconciler{Runner: NewRunner(t.Context(), 1, time.Second), Clock: clocktesting.NewFakePassiveClock(now)}
+		s.planned = &job{target: spec.Target{Host: spec.Host{Name: "cp1", Role: spec.RoleControlPlane, Address: "10.1.0.2"}}}
+		s.needed.after = time.Hour
+		s.config.Status.ConvergedGeneration = 1
+		s.config.Status.Etcd = bootstrapv1.EtcdStatus{Message: "nothing listens", ObservedTime: metav1.NewMicroTime(now.Add(-unansweredAgain))}
+		conditions.Set(s.config, metav1.Condition{Type: bootstrapv1.HostReachableCondition, Status: metav1.ConditionTrue, Reason: "Reachable"})
+		tc.change(s)
+		if got := starts(t, r, s, operation{name: bootstrapv1.AskEtcdOperation, due: r.askIsDue}); got != tc.want || s.needed.after != tc.after {
+			t.Errorf("%s: asked is %v, and decided again after %s", name, got, s.needed.after)
+		}
+		r.Runner.Cancel(s.key, errDeleting)
+	}
 }
 
 // TestGoneMembersReachMembers: who has a member removes those that are gone; others have nothing to run for.
