@@ -10,6 +10,7 @@
 package quorum
 
 import (
+	"cmp"
 	_ "embed"
 	"encoding/json"
 	"errors"
@@ -109,7 +110,7 @@ func Of(result host.Result, skew time.Duration) (View, error) {
 	case result.Stopped > 0:
 		return v, fmt.Errorf("etcd was asked for its members, and the host did not say what it answers within %s", result.Stopped)
 	case result.ExitCode != 0:
-		why := host.Word(string(result.Stderr), longestURL)
+		why := host.Word(cmp.Or(said["why"], string(result.Stderr)), longestURL)
 		if why == "" {
 			why = fmt.Sprintf("the question for etcd's members ended with exit code %d and without a word", result.ExitCode)
 		}

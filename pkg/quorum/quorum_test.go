@@ -74,6 +74,7 @@ func TestNotIn(t *testing.T) {
 	}{
 		"not asked":       {&host.Facts{}, "not asked"},
 		"no answer":       {answered(1, "asked 1\n", "nothing listens\nat \x1b[31m10.1.0.1:2379"), "nothing listens at [31m10.1.0.1:2379"},
+		"no quorum":       {answered(1, "asked 1\nwhy it has no quorum: \x1bno leader\n", ""), "it has no quorum: no leader"},
 		"killed":          {answered(137, "", ""), "exit code 137"},
 		"stopped":         {stopped(answered(0, say(list, none), "")), "within 10s"},
 		"empty":           {answered(0, "", ""), "not understood"},

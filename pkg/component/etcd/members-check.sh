@@ -3,13 +3,17 @@
 
 # Whether there are members of hosts that leave or are gone, or learners that could vote. Only looks. An etcd that runs and does not tell
 # its members is no reason to change them: then it cannot be told (75, step.CannotTell). One that does not run here is for member.sh to
-# start first.
+# start first; so is one of others, which this host has no certificate yet to ask with.
 
 command -v etcdctl >/dev/null && listens || {
 	echo "etcd does not run here"
 	exit 1
 }
 members=$(list "$own" 2>&1) || {
+	[ -e "$ETCDCTL_CERT" ] || {
+		echo "there is no certificate yet to ask etcd with"
+		exit 1
+	}
 	echo "etcd runs here and does not tell its members: ${members:-it does not answer}"
 	exit 75
 }
