@@ -176,9 +176,11 @@ func TestEtcdIsAskedAgain(t *testing.T) {
 		// after is when it is decided again, at most.
 		after time.Duration
 	}{
-		"it has not answered":         {func(*scope) {}, true, time.Hour},
-		"it has answered":             {func(s *scope) { s.config.Status.Etcd.Message = "" }, false, time.Hour},
-		"it was seen just now":        {func(s *scope) { s.config.Status.Etcd.ObservedTime = metav1.NewMicroTime(now.Add(-5 * time.Second)) }, false, 10 * time.Second},
+		"it has not answered": {func(*scope) {}, true, time.Hour},
+		"it has answered":     {func(s *scope) { s.config.Status.Etcd.Message = "" }, false, time.Hour},
+		"it was seen just now": {func(s *scope) {
+			s.config.Status.Etcd.ObservedTime = metav1.NewMicroTime(now.Add(-5 * time.Second))
+		}, false, 10 * time.Second},
 		"the host was never complete": {func(s *scope) { s.config.Status.ConvergedGeneration = 0 }, false, time.Hour},
 		"the host is out of reach": {func(s *scope) {
 			setFalse(s.config, bootstrapv1.HostReachableCondition, bootstrapv1.UnreachableReason, "no route")
@@ -193,10 +195,12 @@ func TestEtcdIsAskedAgain(t *testing.T) {
 		s.planned = &job{target: spec.Target{Host: spec.Host{Name: "cp1", Role: spec.RoleControlPlane, Address: "10.1.0.2"}}}
 		s.needed.after = time.Hour
 		s.config.Status.ConvergedGeneration = 1
-		s.config.Status.Etcd = bootstrapv1.EtcdStatus{Message: "nothing listens", ObservedTime: metav1.NewMicroTime(now.Add(-unansweredAgain))}
+		before := metav1.NewMicroTime(now.Add(-unansweredAgain))
+		s.config.Status.Etcd = bootstrapv1.EtcdStatus{Message: "nothing listens", ObservedTime: before}
 		conditions.Set(s.config, metav1.Condition{Type: bootstrapv1.HostReachableCondition, Status: metav1.ConditionTrue, Reason: "Reachable"})
 		tc.change(s)
-		if got := starts(t, r, s, operation{name: bootstrapv1.AskEtcdOperation, due: r.askIsDue}); got != tc.want || s.needed.after != tc.after {
+		got := starts(t, r, s, operation{name: bootstrapv1.AskEtcdOperation, due: r.askIsDue})
+		if got != tc.want || s.needed.after != tc.after {
 			t.Errorf("%s: asked is %v, and decided again after %s", name, got, s.needed.after)
 		}
 		r.Runner.Cancel(s.key, errDeleting)
