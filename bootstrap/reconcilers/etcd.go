@@ -48,7 +48,8 @@ func (r *KubexmConfigReconciler) askIsDue(_ context.Context, s *scope) (*run, er
 	if query.Empty() {
 		return nil, nil
 	}
-	if !asked.After(s.config.Status.Etcd.ObservedTime.Time) {
+	wanted := asked.After(s.config.Status.Etcd.ObservedTime.Time)
+	if !wanted {
 		wait, is := unanswered(s.config, r.Clock.Now())
 		switch {
 		case !is:
@@ -59,7 +60,7 @@ func (r *KubexmConfigReconciler) askIsDue(_ context.Context, s *scope) (*run, er
 		}
 		asked = s.config.Status.Operation(bootstrapv1.AskEtcdOperation).RequestTime.Time // nobody has asked for more
 	}
-	return &run{Urgent: true, Lost: lostOf(asked), Do: func(ctx context.Context, tell event.Reader) outcome {
+	return &run{Urgent: wanted, Lost: lostOf(asked), Do: func(ctx context.Context, tell event.Reader) outcome {
 		within, cancel := context.WithTimeout(ctx, askLimit)
 		defer cancel()
 		out := j.ask(within, query, tell)

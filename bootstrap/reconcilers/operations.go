@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -160,6 +161,38 @@ func (s *scope) asks(annotation string, o bootstrapv1.OperationType) time.Time {
 		return time.Time{}
 	}
 	return asked
+}
+
+// requested is when an annotation, whose value is a time and what is asked for, asks a host that was once what it must be for an operation;
+// the zero time if there is nothing to do. Of a value that has no time there is an event with this reason, which says what is wanted: form,
+// in which %s is a time.
+func (r *KubexmConfigReconciler) requested(s *scope, annotation string, o bootstrapv1.OperationType, failed, form string) time.Time {
+	value, found := s.config.Annotations[annotation]
+	if found && s.config.Asked(annotation).IsZero() {
+		r.Events.Eventf(s.config, nil, corev1.EventTypeWarning, failed, string(o), "the annotation %s has %q: %s",
+			annotation, short(value), fmt.Sprintf(form, time.Now().UTC().Format(time.RFC3339)))
+	}
+	if s.config.Status.ConvergedGeneration == 0 {
+		return time.Time{} // it has nothing yet that this could be done with, or that is to be found out
+	}
+	return s.asks(annotation, o)
+}
+
+// settleRequested takes in what came of what was asked for. The host is observed soon, whatever it came to.
+func (r *KubexmConfigReconciler) settleRequested(s *scope, failed, done string) ctrl.Result {
+	out := &s.job.Result
+	if interrupted(out.err) {
+		return decideAnew()
+	}
+	took := s.job.Ended.Sub(s.job.Started).Round(100 * time.Millisecond)
+	last := record(s, fmt.Sprintf("%s, and well after %s", out.note, took))
+	kind, reason := corev1.EventTypeNormal, done
+	if out.err != nil {
+		kind, reason = corev1.EventTypeWarning, failed
+	}
+	r.Events.Eventf(s.config, nil, kind, reason, s.job.What, "%s", last.Message)
+	r.checkSoon(s)
+	return decideAnew()
 }
 
 // record notes in the status what came of the job: note, or why it failed.

@@ -5,12 +5,10 @@ package reconcilers
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
@@ -20,9 +18,6 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pipeline"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
-
-// renewing is what the job is called.
-const renewing = string(bootstrapv1.RenewCertificatesOperation)
 
 // renewCertificates renews certificates of a host when an annotation asks for it, once for each time that is its value, however long they
 // last, and also where nobody renews them by himself (certificates.renewal: Manual). It waits for no approval: who asks for it has given
@@ -34,19 +29,8 @@ func (r *KubexmConfigReconciler) renewCertificates() operation {
 }
 
 func (r *KubexmConfigReconciler) renewalIsDue(_ context.Context, s *scope) (*run, error) {
-	value, found := s.config.Annotations[bootstrapv1.RenewCertificatesAnnotation]
-	switch {
-	case !found:
-		return nil, nil
-	case s.config.Asked(bootstrapv1.RenewCertificatesAnnotation).IsZero():
-		r.Events.Eventf(s.config, nil, corev1.EventTypeWarning, "CertificateRenewalFailed", renewing,
-			"the annotation %s has %q: want a time, and certificates if not all, such as %s apiserver,kubelet",
-			bootstrapv1.RenewCertificatesAnnotation, short(value), time.Now().UTC().Format(time.RFC3339))
-		return nil, nil
-	case s.config.Status.ConvergedGeneration == 0:
-		return nil, nil // the host was never what it must be: it has no certificates yet, or that is to be found out
-	}
-	asked := s.asks(bootstrapv1.RenewCertificatesAnnotation, bootstrapv1.RenewCertificatesOperation)
+	asked := r.requested(s, bootstrapv1.RenewCertificatesAnnotation, bootstrapv1.RenewCertificatesOperation, "CertificateRenewalFailed",
+		"want a time, and certificates if not all, such as %s apiserver,kubelet")
 	if asked.IsZero() {
 		return nil, nil
 	}
@@ -129,21 +113,8 @@ func noteOf(wanted []pipeline.Renewal, out *outcome) string {
 	return strings.Join(names, ",") + " renewed"
 }
 
-// settleRenewal takes in what came of it, and when the host's certificates end. One that was interrupted goes on where it was. The host is
-// observed soon, whatever it came to.
+// settleRenewal takes in what came of it, and when the host's certificates end. One that was interrupted goes on where it was.
 func (r *KubexmConfigReconciler) settleRenewal(ctx context.Context, s *scope) (ctrl.Result, error) {
-	out := &s.job.Result
-	showCertificates(ctx, s.config, out)
-	if interrupted(out.err) {
-		return decideAnew(), nil
-	}
-	took := s.job.Ended.Sub(s.job.Started).Round(100 * time.Millisecond)
-	last := record(s, fmt.Sprintf("%s, and well after %s", out.note, took))
-	if out.err != nil {
-		r.Events.Eventf(s.config, nil, corev1.EventTypeWarning, "CertificateRenewalFailed", renewing, "%s", last.Message)
-	} else {
-		r.Events.Eventf(s.config, nil, corev1.EventTypeNormal, "CertificatesRenewed", renewing, "%s", last.Message)
-	}
-	r.checkSoon(s)
-	return decideAnew(), nil
+	showCertificates(ctx, s.config, &s.job.Result)
+	return r.settleRequested(s, "CertificateRenewalFailed", "CertificatesRenewed"), nil
 }

@@ -332,7 +332,7 @@ func TestRenewalIsDue(t *testing.T) {
 				t.Fatalf("due %v, %v", due != nil, err)
 			}
 			if tc.says != "" && !strings.Contains(<-said.Events, tc.says) {
-				t.Error("nobody is told")
+				t.Error("there is no event")
 			}
 			if tc.err != "" {
 				if out := due.Do(t.Context(), nobody); out.err == nil || !strings.Contains(out.err.Error(), tc.err) || out.asked.IsZero() {
@@ -367,7 +367,9 @@ func TestRenewalResult(t *testing.T) {
 			said := events.NewFakeRecorder(9)
 			r, s := &KubexmConfigReconciler{Runner: NewRunner(t.Context(), 1, time.Second), Events: said}, testScope()
 			r.store(s.config.UID, hostCache{converged: true, ended: at})
-			s.job = &hostrun.State[outcome]{What: renewing, Started: at, Ended: at.Add(1500 * time.Millisecond), Result: tc.out}
+			s.job = &hostrun.State[outcome]{
+				What: string(bootstrapv1.RenewCertificatesOperation), Started: at, Ended: at.Add(1500 * time.Millisecond), Result: tc.out,
+			}
 			if goOn, _, err := r.collectResult(t.Context(), s); goOn || err != nil {
 				t.Fatalf("goes on %v, %v", goOn, err)
 			}

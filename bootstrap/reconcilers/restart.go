@@ -5,10 +5,7 @@ package reconcilers
 
 import (
 	"context"
-	"fmt"
-	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
@@ -16,9 +13,6 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pipeline"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
-
-// restarting is what the job is called.
-const restarting = string(bootstrapv1.RestartOperation)
 
 // restart restarts components of a host when an annotation asks for it, once for each time that is its value. It waits for no approval:
 // who asks for it has given that.
@@ -30,18 +24,8 @@ func (r *KubexmConfigReconciler) restart() operation {
 }
 
 func (r *KubexmConfigReconciler) restartIsDue(_ context.Context, s *scope) (*run, error) {
-	value, found := s.config.Annotations[bootstrapv1.RestartAnnotation]
-	switch {
-	case !found:
-		return nil, nil
-	case s.config.Asked(bootstrapv1.RestartAnnotation).IsZero():
-		r.Events.Eventf(s.config, nil, corev1.EventTypeWarning, "RestartFailed", restarting, "the annotation %s has %q: want a time and components, such as %s %s",
-			bootstrapv1.RestartAnnotation, short(value), time.Now().UTC().Format(time.RFC3339), spec.JoinComponents(spec.Components[:2]))
-		return nil, nil
-	case s.config.Status.ConvergedGeneration == 0:
-		return nil, nil // the host was never what it must be: it has nothing to restart yet, or that is to be found out
-	}
-	asked := s.asks(bootstrapv1.RestartAnnotation, bootstrapv1.RestartOperation)
+	asked := r.requested(s, bootstrapv1.RestartAnnotation, bootstrapv1.RestartOperation, "RestartFailed",
+		"want a time and components, such as %s "+spec.JoinComponents(spec.Components[:2]))
 	if asked.IsZero() {
 		return nil, nil
 	}
@@ -71,19 +55,7 @@ func restartComponents(ctx context.Context, options engine.Options, target spec.
 	return out
 }
 
-// settleRestart takes in what came of it. One that was interrupted goes on where it was. The host is observed soon, whatever it came to.
+// settleRestart takes in what came of it. One that was interrupted goes on where it was.
 func (r *KubexmConfigReconciler) settleRestart(s *scope) ctrl.Result {
-	out := &s.job.Result
-	if interrupted(out.err) {
-		return decideAnew()
-	}
-	took := s.job.Ended.Sub(s.job.Started).Round(100 * time.Millisecond)
-	last := record(s, fmt.Sprintf("%s, and well after %s", out.note, took))
-	if out.err != nil {
-		r.Events.Eventf(s.config, nil, corev1.EventTypeWarning, "RestartFailed", restarting, "%s", last.Message)
-	} else {
-		r.Events.Eventf(s.config, nil, corev1.EventTypeNormal, "ComponentsRestarted", restarting, "%s", last.Message)
-	}
-	r.checkSoon(s)
-	return decideAnew()
+	return r.settleRequested(s, "RestartFailed", "ComponentsRestarted")
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/hosts"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/lab"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/lab/flannel"
+	"github.com/mensylisir/cluster-api-provider-kubexm/test/workload"
 )
 
 //go:embed adopt.sh
@@ -287,6 +288,16 @@ func (e *environment) stays(was, pods map[string]string) {
 	}
 	if diff := cmp.Diff(pods, e.podsNow()); diff != "" {
 		e.t.Errorf("Pods are others (-before +after):\n%s", diff)
+	}
+}
+
+// keeps ends the writes, of which none that was acknowledged may be lost.
+func (e *environment) keeps(writes *workload.Writes) {
+	e.t.Helper()
+	outcome, err := writes.Stop(e.t.Context())
+	e.t.Log(outcome)
+	if err != nil || outcome.Acknowledged == 0 || len(outcome.Lost) > 0 {
+		e.t.Errorf("writes that were acknowledged and are lost: %v, of %d (%v)", outcome.Lost, outcome.Acknowledged, err)
 	}
 }
 

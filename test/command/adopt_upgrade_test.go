@@ -8,6 +8,7 @@ package command
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -64,15 +65,11 @@ func TestTheirsIsUpgraded(t *testing.T) {
 	}
 
 	t.Log("what was written is there")
-	outcome, err := writes.Stop(t.Context())
-	t.Log(outcome)
-	if err != nil || outcome.Acknowledged == 0 || len(outcome.Lost) > 0 {
-		t.Errorf("writes that were acknowledged and are lost: %v, of %d (%v)", outcome.Lost, outcome.Acknowledged, err)
-	}
+	e.keeps(writes)
 
 	t.Log("deleted")
 	e.ends(0, []string{"delete", "cluster", e.Name, "--yes", "--known-hosts", e.KnownHosts})
-	for _, h := range append(masters, worker) {
+	for _, h := range slices.Concat(masters, e.Hosts[4:]) {
 		e.isFree(h, "/etc/kubernetes", "/opt/cni", "/var/lib/kubelet")
 	}
 }
