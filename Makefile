@@ -12,6 +12,8 @@ BUNDLE_PREVIOUS ?= build/bundle-$(KUBERNETES_PREVIOUS)
 BUNDLE_OFFLINE ?= build/bundle-offline
 # BUNDLE_CALICO has Calico too.
 BUNDLE_CALICO ?= build/bundle-calico
+# BUNDLE_NETWORK_POLICY has Calico and Kubernetes' own tests of NetworkPolicy too.
+BUNDLE_NETWORK_POLICY ?= build/bundle-network-policy
 # BUNDLE_S3 has an object store for tests.
 BUNDLE_S3 ?= build/bundle-s3
 # BUNDLE_ADDONS has what addons take too.
@@ -99,6 +101,10 @@ artifacts-cri-o: deps bin/kubexm ## Build or reuse the same with CRI-O, and pack
 .PHONY: artifacts-calico
 artifacts-calico: deps bin/kubexm ## Build or reuse the same with Calico, for clusters whose network that is
 	bin/kubexm bundle create --kubernetes-version $(KUBERNETES_VERSION) --with calico --output $(BUNDLE_CALICO)
+
+.PHONY: artifacts-network-policy
+artifacts-network-policy: deps bin/kubexm ## Build or reuse the same with Calico and Kubernetes' own tests of NetworkPolicy
+	bin/kubexm bundle create --kubernetes-version $(KUBERNETES_VERSION) --with calico --with network-policy-tests --output $(BUNDLE_NETWORK_POLICY)
 
 .PHONY: artifacts-addons
 artifacts-addons: deps bin/kubexm ## Build or reuse the same with what addons take, for clusters that have some

@@ -19,6 +19,7 @@
 //	               on hosts
 //	TestCalico     Calico connects pods, in VXLAN and by the hosts' addresses, with an MTU and blocks of its own; NetworkPolicies are kept
 //	               to; a worker that goes releases its block
+//	TestNetworkPolicy  Kubernetes' own tests of NetworkPolicy judge Calico
 //	TestAddons     metrics-server answers, and a manifest of the user's own is applied; both are repaired, and uninstalled when they leave
 //	               the list
 //	TestCRIO       CRI-O runs pods: images of the bundle and of a mirror with a password, a restart, and hosts reset
@@ -31,6 +32,8 @@
 //	KUBEXM_BUNDLE  the bundle, by default build/bundle
 //	KUBEXM_BUNDLE_PREVIOUS  that of the version before, by default beside it (make artifacts-previous)
 //	KUBEXM_BUNDLE_CALICO    one with Calico, by default beside it (make artifacts-calico)
+//	KUBEXM_BUNDLE_NETWORK_POLICY  one with Calico and Kubernetes' tests of NetworkPolicy, by default beside it
+//	                        (make artifacts-network-policy)
 //	KUBEXM_BUNDLE_KUBE_VIP  one that has kube-vip too, by default beside it (make artifacts-kube-vip)
 //	KUBEXM_BUNDLE_ADDONS    one with what addons take, by default beside it (make artifacts-addons)
 //	KUBEXM_BUNDLE_CRIO  one with CRI-O, by default beside it (make artifacts-cri-o)
