@@ -76,6 +76,7 @@ type Package struct {
 // Claim declares that paths will be filled by something that we start (a runtime's data, what kubeadm writes). It
 // records what is there now; undo removes whatever is there then, unmounting what is mounted below first, and puts
 // back what was.
+// A file system that was mounted at one of Paths when it was claimed stays mounted, and has on it what was there then.
 type Claim struct{ Paths []string }
 
 // Inherit takes over what somebody else has made on the host and what is in use: it changes nothing. Undo stops and disables Units and

@@ -7,15 +7,9 @@
 [ ! -e "$restoring" ] || fail "etcd on $name is being restored ($restoring): finish that first, by the same kubexm etcd restore"
 [ -e "$record" ] || fail "etcd on $name was not made a member yet: bring the host up first"
 if ! is_another_since; then
-	voters=
 	# One that does not answer is of no use to the others, so they need not be asked.
 	if answers "$own"; then
-		voters=$(list "$own" | awk -v peer="$peer" '$4 != peer && $2 == "started" && $6 == "false" { printf "%s%s", sep, $5; sep = "," }')
-		if [ -z "$voters" ]; then
-			error=$(/bin/sh -uc "$restart" etcd 2>&1)
-		else
-			error=$(hold 300 "$voters" "$restart" 2>&1)
-		fi || fail "etcd on $name was not restarted: $error"
+		error=$(restart_alone "$restart" 2>&1) || fail "etcd on $name was not restarted: $error"
 	else
 		restart_etcd || fail "etcd does not start again. $(last_words)"
 	fi

@@ -8,7 +8,7 @@
 #   kubernetes      the version of Kubernetes
 #   owner           the record of whose this host is, which has the fingerprint of the cluster's certificate authority
 # What is not whole has a name that begins with a dot. A backup counts when its NAME.json is there, which is written last. It may be
-# cut at any line and run again.
+# cut at any line and run again. On a host one is saved at a time: the timer's, and those that somebody asks for.
 
 umask 077
 stamp=${asked:-$(date -u +%Y%m%dT%H%M%SZ)}
@@ -20,10 +20,18 @@ command -v etcdctl >/dev/null && command -v etcdutl >/dev/null ||
 authority=$(sed -n 's/.*"authority":"\([^"]*\)".*/\1/p' "$owner" 2>/dev/null)
 [ -n "$authority" ] || fail "$owner does not say whose certificate authority this host has: is it one of the cluster's hosts?"
 
+# The lock is that of a directory of this host: $into may be a file system of the network, which has none for directories.
+exec 9<"$dir" && flock -w 600 9 ||
+	fail "another backup of etcd is being saved on $name for 10 minutes already: run this again when it has ended"
 new=$into/.$backup.new
-discard() { rm -f "$into/.etcd-$cluster-"*"-$name.new"*; }
+# Also what one that was killed has left.
+discard() {
+	rm -f "$into/.etcd-$cluster-"*"-$name.new"*
+	[ -e "$into/$backup.json" ] || rm -f "$into/$backup.db"
+}
 discard
 trap discard EXIT
+trap 'exit 1' HUP INT TERM
 
 # The member on this host has all that is acknowledged once it answers with quorum.
 id=$(identity "$own") && [ -n "$id" ] || fail "etcd on $name does not answer with quorum at $own, so what it has may be old: nothing is saved"

@@ -41,12 +41,6 @@ func (p *process) backUp(hours int, keep int32, also ...string) (name, said stri
 	return p.path("backups/" + p.settings.BackupName(asked)), said, ok
 }
 
-// commandOf is what a step runs.
-func commandOf(s step.Step) step.Command {
-	parts := s.(step.Sequence).Parts
-	return parts[len(parts)-1].(step.Command)
-}
-
 // restore runs the steps of a restore on all members, each step on all of them before the next, as the pipeline has them.
 func restore(t *testing.T, all []*process, r etcd.Restore, snapshot string, only ...string) {
 	t.Helper()

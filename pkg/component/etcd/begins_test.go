@@ -349,3 +349,31 @@ func TestLostLock(t *testing.T) {
 		t.Errorf("it says %q", said)
 	}
 }
+
+// A host that is booted before it has joined begins nothing by itself, whatever a power cut has left of how it was to begin; and data that
+// it has begun with in some other way is not taken for that of the cluster.
+func TestBootedBeforeItJoins(t *testing.T) {
+	t.Parallel()
+	all := processes(t, 2, spec.Etcd{})
+	n1, n2 := all[0], all[1]
+	n1.must(n1.member(), firstRun)
+	n2.systemctl("start")
+	n2.put("initial.env", nil)
+	n2.systemctl("start")
+	n2.wantNoData()
+
+	n2.put("initial.env", []byte("ETCD_INITIAL_CLUSTER=n2=https://"+n2.address+":2380\n"))
+	n2.systemctl("start")
+	n2.await(func() bool { _, err := n2.tryCtl("get", "color"); return err == nil })
+	for range 2 {
+		n2.refuses(n2.member(), "and the cluster to join is "+n1.record()[1])
+	}
+	n2.stop()
+	if err := os.RemoveAll(filepath.Join(n2.settings.Spec.DataDir, "member")); err != nil {
+		t.Fatal(err)
+	}
+	n2.must(n2.member(), firstRun)
+	if got := n1.members(); got != "n1 n2" {
+		t.Errorf("the members are %q", got)
+	}
+}

@@ -8,9 +8,9 @@
 # is known again. The same IDs are never given twice: each time that a cluster is begun, its token has another random part.
 #
 #   $record                    $dir/initial.env   with data            without data
-#   (none)                     (any)              start, remember      begin or join, as bootstrap says
-#   beginning TOKEN            new, with TOKEN    start, remember      begin again, with another token: etcd was never seen to run
-#   joining CLUSTER MEMBER     existing           start, remember      join again, whatever bootstrap says
+#   (none)                     (any)              start, take          begin or join, as bootstrap says
+#   beginning TOKEN            new, with TOKEN    start, take          begin again, with another token: etcd was never seen to run
+#   joining CLUSTER MEMBER     existing           start, take          join again, whatever bootstrap says
 #   member CLUSTER MEMBER      existing, alone    start                join CLUSTER anew if it answers with quorum, else fail
 #
 # An etcd that is killed right after it has made its write-ahead log, and before it has written there that it is a member itself, knows
@@ -26,12 +26,6 @@ has_data() {
 }
 
 is_hollow() { [ "$state" = beginning ] && has_data && ! grep -aqs '"peerURLs"' "$wal"/*.wal; }
-
-# How the data directory is to begin; it says nothing to one that has data.
-write_initial() {
-	printf 'ETCD_INITIAL_CLUSTER="%s"\nETCD_INITIAL_CLUSTER_STATE="%s"\nETCD_INITIAL_CLUSTER_TOKEN="%s"\n' "$@" >"$dir/.initial.env"
-	mv "$dir/.initial.env" "$dir/initial.env"
-}
 
 # Remember these words of the member.
 remember() {
@@ -107,6 +101,26 @@ END
 
 # The ID of the cluster that answers at the endpoints $1 with quorum.
 cluster_at() { identity "$1" | cut -d ' ' -f 1; }
+
+# Take the member $2 of the cluster $1, as which etcd runs here, for this host's. Data of another cluster than this host has joined, or
+# than the others are of, is nobody's that it could be: a host may have begun one by itself, or have had one before.
+take() {
+	[ "$(recorded)" != "member $1 $2" ] || return 0
+	there=
+	case $state in
+	beginning) there=$1 ;; # nobody else had one
+	joining) there=$cluster_id ;;
+	*) [ -z "$others" ] || there=$(cluster_at "$(clients $others)") ;;
+	esac
+	if [ -z "$there" ] && [ -z "$state" ] && [ "$bootstrap" = Join ] && [ -n "$others" ]; then
+		fail "etcd on $name runs with data of the cluster $1, and no etcd with quorum answers at $(clients $others)" \
+			"to say whether that is the one to join: bring the others back first"
+	fi
+	[ "${there:-$1}" = "$1" ] || fail "etcd on $name runs as the member $2 of the cluster $1, and the cluster to join is $there:" \
+		"it is not taken for a member of that. If nobody needs its data in $data, reset the host or replace its Machine;" \
+		"or end etcd there, move $data/member and $wal away, and run this again"
+	remember member "$1" "$2"
+}
 
 # It has begun, and its data is gone: perhaps only from where it was looked for. As another member of the same cluster it can
 # come back, if that has a quorum without it.
@@ -190,7 +204,7 @@ if ! has_data || is_hollow; then
 	joining/* | */Join) join ;;
 	*) begin ;;
 	esac
-elif [ ! -e "$dir/initial.env" ]; then
+elif [ ! -s "$dir/initial.env" ]; then
 	write_initial "$name=$peer" existing none
 fi
 
@@ -203,21 +217,16 @@ come_up() {
 	# From now on an empty data directory begins nothing.
 	now=$(etcdctl --endpoints="$own" --dial-timeout=3s --command-timeout=5s endpoint status -w fields --hex 2>/dev/null | ids)
 	[ -n "$now" ] || fail "etcd was started on $name, but does not say which member it is at $own"
-	remember member $now
+	take $now
 	said=
 	await 60 votes || fail "etcd on $name is a learner still, and is not promoted: ${said:-it is not in sync with the leader}"
 	await 30 answers "$own" || fail "etcd runs on $name, but the cluster has no quorum. $(last_words)"
 }
 
 start || fail "etcd cannot be started"
-if [ -n "$now" ]; then remember member $now; else come_up; fi
+if [ -n "$now" ]; then take $now; else come_up; fi
 write_initial "$name=$peer" existing none
 
 why=$(outdated)
 [ -n "$why" ] || exit 0
-voters=$(list "$own" | awk -v peer="$peer" '$4 != peer && $2 == "started" && $6 == "false" { printf "%s%s", sep, $5; sep = "," }')
-if [ -z "$voters" ]; then
-	error=$(/bin/sh -uc "$restart" etcd 2>&1)
-else
-	error=$(hold 300 "$voters" "$restart" 2>&1)
-fi || fail "etcd on $name is $why, and was not restarted: $error"
+error=$(restart_alone "$restart" 2>&1) || fail "etcd on $name is $why, and was not restarted: $error"

@@ -29,11 +29,13 @@ Documentation=https://etcd.io/docs/
 Wants=network-online.target
 After=network-online.target
 StartLimitIntervalSec=0
+# Without it, or with nothing in it, an etcd that has no data would begin a cluster of its own.
+AssertFileNotEmpty=` + dir + `/initial.env
 
 [Service]
 Type=notify
-# How the member began; see initial.env. One that has data does not read it.
-EnvironmentFile=-` + dir + `/initial.env
+# How the member began. One that has data goes by that.
+EnvironmentFile=` + dir + `/initial.env
 User=` + account + `
 Group=` + account + `
 # What root has put there, such as a restored snapshot, becomes etcd's.

@@ -10,7 +10,6 @@ if [ "$form" = pod ]; then
 		cp -p "$restore/etcd.yaml" "$restore/.etcd.yaml" && mv "$restore/.etcd.yaml" "$manifest" || fail "$manifest cannot be restored"
 	fi
 else
-	printf 'ETCD_INITIAL_CLUSTER="%s"\nETCD_INITIAL_CLUSTER_STATE="existing"\nETCD_INITIAL_CLUSTER_TOKEN="none"\n' "$name=$peer" >"$dir/.initial.env" &&
-		mv "$dir/.initial.env" "$dir/initial.env" || fail "$dir/initial.env cannot be written"
+	write_initial "$name=$peer" existing none
 	start || fail "etcd cannot be started"
 fi

@@ -10,6 +10,13 @@ place_data() {
 		fail "$wal cannot be made"
 }
 
+# How the data directory is to begin; it says nothing to one that has data. It is there as a whole or not at all: with nothing of it, etcd
+# begins a cluster of its own.
+write_initial() {
+	printf 'ETCD_INITIAL_CLUSTER="%s"\nETCD_INITIAL_CLUSTER_STATE="%s"\nETCD_INITIAL_CLUSTER_TOKEN="%s"\n' "$@" >"$dir/.initial.env" &&
+		sync "$dir/.initial.env" && mv "$dir/.initial.env" "$dir/initial.env" && sync "$dir" || fail "$dir/initial.env cannot be written"
+}
+
 # The manifest tells etcd for ever how it began, and would have it begin anew wherever its data is gone. So the pod mounts its
 # write-ahead log once more, by a link that lies outside of the data. Where that leads nowhere, the kubelet does not start the pod,
 # and containerd does not start its container: a path that is missing it would make, which it cannot where a link is.
@@ -20,8 +27,8 @@ install_pod() {
 	. "$dir/initial.env"
 	hold_pod
 	sed -e "s|@INITIAL_CLUSTER@|$ETCD_INITIAL_CLUSTER|" -e "s|@INITIAL_CLUSTER_STATE@|$ETCD_INITIAL_CLUSTER_STATE|" \
-		-e "s|@INITIAL_CLUSTER_TOKEN@|$ETCD_INITIAL_CLUSTER_TOKEN|" -e "s|@CONFIG@|$(wanted_pod)|" "$config" >"$dir/.manifest"
-	mv "$dir/.manifest" "$manifest"
+		-e "s|@INITIAL_CLUSTER_TOKEN@|$ETCD_INITIAL_CLUSTER_TOKEN|" -e "s|@CONFIG@|$(wanted_pod)|" "$config" >"$dir/.manifest" &&
+		sync "$dir/.manifest" && mv "$dir/.manifest" "$manifest" && sync "${manifest%/*}" || fail "$manifest cannot be written"
 }
 
 start() {
@@ -39,6 +46,8 @@ listener() { ss -Htlnp "sport = :2379" | sed -n 's/.*pid=\([0-9]*\).*/\1/p' | he
 is_another() { now=$(listener) && [ -n "$now" ] && [ "$now" != "$before" ]; }
 
 restart_etcd() {
+	# It would end, and not start again.
+	[ -s "$dir/initial.env" ] || fail "$dir/initial.env does not say how etcd on $name began: bring the host up to date first"
 	if [ "$form" = pod ]; then
 		before=$(listener)
 		install_pod
@@ -49,6 +58,18 @@ restart_etcd() {
 	# An etcd that ends waits for those who watch it to go, up to 7 s. So they are to end first, and to start after it: systemd orders the
 	# jobs so when theirs is there before etcd's, and goes on with them when this script is cut.
 	timeout 100 systemctl restart $(running $users) etcd.service || systemctl is-active --quiet etcd.service
+}
+
+# Run the script $1, which restarts etcd, while no other member is away. Who votes alone has nobody to ask.
+restart_alone() {
+	there=$(list "$own") || fail "the members cannot be listed at $own"
+	voters=$(printf '%s\n' "$there" |
+		awk -v peer="$peer" '$4 != peer && $2 == "started" && $6 == "false" { printf "%s%s", sep, $5; sep = "," }')
+	if [ -z "$voters" ]; then
+		/bin/sh -uc "$1" etcd
+	else
+		hold 300 "$voters" "$1"
+	fi
 }
 
 # Those of these units that run.

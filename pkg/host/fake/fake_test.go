@@ -44,6 +44,8 @@ func shell(_ *fake.Machine, c host.Command) host.Result {
 	case strings.HasPrefix(script, "sh -c exit "):
 		code, _ := strconv.Atoi(strings.TrimPrefix(script, "sh -c exit "))
 		return host.Result{ExitCode: code}
+	case strings.Contains(script, "echo why"):
+		return host.Result{ExitCode: 3, Stdout: []byte("so\n"), Stderr: []byte("why\n")}
 	case strings.Contains(script, "kill -KILL"):
 		return host.Result{ExitCode: 137}
 	case strings.HasPrefix(script, "timeout "):

@@ -21,10 +21,11 @@ var queries = []host.CommandQuery{
 	{ID: "ends by its own deadline", Argv: []string{"timeout", "0.1", "sleep", "4711.5"}},
 	{ID: "ends with 137", Argv: []string{"sh", "-c", "exit 137"}},
 	{ID: "is killed", Argv: []string{"sh", "-c", "kill -KILL $$"}},
+	{ID: "says why", Argv: []string{"sh", "-c", "echo so; echo why >&2; exit 3"}},
 }
 
-// testQueries: a check that was stopped at its deadline is distinguished from one that ends with the same exit code by itself, in an
-// observation as in what is observed after an act.
+// testQueries: a check that was stopped at its deadline is distinguished from one that ends with the same exit code by itself, and what it
+// says of why it fails is known, in an observation as in what is observed after an act.
 func testQueries(r *rig) {
 	h := r.dial()
 	q := host.Query{Commands: queries}
@@ -42,11 +43,14 @@ func testQueries(r *rig) {
 			}
 		}
 		for id, want := range map[string]int{
-			"well": 0, "ends with 124": 124, "ends by its own deadline": 124, "ends with 137": 137, "is killed": 137,
+			"well": 0, "ends with 124": 124, "ends by its own deadline": 124, "ends with 137": 137, "is killed": 137, "says why": 3,
 		} {
 			if got := f.Commands[id].ExitCode; got != want {
 				r.t.Errorf("%s: what %s has the exit code %d, want %d", where, id, got, want)
 			}
+		}
+		if got := f.Commands["says why"]; string(got.Stdout) != "so\n" || string(got.Stderr) != "why\n" {
+			r.t.Errorf("%s: what says why is said to have said %q, and why %q", where, got.Stdout, got.Stderr)
 		}
 	}
 	check("an observation", r.observe(h, q))

@@ -15,8 +15,12 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
 )
 
-// kindCommand is the kind of a log entry whose undoing is an argument vector.
-const kindCommand = "command"
+const (
+	// kindCommand is the kind of a log entry whose undoing is an argument vector.
+	kindCommand = "command"
+	// kindPackage is the kind of one that says which packages came with it, which no earlier one does.
+	kindPackage = "package"
+)
 
 // hundredths are a duration in the unit that the library counts in, rounded up.
 func hundredths(d time.Duration) string {
@@ -78,11 +82,11 @@ func (s *actScript) changes(a host.Act) {
 		case host.Inherit:
 			for _, p := range c.Paths {
 				s.begin(i, "claim", p)
-				s.call("c_inherit_path", "claim", field(p))
+				s.call("c_inherit_path", "claim", field(p), p)
 			}
 			for _, p := range c.Files {
 				s.begin(i, "file", p)
-				s.call("c_inherit_path", "file", field(p))
+				s.call("c_inherit_path", "file", field(p), p)
 			}
 			for _, u := range c.Units {
 				s.begin(i, "unit", u)

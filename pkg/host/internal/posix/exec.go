@@ -66,7 +66,7 @@ func (h *Host) execResult(
 		return nil, h.unexpected(f)
 	}
 	unhook := context.AfterFunc(ctx, func() {
-		h.stop(context.WithoutCancel(ctx), f.arg(1))
+		h.stop(context.WithoutCancel(ctx), f.arg(1), stopPatience)
 		_ = p.Close()
 	})
 	defer unhook()

@@ -52,7 +52,7 @@ const (
 )
 
 // framesFor is how many frames may answer a script. Whatever is asked has a name or a call of many bytes in the script, some
-// more than once, and is answered by three frames at most.
+// more than once, and is answered by four frames at most.
 func framesFor(script string) int { return baseFrames + len(script)/8 }
 
 // excess is the error of an answer that is larger than any that was asked for.

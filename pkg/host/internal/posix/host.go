@@ -26,7 +26,7 @@ type Config struct {
 	// 10 s.
 	Heartbeat time.Duration
 	// StopGrace is how long what was cancelled may take to stop on the host, and a process to end after its output, before it is
-	// given up with its session. 0 means 15 s.
+	// given up with its session. 0 means 15 s. Package tools have more: see packagePatience.
 	StopGrace time.Duration
 	// StateDir is host.StateDir but in tests.
 	StateDir string

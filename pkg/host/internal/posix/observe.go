@@ -77,10 +77,12 @@ type observation struct {
 	// full asks for the System facts and the host's logs.
 	full  bool
 	units []string
+	// asks is the function of the library that answers a command of the query.
+	asks string
 }
 
 func newObservation(q host.Query, full bool) *observation {
-	o := &observation{query: q, prefix: disguise(), full: full, units: slices.Clone(q.Units)}
+	o := &observation{query: q, prefix: disguise(), full: full, units: slices.Clone(q.Units), asks: "o_query"}
 	if full {
 		for _, u := range systemUnits {
 			if !slices.Contains(o.units, u) {
@@ -159,7 +161,7 @@ func (o *observation) render(s *script, stateDir string) {
 		s.call("o_ports")
 	}
 	for i, c := range o.query.Commands {
-		s.call("o_command", append([]string{strconv.Itoa(i), strconv.Itoa(host.MaxContent), hundredths(c.Limit())}, c.Argv...)...)
+		s.call(o.asks, append([]string{strconv.Itoa(i), strconv.Itoa(host.MaxContent), hundredths(c.Limit())}, c.Argv...)...)
 	}
 }
 

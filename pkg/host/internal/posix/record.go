@@ -262,6 +262,7 @@ func (l *logs) superseded(run string) []string {
 		}
 		needs, recorded := earlier[identity]
 		switch {
+		case e.kind == kindPackage:
 		case e.run == run && recorded:
 			pairs = append(pairs, strconv.Itoa(e.seq), needs)
 		case e.run == run, recorded:

@@ -67,6 +67,19 @@ func TestLogs(t *testing.T) {
 	}
 }
 
+// What came with packages is said by the entry of the act that brought them alone: an earlier one may have failed, or brought others.
+func TestPackagesAreNotSuperseded(t *testing.T) {
+	logs := &logs{entries: []entry{
+		{seq: 1, run: "r1", node: "n", kind: kindPackage, word: "packages", target: "jq"},
+		{seq: 2, run: "r1", node: "n", kind: "gone", word: "file", target: "/a"},
+		{seq: 3, run: "r2", node: "n", kind: kindPackage, word: "packages", target: "jq"},
+		{seq: 4, run: "r2", node: "n", kind: "gone", word: "file", target: "/a"},
+	}}
+	if got := strings.Join(logs.superseded("r2"), " "); got != "4 -" {
+		t.Errorf("superseded %q, want the file alone", got)
+	}
+}
+
 func FuzzLogs(f *testing.F) {
 	f.Add("* n r d 1.5 ;\n", "+ 1 r n t gone file /a ;\n- 1 ;\n")
 	f.Add("0 0 0 0 0 ", "- ;\n")

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
 )
 
 // session implements host.Session.
@@ -45,6 +46,8 @@ type session struct {
 	given bool
 	// waited says that an act of a connection that was cut ran still when we came.
 	waited bool
+	// patience is how long what runs now may take to stop.
+	patience time.Duration
 	// broken is set once an answer was not read to its end: nothing more can be asked.
 	broken error
 }
@@ -90,7 +93,7 @@ func (h *Host) Begin(ctx context.Context, r host.Run) (host.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &session{host: h, run: r, proc: proc, in: newFrameReader(proc.out, mark, maxWaiting)}
+	b := &session{host: h, run: r, proc: proc, in: newFrameReader(proc.out, mark, maxWaiting), patience: stopPatience}
 	stop := context.AfterFunc(ctx, func() { _ = proc.Close() })
 	defer stop()
 	if err := b.locked(ctx); err != nil {
@@ -287,11 +290,11 @@ func (s *session) stopOnCancel(ctx context.Context, pid <-chan string, done <-ch
 		return
 	case <-ctx.Done():
 	}
-	grace := time.AfterFunc(s.host.config.StopGrace, func() { _ = s.proc.Close() })
+	grace := time.AfterFunc(s.host.grace(s.patience), func() { _ = s.proc.Close() })
 	defer grace.Stop()
 	select {
 	case id := <-pid:
-		s.host.stop(context.WithoutCancel(ctx), id)
+		s.host.stop(context.WithoutCancel(ctx), id, s.patience)
 	case <-done:
 		return
 	}
@@ -344,12 +347,36 @@ func isPID(word string) bool {
 	return err == nil && n > 0
 }
 
-// stop ends the process tree of pid on the host, by a channel of its own.
-func (h *Host) stop(ctx context.Context, pid string) {
-	ctx, cancel := context.WithTimeout(ctx, h.config.StopGrace)
+const (
+	// stopPatience is how long what is asked to stop may take before it is killed.
+	stopPatience = 3 * time.Second
+	// packagePatience is the same for package tools, as c_tool has it: one that is killed leaves a database that somebody must repair.
+	packagePatience = 30 * time.Second
+)
+
+// patienceWith is how long acts may take to stop.
+func patienceWith(acts []host.Act) time.Duration {
+	for _, a := range acts {
+		for _, c := range a.Changes {
+			if _, ok := c.(host.Package); ok {
+				return packagePatience
+			}
+		}
+	}
+	return stopPatience
+}
+
+// grace is how long the host may take to stop what has this patience.
+func (h *Host) grace(patience time.Duration) time.Duration {
+	return h.config.StopGrace + patience - stopPatience
+}
+
+// stop ends the process tree of pid on the host, by a channel of its own. What has not stopped after patience is killed.
+func (h *Host) stop(ctx context.Context, pid string, patience time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, h.grace(patience))
 	defer cancel()
 	s := newScript(newMark(), h.config.StateDir, coreLib)
-	s.call("k_stop", pid, "30")
+	s.call("k_stop", pid, strconv.Itoa(int(patience/(100*time.Millisecond))))
 	p, err := h.start(ctx, s.String(), nil)
 	if err != nil {
 		return // the session is given up when its grace is over
@@ -367,10 +394,11 @@ func (s *session) Do(ctx context.Context, acts ...host.Act) (*host.Facts, error)
 	if s.given {
 		return nil, s.host.invalid("", fmt.Errorf("the host was reset; begin another session"))
 	}
+	s.patience = patienceWith(acts)
 	if limit, bounded := timeLimit(acts); bounded {
 		var cancel context.CancelFunc
 		// The far side stops by itself; this is for when it does not.
-		ctx, cancel = context.WithTimeout(ctx, limit+s.host.config.StopGrace)
+		ctx, cancel = context.WithTimeout(ctx, limit+s.host.grace(s.patience))
 		defer cancel()
 	}
 	var feeding *feed
@@ -388,6 +416,7 @@ func (s *session) Do(ctx context.Context, acts ...host.Act) (*host.Facts, error)
 	}
 	full := slices.ContainsFunc(acts, reach)
 	o := newObservation(verify, full)
+	o.asks = "s_query"
 	r := &actReader{session: s, acts: acts, now: time.Now().UTC(), answer: newAnswer(o)}
 	sc := &script{}
 	s.head(sc)
@@ -407,7 +436,16 @@ func (s *session) Do(ctx context.Context, acts ...host.Act) (*host.Facts, error)
 		return nil, &host.Error{Kind: host.KindProtocol, Host: s.host.Name(), ExitCode: code,
 			Message: "the act ended without saying why", Output: s.proc.said()}
 	}
-	return s.facts(r.answer, sent, full), nil
+	facts := s.facts(r.answer, sent, full)
+	var hidden []secret.Value
+	for _, a := range acts {
+		hidden = append(hidden, secrets(a)...)
+	}
+	for id, said := range facts.Commands {
+		said.Stderr = []byte(redact(string(said.Stderr), hidden))
+		facts.Commands[id] = said
+	}
+	return facts, nil
 }
 
 // timeLimit is how long all acts together may take; false where one has no limit.

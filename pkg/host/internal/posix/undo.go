@@ -26,6 +26,10 @@ func (s *session) Undo(ctx context.Context, scope host.Scope, report func(host.U
 	}
 	all := scope.All()
 	chosen := s.logs.within(scope)
+	s.patience = stopPatience
+	if slices.ContainsFunc(chosen, func(e entry) bool { return e.kind == kindPackage }) {
+		s.patience = packagePatience
+	}
 	sc := &script{}
 	s.head(sc)
 	s.actor(sc, host.Act{Node: "undo", Task: scope.Task})

@@ -337,13 +337,20 @@ c_swapoff() {
 	[ -z "$devices" ] || c_try swapoff -a
 }
 
+# Whether a file system is mounted at directory $1, in $mounted: it is not ours to unmount.
+c_mounted() {
+	mounted=
+	if [ -d "$1" ] && [ ! -L "$1" ] && mountpoint -q -- "$1"; then mounted=mounted; fi
+}
+
 # A path that others will fill: path, field.
 c_claim() {
 	[ "$W" -eq 0 ] || return 0
+	c_mounted "$1"
 	if ! c_exists "$1"; then
 		c_record claimed_gone claim "$2"
 	elif [ -d "$1" ] && [ ! -L "$1" ] && [ -z "$(ls -A -- "$1")" ]; then
-		c_record claimed_empty claim "$2" $(stat -c '%04a %u %g' -- "$1")
+		c_record claimed_empty claim "$2" $(stat -c '%04a %u %g' -- "$1") $mounted
 	else
 		rm -rf "$S/undo/$Q.part" "$S/undo/$Q"
 		c_try cp -a --reflink=auto -- "$1" "$S/undo/$Q.part"
@@ -351,17 +358,18 @@ c_claim() {
 		c_try mv -T -- "$S/undo/$Q.part" "$S/undo/$Q"
 		c_try sync "$S/undo"
 		s_boundary
-		c_record claimed_kept claim "$2"
+		c_record claimed_kept claim "$2" $mounted
 	fi
 	c_try sync "$S/undo.log"
 	s_boundary
 }
 
-# A path that others have filled, or that a file will be written to (word, field), and a unit that they run (field). As if neither had been
-# there, so that an undo leaves neither.
+# A path that others have filled, or that a file will be written to (word, field, path), and a unit that they run (field). As if neither had
+# been there, so that an undo leaves neither.
 c_inherit_path() {
 	[ "$W" -eq 0 ] || return 0
-	c_record claimed_gone "$1" "$2"
+	c_mounted "$3"
+	c_record claimed_gone "$1" "$2" $mounted
 	c_try sync "$S/undo.log"
 	s_boundary
 }

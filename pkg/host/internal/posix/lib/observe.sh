@@ -159,7 +159,6 @@ o_command() {
 	number=$1 max=$2 limit=$3
 	shift 3
 	k_body stdout "$number"
-	printf '\n@%s + stderr %s\n' "$N" "$number" >&2
 	exec 4>&1
 	k_uptime
 	since=$now
@@ -175,5 +174,11 @@ o_command() {
 	case $status in
 	124 | 137) [ "${ended#* }" -lt "$limit" ] || k_say stopped "$number" ;;
 	esac
+}
+
+# The same in an observation, which reads frames on standard error, too.
+o_query() {
+	printf '\n@%s + stderr %s\n' "$N" "$1" >&2
+	o_command "$@"
 	printf '\n@%s - stderrend\n' "$N" >&2
 }

@@ -72,6 +72,35 @@ c_unasked() {
 	[ ! -s "$T/unasked" ] || c_tool apt-mark -q -q auto $(cat "$T/unasked")
 }
 
+# What undo entry $1, which was cut before it could say so, has brought of the packages named after it: of all that is new since. Where
+# there is rpm that is those, and what came in one transaction with any of them: an administrator may have installed the rest.
+c_brought() {
+	entry=$1
+	shift
+	c_installed >"$T/now" || return
+	comm -13 "$S/undo/$entry" "$T/now" >"$T/since"
+	if command -v apt-get >/dev/null 2>&1; then
+		cat "$T/since"
+		return
+	fi
+	for name; do printf '%s\n' "${name%%=*}"; done >"$T/named"
+	rpm -qa --qf '%{NAME} %{INSTALLTID}\n' >"$T/transactions" || return
+	awk '
+		FNR == 1 { file++ }
+		file == 1 { named[$1] }
+		file == 2 { since[$1] }
+		file == 3 && $1 in named && $1 in since { ours[$2] }
+		file == 4 && $1 in since && $2 in ours { print $1 }' "$T/named" "$T/since" "$T/transactions" "$T/transactions"
+}
+
+# Undo entry $1 has brought the packages in the file $2, too.
+c_came() {
+	[ ! -e "$S/undo/$1.added" ] || cat "$S/undo/$1.added" >>"$2" || c_unwritten "$T"
+	sort -u "$2" >"$S/undo/$1.added.part" || c_unwritten "$S"
+	c_try sync "$S/undo/$1.added.part"
+	c_try mv "$S/undo/$1.added.part" "$S/undo/$1.added"
+}
+
 # Packages: the field of the names, the digests of staged package files in one word, then the names.
 c_package() {
 	target=$1 digests=$2
@@ -93,6 +122,9 @@ c_package() {
 		s_boundary
 		c_record package packages "$target"
 		c_try sync "$S/undo.log"
+	elif [ ! -e "$S/undo/$W.added" ]; then
+		c_brought "$W" "$@" >"$T/brought" || c_fail 1
+		c_came "$W" "$T/brought"
 	fi
 	s_boundary
 	files=
@@ -107,7 +139,8 @@ c_package() {
 	status=$?
 	s_boundary
 	# What came with it, even when it failed half-way.
-	c_installed | comm -13 "$S/undo/$W" - >"$S/undo/$W.added"
+	c_installed | comm -13 "$T/before" - >"$T/brought"
+	c_came "$W" "$T/brought"
 	[ "$status" -eq 0 ] || c_fail "$status"
 	[ -z "$files" ] || c_unasked "$@" || c_fail $?
 	for digest in $digests; do

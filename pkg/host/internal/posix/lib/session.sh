@@ -94,6 +94,14 @@ s_work() {
 	done
 }
 
+# A command that only looks, as o_command has it, in a session, whose standard error is not read for frames: the end of what it says there
+# comes after its output.
+s_query() {
+	o_command "$@" 2>"$T/said"
+	k_body stderr "$1"
+	tail -c 8192 "$T/said"
+}
+
 # Put what c_put prints in the place of the log $1.
 s_compact() {
 	c_put >"$1.part" && sync "$1.part" && mv "$1.part" "$1"

@@ -150,11 +150,14 @@ u_later() {
 	done
 }
 
-# Packages were not there: those in undo/<seq>.added, or when we were cut before that was written, those that are not in
-# undo/<seq>. The ones that we asked for ($2, in one word) go; of what came along, what nobody needs any more.
+# Packages were not there: those in undo/<seq>.added, or when we were cut before that was written, what c_brought finds out. The ones
+# that we asked for ($2, in one word) go; of what came along, what nobody needs any more.
 u_package() {
 	[ -f "$S/undo/$1" ] || return 0
-	[ -f "$S/undo/$1.added" ] || c_installed | comm -13 "$S/undo/$1" - >"$S/undo/$1.added"
+	if [ ! -f "$S/undo/$1.added" ]; then
+		c_brought "$1" $2 >"$T/brought" || c_fail 1
+		c_came "$1" "$T/brought"
+	fi
 	c_installed | comm -12 "$S/undo/$1.added" - >"$T/ours"
 	[ -s "$T/ours" ] || return 0
 	ours=$(cat "$T/ours")
@@ -206,35 +209,52 @@ u_purge() {
 	c_apt purge "$@" || c_fail $?
 }
 
-# A claimed path was not there.
-u_claimed_gone() { u_clear "$2"; }
+# A claimed path was not there, or is to be as if it had not been. $3 says where a file system was mounted there.
+u_claimed_gone() { u_clear "$2" "$3"; }
 
-# A claimed path was an empty directory with mode $3 and owner $4:$5.
+# A claimed path was an empty directory with mode $3 and owner $4:$5. $6 says where a file system was mounted there.
 u_claimed_empty() {
-	u_clear "$2"
+	u_clear "$2" "$6"
 	c_try mkdir -p -- "$2"
 	c_try chown "$4:$5" -- "$2"
 	c_try chmod "$3" -- "$2"
 }
 
-# A claimed path had content.
+# A claimed path had content. $3 says where a file system was mounted there.
 u_claimed_kept() {
 	c_exists "$S/undo/$1" || return 0
-	u_clear "$2"
-	u_kept "$1" "$2"
+	u_clear "$2" "$3"
+	if [ -z "$3" ]; then
+		u_kept "$1" "$2"
+		return
+	fi
+	c_try cp -a --reflink=auto -- "$S/undo/$1/." "$2"
+	c_try sync -f "$2"
 }
 
-# Nothing may be at $1 or mounted there or below; what was mounted last goes first.
+# Nothing may be at $1 or mounted there or below; what was mounted last goes first. Where $2 says that a file system was mounted at $1 when
+# it was claimed, that stays mounted, and is emptied.
 u_clear() {
 	mounts=
 	while read -r id parent device root point rest; do
 		# mountinfo writes blanks in octal.
 		case $point in *\\*) point=$(printf %b "$point") ;; esac
-		case $point in "$1" | "$1"/*) mounts="$point$NL$mounts" ;; esac
+		case $point in
+		"$1") [ "$2" = mounted ] || mounts="$point$NL$mounts" ;;
+		"$1"/*) mounts="$point$NL$mounts" ;;
+		esac
 	done </proc/self/mountinfo
 	printf %s "$mounts" | while read -r point; do
 		umount -- "$point" 2>/dev/null || umount -l -- "$point" || exit 1
 	done || c_fail 1
+	if [ "$2" = mounted ]; then
+		mountpoint -q -- "$1" || {
+			echo "no file system is mounted at $1, where one was when it was claimed: mount it, to be emptied, or another if it is lost" >&2
+			c_fail 1
+		}
+		c_try find "$1" -mindepth 1 -maxdepth 1 -exec rm -rf --one-file-system -- '{}' +
+		return
+	fi
 	c_exists "$1" || return 0
 	c_try rm -rf --one-file-system -- "$1"
 }
