@@ -75,14 +75,14 @@ func (b *byoh) Host(ctx context.Context, s Subject) (*Host, error) {
 		return nil, err
 	}
 	if !h.Status.Conditions.isTrue(byoBootstrapped) {
-		return nil, &NotYet{Message: fmt.Sprintf("the ByoHost %s has not run the bootstrap data yet", object.GetName()) +
+		return nil, &HostPending{Message: fmt.Sprintf("the ByoHost %s has not run the bootstrap data yet", object.GetName()) +
 			paused(object, clusterv1.PausedAnnotation) + h.Status.Conditions.complaint(byoBootstrapped) +
 			h.Status.Conditions.complaint(byoInstalled)}
 	}
 	ofDefault, others := h.addresses(object.GetAnnotations()[byoEndpointAnnotation])
 	found := candidates(ofDefault, others)
 	if len(found) == 0 {
-		return nil, &NotYet{Message: fmt.Sprintf("the ByoHost %s has no address in status.network at which it can be reached: its agent "+
+		return nil, &HostPending{Message: fmt.Sprintf("the ByoHost %s has no address in status.network at which it can be reached: its agent "+
 			"writes them when it starts", object.GetName())}
 	}
 	return &Host{
@@ -117,7 +117,7 @@ func (b *byoh) attached(ctx context.Context, machine *unstructured.Unstructured)
 	case len(own) == 1:
 		return own[0], nil
 	case len(own) > 1:
-		return nil, &NotYet{Message: fmt.Sprintf("the ByoHosts %s and %s are both attached to the ByoMachine %s: take the label %s off "+
+		return nil, &HostPending{Message: fmt.Sprintf("the ByoHosts %s and %s are both attached to the ByoMachine %s: take the label %s off "+
 			"all but one", own[0].GetName(), own[1].GetName(), key.Name, byoMachineLabel)}
 	}
 	m, err := decode[contractMachine](machine)
@@ -125,10 +125,10 @@ func (b *byoh) attached(ctx context.Context, machine *unstructured.Unstructured)
 		return nil, err
 	}
 	if m.Spec.ProviderID != "" {
-		return nil, &Lost{Message: fmt.Sprintf("the ByoMachine %s had the ByoHost of %s, and none is attached to it any more",
+		return nil, &HostGone{Message: fmt.Sprintf("the ByoMachine %s had the ByoHost of %s, and none is attached to it any more",
 			key.Name, said(m.Spec.ProviderID))}
 	}
-	return nil, &NotYet{Message: fmt.Sprintf("no ByoHost in the namespace %s is attached to the ByoMachine %s yet", key.Namespace, key.Name) +
+	return nil, &HostPending{Message: fmt.Sprintf("no ByoHost in the namespace %s is attached to the ByoMachine %s yet", key.Namespace, key.Name) +
 		m.Status.Conditions.complaint(byoHostReady, clusterv1.ReadyCondition)}
 }
 

@@ -38,11 +38,11 @@ func (f *foreign) HasDoor() bool { return true }
 // Refuses is nothing: which format it is depends on the image.
 func (f *foreign) Refuses(bootstrapv1.BootstrapFormat) string { return "" }
 
-// Met does nothing: nobody asks.
-func (f *foreign) Met(context.Context, Subject, Contact) error { return nil }
+// ReportReachability does nothing: nobody asks.
+func (f *foreign) ReportReachability(context.Context, Subject, Reachability) error { return nil }
 
-// Left does nothing: the infrastructure deletes the host, or does not care.
-func (f *foreign) Left(context.Context, Subject, Cleanness) error { return nil }
+// ReportReset does nothing: the infrastructure deletes the host, or does not care.
+func (f *foreign) ReportReset(context.Context, Subject, ResetResult) error { return nil }
 
 // Joined does nothing: the infrastructure does not wait for the Node, or looks for it often.
 func (f *foreign) Joined(context.Context, Subject) error { return nil }
@@ -55,9 +55,9 @@ func (f *foreign) machine(ctx context.Context, s Subject) (*unstructured.Unstruc
 	case err == nil:
 		return object, nil
 	case apierrors.IsNotFound(err):
-		return nil, &Lost{Message: fmt.Sprintf("the %s does not exist", describe(ref))}
+		return nil, &HostGone{Message: fmt.Sprintf("the %s does not exist", describe(ref))}
 	case f.isUnknown(ctx, ref):
-		return nil, &NotYet{Message: fmt.Sprintf("the API server knows no %s of %s: install its infrastructure provider", ref.Kind, ref.APIGroup)}
+		return nil, &HostPending{Message: fmt.Sprintf("the API server knows no %s of %s: install its infrastructure provider", ref.Kind, ref.APIGroup)}
 	}
 	return nil, fmt.Errorf("get the %s: %w", describe(ref), err)
 }

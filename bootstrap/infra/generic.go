@@ -49,12 +49,12 @@ func (m *contractMachine) host(s Subject, name, providerID string) (*Host, error
 		name = strings.ToLower(hostnames[0])
 	}
 	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
-		return nil, &NotYet{Message: fmt.Sprintf("the %s says that its Hostname is %q, and no Node can be called so", ref, said(name))}
+		return nil, &HostPending{Message: fmt.Sprintf("the %s says that its Hostname is %q, and no Node can be called so", ref, said(name))}
 	}
 	inside := ofType(addresses, clusterv1.MachineInternalIP)
 	found := candidates(ofType(addresses, clusterv1.MachineExternalIP), inside)
 	if len(found) == 0 {
-		return nil, &NotYet{Message: fmt.Sprintf("the %s has no address yet", ref) + m.Status.Conditions.complaint(clusterv1.ReadyCondition)}
+		return nil, &HostPending{Message: fmt.Sprintf("the %s has no address yet", ref) + m.Status.Conditions.complaint(clusterv1.ReadyCondition)}
 	}
 	return &Host{
 		Host:       spec.Host{Name: name, ProviderID: providerID, Address: found[0], InternalAddresses: internal(inside)},

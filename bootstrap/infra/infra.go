@@ -43,8 +43,8 @@ type Host struct {
 	NodeLabels map[string]string
 }
 
-// Contact is what came of dialling a host.
-type Contact struct {
+// Reachability is what came of dialling a host.
+type Reachability struct {
 	// Err is why the host could not be reached or entered, nil if it was.
 	Err error
 	// Reason is that of the condition HostReachable of the KubexmConfig.
@@ -53,8 +53,8 @@ type Contact struct {
 	System *host.System
 }
 
-// Cleanness is in what state a Machine leaves its host.
-type Cleanness struct {
+// ResetResult is in what state a Machine leaves its host.
+type ResetResult struct {
 	// Err is why the host could not be reset, nil if it was.
 	Err error
 }
@@ -67,7 +67,7 @@ type Subject struct {
 
 // Adapter answers for one kind of infrastructure.
 type Adapter interface {
-	// Host is the Machine's host. The error is a *NotYet while nobody may touch one, and a *Lost when it is out of reach for
+	// Host is the Machine's host. The error is a *HostPending while nobody may touch one, and a *HostGone when it is out of reach for
 	// good.
 	Host(ctx context.Context, s Subject) (*Host, error)
 	// HasDoor reports whether it is the bootstrap data that lets us in.
@@ -76,33 +76,33 @@ type Adapter interface {
 	Refuses(format bootstrapv1.BootstrapFormat) string
 	// Reset is whether the host is reset when it leaves, where nobody says so.
 	Reset() spec.ResetPolicy
-	// Met records what came of dialling the host, where the infrastructure wants to know.
-	Met(ctx context.Context, s Subject, c Contact) error
-	// Left records in what state the host is left, where the infrastructure wants to know. It is called before the
+	// ReportReachability records what came of dialling the host, where the infrastructure wants to know.
+	ReportReachability(ctx context.Context, s Subject, c Reachability) error
+	// ReportReset records in what state the host is left, where the infrastructure wants to know. It is called before the
 	// infrastructure takes the host back.
-	Left(ctx context.Context, s Subject, c Cleanness) error
+	ReportReset(ctx context.Context, s Subject, c ResetResult) error
 	// Joined notifies the infrastructure that the Node has registered, where it would only find that out after a while.
 	Joined(ctx context.Context, s Subject) error
 }
 
-// NotYet says that the Machine has no host that may be touched yet. What ends that is a change of an object of a kind that is Watched.
-type NotYet struct {
+// HostPending says that the Machine has no host that may be touched yet. What ends that is a change of an object of a kind that is Watched.
+type HostPending struct {
 	Message string
 	// Changed is whether that change has come already, while it was read.
 	Changed bool
 }
 
 // Error is the message.
-func (n *NotYet) Error() string { return n.Message }
+func (n *HostPending) Error() string { return n.Message }
 
-// Lost says that the Machine's host is out of reach for good.
-type Lost struct{ Message string }
+// HostGone says that the Machine's host is out of reach for good.
+type HostGone struct{ Message string }
 
 // Error is the message.
-func (l *Lost) Error() string { return l.Message }
+func (l *HostGone) Error() string { return l.Message }
 
 func isLost(err error) bool {
-	var lost *Lost
+	var lost *HostGone
 	return errors.As(err, &lost)
 }
 

@@ -80,7 +80,7 @@ func machineOf(kind string) *clusterv1.Machine {
 	}
 }
 
-// wanted is what an adapter is to answer: a Host, or a NotYet or a Lost that says something.
+// wanted is what an adapter is to answer: a Host, or a HostPending or a HostGone that says something.
 type wanted struct {
 	host   *infra.Host
 	notYet string
@@ -93,8 +93,8 @@ func check(t *testing.T, kind string, want wanted, all ...client.Object) {
 	machine, patches := machineOf(kind), 0
 	c := api(t, &patches, all...)
 	got, err := infra.Of(machine, c, c).Host(t.Context(), infra.Subject{Machine: machine, Config: &bootstrapv1.KubexmConfig{}})
-	var notYet *infra.NotYet
-	var lost *infra.Lost
+	var notYet *infra.HostPending
+	var lost *infra.HostGone
 	switch {
 	case want.notYet != "":
 		if !errors.As(err, &notYet) || !strings.Contains(notYet.Message, want.notYet) || len(notYet.Message) > 4096 {

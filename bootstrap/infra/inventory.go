@@ -36,26 +36,26 @@ func (i *InventoryAdapter) Host(ctx context.Context, s Subject) (*Host, error) {
 	case i.owns(s, h) && claim.UID == string(s.Config.UID):
 	case i.owns(s, h): // clusterctl has moved both, or the KubexmConfig was made anew for its host
 		if err := i.claim(ctx, s, h); apierrors.IsConflict(err) {
-			return nil, &NotYet{Message: fmt.Sprintf("the KubexmHost %s has changed just now", h.Name), Changed: true}
+			return nil, &HostPending{Message: fmt.Sprintf("the KubexmHost %s has changed just now", h.Name), Changed: true}
 		} else if err != nil {
 			return nil, err
 		}
 	case claim != (infrav1.MachineReference{}):
-		return nil, &NotYet{Message: fmt.Sprintf("the KubexmHost %s is claimed by the %s %s of the Cluster %s",
+		return nil, &HostPending{Message: fmt.Sprintf("the KubexmHost %s is claimed by the %s %s of the Cluster %s",
 			h.Name, claim.KindOrDefault(), claim.Name, claim.ClusterName)}
 	case !s.Config.DeletionTimestamp.IsZero():
-		return nil, &Lost{Message: fmt.Sprintf("the KubexmHost %s is not claimed", h.Name)}
+		return nil, &HostGone{Message: fmt.Sprintf("the KubexmHost %s is not claimed", h.Name)}
 	case h.IsInMaintenance():
-		return nil, &NotYet{Message: fmt.Sprintf("the KubexmHost %s is in maintenance: %s", h.Name, h.Spec.Maintenance.Message)}
+		return nil, &HostPending{Message: fmt.Sprintf("the KubexmHost %s is in maintenance: %s", h.Name, h.Spec.Maintenance.Message)}
 	case h.IsQuarantined():
-		return nil, &NotYet{Message: fmt.Sprintf("the KubexmHost %s is in quarantine: %s: %s",
+		return nil, &HostPending{Message: fmt.Sprintf("the KubexmHost %s is in quarantine: %s: %s",
 			h.Name, h.Spec.Quarantine.Reason, h.Spec.Quarantine.Message)}
 	case !conditions.IsTrue(h, infrav1.AvailableCondition):
-		return nil, &NotYet{Message: fmt.Sprintf("the KubexmHost %s is not available: %s", h.Name, cmp.Or(
+		return nil, &HostPending{Message: fmt.Sprintf("the KubexmHost %s is not available: %s", h.Name, cmp.Or(
 			conditions.GetMessage(h, infrav1.AvailableCondition), "nobody has said so yet"))}
 	default:
 		if err := i.claim(ctx, s, h); apierrors.IsConflict(err) {
-			return nil, &NotYet{Message: fmt.Sprintf("the KubexmHost %s has changed just now", h.Name), Changed: true}
+			return nil, &HostPending{Message: fmt.Sprintf("the KubexmHost %s has changed just now", h.Name), Changed: true}
 		} else if err != nil {
 			return nil, err
 		}
@@ -71,9 +71,9 @@ func (i *InventoryAdapter) find(ctx context.Context, s Subject) (*infrav1.Kubexm
 	name := s.Config.Spec.HostRef.Name
 	if err := i.live.Get(ctx, client.ObjectKey{Namespace: s.Config.Namespace, Name: name}, h); apierrors.IsNotFound(err) {
 		if s.Config.DeletionTimestamp.IsZero() {
-			return nil, &NotYet{Message: fmt.Sprintf("the KubexmHost %s does not exist", name)}
+			return nil, &HostPending{Message: fmt.Sprintf("the KubexmHost %s does not exist", name)}
 		}
-		return nil, &Lost{Message: fmt.Sprintf("the KubexmHost %s does not exist any more", name)}
+		return nil, &HostGone{Message: fmt.Sprintf("the KubexmHost %s does not exist any more", name)}
 	} else if err != nil {
 		return nil, fmt.Errorf("get the KubexmHost %s: %w", name, err)
 	}
@@ -104,8 +104,8 @@ func (i *InventoryAdapter) markInUse(ctx context.Context, s Subject, h *infrav1.
 	return i.change(ctx, h, (*infrav1.KubexmHost).MarkInUse)
 }
 
-// Met writes the KubexmHost's facts and its condition Reachable.
-func (i *InventoryAdapter) Met(ctx context.Context, s Subject, c Contact) error {
+// ReportReachability writes the KubexmHost's facts and its condition Reachable.
+func (i *InventoryAdapter) ReportReachability(ctx context.Context, s Subject, c Reachability) error {
 	h, err := i.find(ctx, s)
 	if err != nil {
 		return err
@@ -113,8 +113,8 @@ func (i *InventoryAdapter) Met(ctx context.Context, s Subject, c Contact) error 
 	return i.change(ctx, h, meeting(c))
 }
 
-// Left writes the KubexmHost's condition Clean.
-func (i *InventoryAdapter) Left(ctx context.Context, s Subject, c Cleanness) error {
+// ReportReset writes the KubexmHost's condition Clean.
+func (i *InventoryAdapter) ReportReset(ctx context.Context, s Subject, c ResetResult) error {
 	h, err := i.find(ctx, s)
 	if err != nil {
 		return err

@@ -55,7 +55,7 @@ func (k *kubexm) host(ctx context.Context, s Subject) (*infrav1.KubexmHost, erro
 	ref, namespace := s.Machine.Spec.InfrastructureRef, s.Machine.Namespace
 	machine := &infrav1.KubexmMachine{}
 	if err := k.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, machine); apierrors.IsNotFound(err) {
-		return nil, &Lost{Message: fmt.Sprintf("the %s does not exist", describe(ref))}
+		return nil, &HostGone{Message: fmt.Sprintf("the %s does not exist", describe(ref))}
 	} else if err != nil {
 		return nil, fmt.Errorf("get the %s: %w", describe(ref), err)
 	}
@@ -65,11 +65,11 @@ func (k *kubexm) host(ctx context.Context, s Subject) (*infrav1.KubexmHost, erro
 		if why := conditions.GetMessage(machine, infrav1.HostClaimedCondition); why != "" {
 			message += ": " + why
 		}
-		return nil, &NotYet{Message: message}
+		return nil, &HostPending{Message: message}
 	}
 	found := &infrav1.KubexmHost{}
 	if err := k.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, found); apierrors.IsNotFound(err) {
-		return nil, &Lost{Message: fmt.Sprintf("the KubexmHost %s does not exist any more", name)}
+		return nil, &HostGone{Message: fmt.Sprintf("the KubexmHost %s does not exist any more", name)}
 	} else if err != nil {
 		return nil, fmt.Errorf("get the KubexmHost %s: %w", name, err)
 	}
@@ -79,9 +79,9 @@ func (k *kubexm) host(ctx context.Context, s Subject) (*infrav1.KubexmHost, erro
 	case found.IsOf(machine):
 		return found, nil
 	case owner.Name == "":
-		return nil, &NotYet{Message: fmt.Sprintf("the KubexmHost %s is not claimed by the %s", name, describe(ref))}
+		return nil, &HostPending{Message: fmt.Sprintf("the KubexmHost %s is not claimed by the %s", name, describe(ref))}
 	default:
-		return nil, &Lost{Message: fmt.Sprintf("the KubexmHost %s is claimed by the %s %s now", name, owner.KindOrDefault(), owner.Name)}
+		return nil, &HostGone{Message: fmt.Sprintf("the KubexmHost %s is claimed by the %s %s now", name, owner.KindOrDefault(), owner.Name)}
 	}
 }
 
@@ -102,13 +102,13 @@ func (k *kubexm) Reset() spec.ResetPolicy { return spec.ResetAlways }
 // Joined does nothing: a KubexmMachine does not wait for its Node.
 func (k *kubexm) Joined(context.Context, Subject) error { return nil }
 
-// Met writes the KubexmHost's facts and its condition Reachable.
-func (k *kubexm) Met(ctx context.Context, s Subject, c Contact) error {
+// ReportReachability writes the KubexmHost's facts and its condition Reachable.
+func (k *kubexm) ReportReachability(ctx context.Context, s Subject, c Reachability) error {
 	return k.update(ctx, s, meeting(c))
 }
 
 // meeting writes what came of dialling a host.
-func meeting(c Contact) func(*infrav1.KubexmHost) {
+func meeting(c Reachability) func(*infrav1.KubexmHost) {
 	return func(h *infrav1.KubexmHost) {
 		reachable := metav1.Condition{
 			Type: infrav1.ReachableCondition, Status: metav1.ConditionTrue, Reason: infrav1.ReachedReason, ObservedGeneration: h.Generation,
@@ -125,7 +125,7 @@ func meeting(c Contact) func(*infrav1.KubexmHost) {
 
 // Heartbeat writes what came of dialling a KubexmHost that nobody has: its facts, and its condition Reachable. It writes nothing if
 // somebody has it by now, or if what it declares has changed.
-func Heartbeat(ctx context.Context, c client.Client, live client.Reader, dialled *infrav1.KubexmHost, came Contact) error {
+func Heartbeat(ctx context.Context, c client.Client, live client.Reader, dialled *infrav1.KubexmHost, came Reachability) error {
 	k := &kubexm{client: c, live: live}
 	return k.change(ctx, dialled, func(h *infrav1.KubexmHost) {
 		if h.UID != dialled.UID || h.Generation != dialled.Generation || h.Spec.ClaimRef != (infrav1.MachineReference{}) {
@@ -136,13 +136,13 @@ func Heartbeat(ctx context.Context, c client.Client, live client.Reader, dialled
 	})
 }
 
-// Left writes the KubexmHost's condition Clean. A host that is not clean is not handed out again.
-func (k *kubexm) Left(ctx context.Context, s Subject, c Cleanness) error {
+// ReportReset writes the KubexmHost's condition Clean. A host that is not clean is not handed out again.
+func (k *kubexm) ReportReset(ctx context.Context, s Subject, c ResetResult) error {
 	return k.update(ctx, s, leaving(c))
 }
 
 // leaving writes in what state a host is left.
-func leaving(c Cleanness) func(*infrav1.KubexmHost) {
+func leaving(c ResetResult) func(*infrav1.KubexmHost) {
 	return func(h *infrav1.KubexmHost) {
 		clean := metav1.Condition{Type: infrav1.CleanCondition, Status: metav1.ConditionTrue, Reason: infrav1.ResetReason}
 		if c.Err != nil {

@@ -82,7 +82,7 @@ func (m *metal3) Host(ctx context.Context, s Subject) (*Host, error) {
 	}
 	namespace, name, found := strings.Cut(object.GetAnnotations()[bareMetalHostAnnotation], "/")
 	if !found {
-		return nil, &NotYet{Message: fmt.Sprintf("the Metal3Machine %s has no BareMetalHost yet", object.GetName()) +
+		return nil, &HostPending{Message: fmt.Sprintf("the Metal3Machine %s has no BareMetalHost yet", object.GetName()) +
 			machine.Status.Conditions.complaint("AssociateBareMetalHost", "AssociateBMH", clusterv1.ReadyCondition)}
 	}
 	bmh, err := m.provisioned(ctx, object, client.ObjectKey{Namespace: namespace, Name: name})
@@ -96,7 +96,7 @@ func (m *metal3) Host(ctx context.Context, s Subject) (*Host, error) {
 	inspected := ofType(machine.Status.Addresses, clusterv1.MachineInternalIP)
 	addresses := candidates(static, inspected)
 	if len(addresses) == 0 {
-		return nil, &NotYet{Message: fmt.Sprintf("nobody knows an address of the Metal3Machine %s: the inspection of its BareMetalHost "+
+		return nil, &HostPending{Message: fmt.Sprintf("nobody knows an address of the Metal3Machine %s: the inspection of its BareMetalHost "+
 			"has found none, and no IPAM has given it one", object.GetName())}
 	}
 	return &Host{
@@ -115,7 +115,7 @@ func (m *metal3) provisioned(
 ) (*unstructured.Unstructured, error) {
 	object, err := m.get(ctx, bareMetalHostKind, key)
 	if apierrors.IsNotFound(err) {
-		return nil, &Lost{Message: fmt.Sprintf("the BareMetalHost %s does not exist any more", key)}
+		return nil, &HostGone{Message: fmt.Sprintf("the BareMetalHost %s does not exist any more", key)}
 	} else if err != nil {
 		return nil, fmt.Errorf("get the BareMetalHost %s: %w", key, err)
 	}
@@ -124,18 +124,18 @@ func (m *metal3) provisioned(
 		return nil, err
 	}
 	if consumer := &h.Spec.ConsumerRef; !consumer.is(metal3MachineKind, client.ObjectKeyFromObject(machine), key.Namespace) {
-		return nil, &NotYet{Message: fmt.Sprintf("the Metal3Machine %s names the BareMetalHost %s, whose consumer is %s",
+		return nil, &HostPending{Message: fmt.Sprintf("the Metal3Machine %s names the BareMetalHost %s, whose consumer is %s",
 			machine.GetName(), key, consumer)}
 	}
 	switch state := h.Status.Provisioning.State; state {
 	case bareMetalProvisioned:
 		return object, nil
 	case bareMetalDeprovisioning, bareMetalPoweringOff, bareMetalDeleting:
-		return nil, &Lost{Message: fmt.Sprintf("the BareMetalHost %s is given up: its state is %s", key, state)}
+		return nil, &HostGone{Message: fmt.Sprintf("the BareMetalHost %s is given up: its state is %s", key, state)}
 	default:
 		why := fmt.Sprintf("the state of the BareMetalHost %s is %q, not %s", key, said(state), bareMetalProvisioned) +
 			paused(object, bareMetalPausedAnnotation)
-		return nil, &NotYet{Message: strings.Join(nonEmpty(why, said(h.Status.ErrorMessage)), ": ")}
+		return nil, &HostPending{Message: strings.Join(nonEmpty(why, said(h.Status.ErrorMessage)), ": ")}
 	}
 }
 

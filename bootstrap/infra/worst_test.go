@@ -22,10 +22,10 @@ import (
 func TestWorstStatus(t *testing.T) {
 	words := "\x1b[2J\x00\xff" + strings.Repeat("é\n", 1<<17)
 	h := &infrav1.KubexmHost{}
-	meeting(Contact{Reason: "Locked", Err: errors.New(words), System: &host.System{
+	meeting(Reachability{Reason: "Locked", Err: errors.New(words), System: &host.System{
 		OSName: words, Kernel: words, Arch: words, CPUs: -5, MemoryBytes: -1,
 	}})(h)
-	leaving(Cleanness{Err: errors.New(words)})(h)
+	leaving(ResetResult{Err: errors.New(words)})(h)
 	for _, kind := range []string{infrav1.ReachableCondition, infrav1.CleanCondition} {
 		message := conditions.GetMessage(h, kind)
 		if n := utf8.RuneCountInString(message); n == 0 || n > 32768 || !utf8.ValidString(message) || strings.ContainsAny(message, "\x00\x1b") {

@@ -15,22 +15,22 @@ import (
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/bmc"
-	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/rescue"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/recovery"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
 // byController has the reboot of the scope's host reset its machine by the management controller, if one is declared. How is what was done,
 // "" if nothing was.
-func (r *KubexmConfigReconciler) byController(s *scope, reboot *rescue.Reboot, how *bmc.ResetType) {
+func (r *KubexmConfigReconciler) byController(s *scope, reboot *recovery.Reboot, how *bmc.ResetType) {
 	if s.host.BMC.IsZero() {
 		return
 	}
 	declared, namespace, key := s.host.BMC, s.config.Namespace, s.key
-	reboot.Controller = &rescue.Controller{
+	reboot.Controller = &recovery.Controller{
 		Last: lastReset(s.config),
 		// A status may be lost with a move, and the machine must not be reset again while it boots.
-		Record: func(ctx context.Context, reset rescue.Reset) error {
+		Record: func(ctx context.Context, reset recovery.Reset) error {
 			config := &bootstrapv1.KubexmConfig{}
 			config.Namespace, config.Name = key.Namespace, key.Name
 			patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, bootstrapv1.MachineResetAnnotation, recorded(reset))
@@ -48,7 +48,7 @@ func (r *KubexmConfigReconciler) byController(s *scope, reboot *rescue.Reboot, h
 }
 
 // recorded is a reset as the value of MachineResetAnnotation, and lastReset the one that is recorded, or none.
-func recorded(reset rescue.Reset) string {
+func recorded(reset recovery.Reset) string {
 	at := reset.Time.UTC().Format(time.RFC3339)
 	if reset.Refused {
 		at += bootstrapv1.MachineResetRefused
@@ -56,13 +56,13 @@ func recorded(reset rescue.Reset) string {
 	return at
 }
 
-func lastReset(config *bootstrapv1.KubexmConfig) rescue.Reset {
+func lastReset(config *bootstrapv1.KubexmConfig) recovery.Reset {
 	value, refused := strings.CutSuffix(config.Annotations[bootstrapv1.MachineResetAnnotation], bootstrapv1.MachineResetRefused)
 	at, err := time.Parse(time.RFC3339, value)
 	if err != nil {
-		return rescue.Reset{}
+		return recovery.Reset{}
 	}
-	return rescue.Reset{Time: at, Refused: refused}
+	return recovery.Reset{Time: at, Refused: refused}
 }
 
 // controller is a management controller with the credentials that its Secret has at that time.

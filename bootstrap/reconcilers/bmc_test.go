@@ -22,7 +22,7 @@ import (
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/infra"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/bmc"
-	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/rescue"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/recovery"
 )
 
 // A machine is reset with what its KubexmHost declares and the Secret has at that time, and when is on the KubexmConfig before.
@@ -93,13 +93,13 @@ func TestByController(t *testing.T) {
 			declared.Address, declared.Certificate.SHA256Fingerprint = server.URL, hex.EncodeToString(fingerprint[:])
 			s := &scope{config: config, key: client.ObjectKeyFromObject(config), host: &infra.Host{BMC: declared}}
 
-			var reboot rescue.Reboot
+			var reboot recovery.Reboot
 			var how bmc.ResetType
 			r.byController(s, &reboot, &how)
 			if last := reboot.Controller.Last; !last.Time.Equal(at.Add(-time.Hour)) || last.Refused {
 				t.Errorf("known of its last reset is %v, want one an hour before", last)
 			}
-			for _, reset := range []rescue.Reset{{Time: at}, {Time: at, Refused: true}} {
+			for _, reset := range []recovery.Reset{{Time: at}, {Time: at, Refused: true}} {
 				if err := reboot.Controller.Record(t.Context(), reset); err != nil {
 					t.Fatal(err)
 				}
@@ -128,7 +128,7 @@ func TestByController(t *testing.T) {
 		})
 	}
 	t.Run("none is declared", func(t *testing.T) {
-		var reboot rescue.Reboot
+		var reboot recovery.Reboot
 		(&KubexmConfigReconciler{}).byController(&scope{config: &bootstrapv1.KubexmConfig{}, host: &infra.Host{}}, &reboot, nil)
 		if reboot.Controller != nil {
 			t.Error("the machine is reset, though no controller is declared")

@@ -14,7 +14,7 @@ import (
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
-	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/rescue"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/recovery"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pipeline"
 )
 
@@ -78,7 +78,7 @@ func (r *KubexmConfigReconciler) keeper(s *scope) func(context.Context, host.Hos
 	}
 	namespace, name := s.config.Namespace, s.host.Name
 	return func(ctx context.Context, h host.Host) (k kept) {
-		content, err := rescue.Logs(ctx, h, pipeline.Services()...)
+		content, err := recovery.Logs(ctx, h, pipeline.Services()...)
 		if err != nil {
 			return kept{err: err}
 		}

@@ -36,7 +36,7 @@ import (
 	bootstrapwebhooks "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/webhooks"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/desired"
-	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/snapshot"
 	controlplanewebhooks "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/webhooks"
 	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
 	infrawebhooks "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/webhooks"
@@ -222,8 +222,8 @@ func (w *world) members() []bootstrapv1.ClusterMember {
 }
 
 // state is the world as a control plane's reconciler sees it.
-func (w *world) state(object *controlplanev1.KubexmControlPlane) *state.ControlPlane {
-	return &state.ControlPlane{Object: object, Cluster: w.cluster, Known: w.members()}
+func (w *world) state(object *controlplanev1.KubexmControlPlane) *snapshot.ControlPlane {
+	return &snapshot.ControlPlane{Object: object, Cluster: w.cluster, Known: w.members()}
 }
 
 // clusterConfig is what the control plane writes for its hosts.

@@ -27,9 +27,9 @@ import (
 // stands for all that is in it.
 var elsewhere = func() map[string]string {
 	all := map[string]string{
-		"KubexmControlPlane.spec.replicas":                                                     "controlplane/state/state.go: Spec.Replicas",
-		"KubexmControlPlane.spec.rollout":                                                      "controlplane/state/rollout.go: Spec.Rollout",
-		"KubexmControlPlane.spec.remediation":                                                  "controlplane/state/remediate.go: Spec.Remediation",
+		"KubexmControlPlane.spec.replicas":                                                     "controlplane/snapshot/snapshot.go: Spec.Replicas",
+		"KubexmControlPlane.spec.rollout":                                                      "controlplane/snapshot/rollout.go: Spec.Rollout",
+		"KubexmControlPlane.spec.remediation":                                                  "controlplane/snapshot/remediate.go: Spec.Remediation",
 		"KubexmControlPlane.spec.machineNaming":                                                "controlplane/reconcilers/scale.go: MachineNaming",
 		"KubexmControlPlane.spec.machineTemplate.metadata":                                     "controlplane/desired/desired.go: MachineTemplate.ObjectMeta.Labels",
 		"KubexmControlPlane.spec.machineTemplate.spec.infrastructureRef":                       "controlplane/reconcilers/scale.go: InfrastructureRef",

@@ -163,7 +163,7 @@ func (b *Heartbeats) meet(ctx context.Context, h *infrav1.KubexmHost) {
 
 // contact is what comes of dialling a host. The error means that nothing is known of the host: the management cluster did not say how to
 // dial it, or the manager stops.
-func (b *Heartbeats) contact(ctx context.Context, h *infrav1.KubexmHost) (infra.Contact, error) {
+func (b *Heartbeats) contact(ctx context.Context, h *infrav1.KubexmHost) (infra.Reachability, error) {
 	within, cancel := context.WithTimeout(ctx, heartbeatLimit)
 	defer cancel()
 	r := &KubexmConfigReconciler{Reader: b.Reader, Dial: b.Dial, Holder: b.Holder}
@@ -182,11 +182,11 @@ func (b *Heartbeats) contact(ctx context.Context, h *infrav1.KubexmHost) (infra.
 	var refused apierrors.APIStatus
 	switch {
 	case err == nil:
-		return infra.Contact{System: system}, nil
+		return infra.Reachability{System: system}, nil
 	case ctx.Err() != nil:
-		return infra.Contact{}, ctx.Err()
+		return infra.Reachability{}, ctx.Err()
 	case errors.As(err, &refused):
-		return infra.Contact{}, err
+		return infra.Reachability{}, err
 	}
-	return infra.Contact{Err: err, Reason: cmp.Or(unreachable(err), bootstrapv1.NotAnsweringReason)}, nil
+	return infra.Reachability{Err: err, Reason: cmp.Or(unreachable(err), bootstrapv1.NotAnsweringReason)}, nil
 }

@@ -326,12 +326,12 @@ func factsDigest(s *host.System) (string, error) {
 }
 
 // contactOf is what a job's outcome says of the way to the host, nil if nothing.
-func contactOf(o *outcome) *infra.Contact {
+func contactOf(o *outcome) *infra.Reachability {
 	if reason := unreachable(o.err); reason != "" {
-		return &infra.Contact{Err: rootOf(o.err), Reason: reason}
+		return &infra.Reachability{Err: rootOf(o.err), Reason: reason}
 	}
 	if !o.reached {
 		return nil
 	}
-	return &infra.Contact{System: o.system}
+	return &infra.Reachability{System: o.system}
 }

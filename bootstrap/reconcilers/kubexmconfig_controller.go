@@ -376,7 +376,7 @@ func (r *KubexmConfigReconciler) reportContact(ctx context.Context, s *scope) er
 	if contact == nil {
 		return nil
 	}
-	err := s.adapter.Met(ctx, s.subject(), *contact)
+	err := s.adapter.ReportReachability(ctx, s.subject(), *contact)
 	if isGone(err) {
 		return nil // there is nobody to tell
 	}

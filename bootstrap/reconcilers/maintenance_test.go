@@ -27,7 +27,7 @@ type found struct {
 
 func (f *found) Host(context.Context, infra.Subject) (*infra.Host, error) {
 	if f.host == nil {
-		return nil, &infra.Lost{Message: "it is gone"}
+		return nil, &infra.HostGone{Message: "it is gone"}
 	}
 	return f.host, nil
 }

@@ -63,14 +63,16 @@ func stranger(t *testing.T, m *memoryhost.Machine) host.Owner {
 // adapter records in what state the host was left.
 type adapter struct {
 	infra.Adapter
-	left *infra.Cleanness
+	left *infra.ResetResult
 }
 
 func (*adapter) Reset() spec.ResetPolicy { return spec.ResetAlways }
 
-func (a *adapter) Met(context.Context, infra.Subject, infra.Contact) error { return nil }
+func (a *adapter) ReportReachability(context.Context, infra.Subject, infra.Reachability) error {
+	return nil
+}
 
-func (a *adapter) Left(_ context.Context, _ infra.Subject, c infra.Cleanness) error {
+func (a *adapter) ReportReset(_ context.Context, _ infra.Subject, c infra.ResetResult) error {
 	a.left = &c
 	return nil
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/bmc"
-	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/rescue"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/recovery"
 )
 
 // rebooting is what the job is called.
@@ -86,7 +86,7 @@ type rebootJob struct {
 	withoutPlan
 	until time.Time
 	// reboot has how the machine is reset, if that is possible, and reset is how it was.
-	reboot rescue.Reboot
+	reboot recovery.Reboot
 	reset  bmc.ResetType
 	// keep keeps the host's logs, nil if that is off.
 	keep func(context.Context, host.Host) kept

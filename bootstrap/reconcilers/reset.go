@@ -31,8 +31,8 @@ import (
 
 // isGone reports whether the infrastructure says that there is no such host, now or ever.
 func isGone(err error) bool {
-	var lost *infra.Lost
-	var notYet *infra.NotYet
+	var lost *infra.HostGone
+	var notYet *infra.HostPending
 	return errors.As(err, &lost) || errors.As(err, &notYet)
 }
 
@@ -265,7 +265,7 @@ func (r *KubexmConfigReconciler) settleReset(ctx context.Context, s *scope) (ctr
 	if err := r.reportContact(ctx, s); err != nil {
 		return ctrl.Result{}, err
 	}
-	if err := s.adapter.Left(ctx, s.subject(), infra.Cleanness{Err: out.err}); err != nil && !isGone(err) {
+	if err := s.adapter.ReportReset(ctx, s.subject(), infra.ResetResult{Err: out.err}); err != nil && !isGone(err) {
 		return ctrl.Result{}, err
 	}
 	r.tellKept(s, &out.kept)

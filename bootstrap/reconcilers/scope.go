@@ -151,8 +151,8 @@ func (r *KubexmConfigReconciler) locate(ctx context.Context, s *scope) error {
 		return err
 	}
 	found, err := s.adapter.Host(ctx, s.subject())
-	var notYet *infra.NotYet
-	var lost *infra.Lost
+	var notYet *infra.HostPending
+	var lost *infra.HostGone
 	switch {
 	case errors.As(err, &notYet):
 		s.waiting = decision.Block(bootstrapv1.WaitingForHostReason, "%s", notYet.Message)

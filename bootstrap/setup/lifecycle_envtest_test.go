@@ -35,7 +35,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/config/webhook"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	controlplane "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/setup"
-	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/snapshot"
 	"github.com/mensylisir/cluster-api-provider-kubexm/exp/embedded"
 	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
 	infrastructure "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/setup"
@@ -216,14 +216,14 @@ func (f *fleet) etcd(m *fake.Machine) host.Result {
 }
 
 // workload says that the cluster is up as soon as its host is what it must be.
-func (f *fleet) workload(_ context.Context, _ secret.Value, c *state.ControlPlane) *state.Workload {
-	w := &state.Workload{Components: map[string][]state.Component{}}
+func (f *fleet) workload(_ context.Context, _ secret.Value, c *snapshot.ControlPlane) *snapshot.Workload {
+	w := &snapshot.Workload{Components: map[string][]snapshot.Component{}}
 	for _, m := range c.Own() {
 		for _, a := range m.Status.Addresses {
 			if a.Type == clusterv1.MachineExternalIP && f.content(a.Address) != "" {
 				w.Initialized = true
-				for _, kind := range state.ComponentConditions {
-					w.Components[m.Name] = append(w.Components[m.Name], state.Component{Condition: kind})
+				for _, kind := range snapshot.ComponentConditions {
+					w.Components[m.Name] = append(w.Components[m.Name], snapshot.Component{Condition: kind})
 				}
 			}
 		}

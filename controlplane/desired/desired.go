@@ -19,13 +19,13 @@ import (
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
-	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/snapshot"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
 // Machine is a new Machine. Its KubexmConfig and its infrastructure machine have its name.
-func Machine(c *state.ControlPlane, name string, infrastructure clusterv1.ContractVersionedObjectReference) *clusterv1.Machine {
+func Machine(c *snapshot.ControlPlane, name string, infrastructure clusterv1.ContractVersionedObjectReference) *clusterv1.Machine {
 	m := &clusterv1.Machine{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: c.Object.Namespace, Name: name,
@@ -52,7 +52,7 @@ const nodeDeletionTimeout int32 = 10
 
 // Propagate brings what may be changed in place from the control plane to a Machine. Its version is not among that: when a host
 // follows another one is decided of each.
-func Propagate(c *state.ControlPlane, m *clusterv1.Machine) {
+func Propagate(c *snapshot.ControlPlane, m *clusterv1.Machine) {
 	PropagateMetadata(c, m)
 	if m.Annotations == nil {
 		m.Annotations = map[string]string{}
@@ -71,21 +71,21 @@ func Propagate(c *state.ControlPlane, m *clusterv1.Machine) {
 }
 
 // ownGates are what a Machine of ours needs beside its Node to be Ready.
-func ownGates(c *state.ControlPlane) []clusterv1.MachineReadinessGate {
+func ownGates(c *snapshot.ControlPlane) []clusterv1.MachineReadinessGate {
 	gates := []clusterv1.MachineReadinessGate{
-		{ConditionType: state.APIServerPodHealthy},
-		{ConditionType: state.ControllerManagerPodHealthy},
-		{ConditionType: state.SchedulerPodHealthy},
+		{ConditionType: snapshot.APIServerPodHealthy},
+		{ConditionType: snapshot.ControllerManagerPodHealthy},
+		{ConditionType: snapshot.SchedulerPodHealthy},
 	}
 	if shared := c.Shared(); shared.Etcd.IsStacked() {
-		gates = append(gates, clusterv1.MachineReadinessGate{ConditionType: state.EtcdPodHealthy},
-			clusterv1.MachineReadinessGate{ConditionType: state.EtcdMemberHealthy})
+		gates = append(gates, clusterv1.MachineReadinessGate{ConditionType: snapshot.EtcdPodHealthy},
+			clusterv1.MachineReadinessGate{ConditionType: snapshot.EtcdMemberHealthy})
 	}
 	return gates
 }
 
 // Config is a new KubexmConfig. Its owner is the control plane until Cluster API makes it the Machine.
-func Config(c *state.ControlPlane, name string, mode spec.BootstrapMode) *bootstrapv1.KubexmConfig {
+func Config(c *snapshot.ControlPlane, name string, mode spec.BootstrapMode) *bootstrapv1.KubexmConfig {
 	owner := Owner(c.Object)
 	owner.Controller, owner.BlockOwnerDeletion = nil, nil
 	config := &bootstrapv1.KubexmConfig{ObjectMeta: metav1.ObjectMeta{
@@ -98,7 +98,7 @@ func Config(c *state.ControlPlane, name string, mode spec.BootstrapMode) *bootst
 
 // InventoryConfig is a new KubexmConfig for a host of the inventory that does not become a Node. The control plane owns it. Of
 // etcd's hosts the first by name begins the cluster.
-func InventoryConfig(c *state.ControlPlane, ref bootstrapv1.HostReference) *bootstrapv1.KubexmConfig {
+func InventoryConfig(c *snapshot.ControlPlane, ref bootstrapv1.HostReference) *bootstrapv1.KubexmConfig {
 	config := &bootstrapv1.KubexmConfig{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: c.Object.Namespace, Name: c.Cluster.Name + "-" + ref.Name,
@@ -121,7 +121,7 @@ func InventoryConfig(c *state.ControlPlane, ref bootstrapv1.HostReference) *boot
 
 // ClusterConfig is what the hosts of the control plane's Cluster share. was is what it says now, nil if there is none.
 func ClusterConfig(
-	c *state.ControlPlane, was *bootstrapv1.KubexmClusterConfig, members []bootstrapv1.ClusterMember,
+	c *snapshot.ControlPlane, was *bootstrapv1.KubexmClusterConfig, members []bootstrapv1.ClusterMember,
 ) *bootstrapv1.KubexmClusterConfig {
 	before := ""
 	if was != nil {
@@ -150,7 +150,7 @@ func ClusterConfig(
 
 // authorities are the fingerprints that are recorded on the control plane, in the order of their names. What cannot be read is none:
 // the reconcile does not come that far then.
-func authorities(c *state.ControlPlane) []bootstrapv1.AuthorityFingerprint {
+func authorities(c *snapshot.ControlPlane) []bootstrapv1.AuthorityFingerprint {
 	recorded, err := pki.ParseFingerprints(c.Object.Annotations[controlplanev1.AuthoritiesAnnotation])
 	if err != nil {
 		return nil
@@ -164,7 +164,7 @@ func authorities(c *state.ControlPlane) []bootstrapv1.AuthorityFingerprint {
 
 // PropagateConfig brings the control plane's own part of its hosts to a KubexmConfig: the host follows. Bootstrap data is read once, so
 // that another format is for Machines that are made from then on.
-func PropagateConfig(c *state.ControlPlane, config *bootstrapv1.KubexmConfig) {
+func PropagateConfig(c *snapshot.ControlPlane, config *bootstrapv1.KubexmConfig) {
 	PropagateMetadata(c, config)
 	own := c.Object.Spec.Node.DeepCopy()
 	config.Spec.Node, config.Spec.Access = own.Node, own.Access
@@ -176,7 +176,7 @@ func Owner(object *controlplanev1.KubexmControlPlane) metav1.OwnerReference {
 }
 
 // Labels of all objects that a Machine consists of. Those of the contract come before the user's.
-func Labels(c *state.ControlPlane) map[string]string {
+func Labels(c *snapshot.ControlPlane) map[string]string {
 	return merged(c.Object.Spec.MachineTemplate.ObjectMeta.Labels, map[string]string{
 		clusterv1.ClusterNameLabel:             c.Cluster.Name,
 		clusterv1.MachineControlPlaneLabel:     "",
@@ -185,7 +185,7 @@ func Labels(c *state.ControlPlane) map[string]string {
 }
 
 // Annotations of all objects that a Machine consists of.
-func Annotations(c *state.ControlPlane) map[string]string {
+func Annotations(c *snapshot.ControlPlane) map[string]string {
 	return maps.Clone(c.Object.Spec.MachineTemplate.ObjectMeta.Annotations)
 }
 

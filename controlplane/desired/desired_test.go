@@ -18,12 +18,12 @@ import (
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/desired"
-	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/snapshot"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
-func controlPlane() *state.ControlPlane {
-	return &state.ControlPlane{
+func controlPlane() *snapshot.ControlPlane {
+	return &snapshot.ControlPlane{
 		Cluster: &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "prod"}},
 		Object: &controlplanev1.KubexmControlPlane{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "prod", UID: "1"},

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
-	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/snapshot"
 )
 
 // propagated are the keys of labels and annotations that an object has from the control plane's machineTemplate.
@@ -23,7 +23,7 @@ type propagated struct {
 // PropagateMetadata gives an object that a Machine consists of the labels and annotations of the control plane's machineTemplate, and takes
 // from it those that it had from there and that are there no more. What it has from there is recorded on it, because others write
 // labels and annotations on it, too.
-func PropagateMetadata(c *state.ControlPlane, object metav1.Object) {
+func PropagateMetadata(c *snapshot.ControlPlane, object metav1.Object) {
 	labels, annotations := Labels(c), Annotations(c)
 	was := recorded(object)
 	object.SetLabels(without(object.GetLabels(), was.Labels, labels))

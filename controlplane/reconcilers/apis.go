@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/snapshot"
 )
 
 const (
@@ -23,7 +23,7 @@ const (
 type askedAPIs struct {
 	version string
 	at      time.Time
-	found   *state.APIs
+	found   *snapshot.APIs
 }
 
 // askForAPIs finds out which APIs are in use that another version does not serve, while that is declared and has not begun.

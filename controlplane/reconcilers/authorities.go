@@ -18,7 +18,7 @@ import (
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
-	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/snapshot"
 	"github.com/mensylisir/cluster-api-provider-kubexm/internal/decision"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
 )
@@ -111,7 +111,7 @@ func (r *KubexmControlPlaneReconciler) begun(ctx context.Context, s *scope, reco
 		return "", err
 	}
 	for i := range machines {
-		if m := &machines[i]; state.IsControlPlane(m) || m.Status.NodeRef.IsDefined() {
+		if m := &machines[i]; snapshot.IsControlPlane(m) || m.Status.NodeRef.IsDefined() {
 			return "the Machine " + m.Name + " exists", nil
 		}
 	}

@@ -15,7 +15,7 @@ import (
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
-	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/snapshot"
 	"github.com/mensylisir/cluster-api-provider-kubexm/internal/decision"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
@@ -144,9 +144,9 @@ func (p *parts) problems(age time.Duration, now time.Time) []string {
 
 func (s *scope) parts() *parts {
 	p := &parts{}
-	kinds := state.ComponentConditions
+	kinds := snapshot.ComponentConditions
 	if !s.Stacked() {
-		kinds = []string{state.APIServerPodHealthy, state.ControllerManagerPodHealthy, state.SchedulerPodHealthy}
+		kinds = []string{snapshot.APIServerPodHealthy, snapshot.ControllerManagerPodHealthy, snapshot.SchedulerPodHealthy}
 		s.countEtcdHosts(p)
 	}
 	for _, m := range s.Own() {
@@ -161,8 +161,8 @@ func (s *scope) parts() *parts {
 			if now == nil || now.Status == metav1.ConditionUnknown {
 				continue // it is not there yet
 			}
-			if kind == state.EtcdPodHealthy {
-				if said := conditions.Get(&m, state.EtcdMemberHealthy); isWell && said != nil && said.Status == metav1.ConditionFalse {
+			if kind == snapshot.EtcdPodHealthy {
+				if said := conditions.Get(&m, snapshot.EtcdMemberHealthy); isWell && said != nil && said.Status == metav1.ConditionFalse {
 					isWell, now, well = false, said, false
 				}
 				p.members++
@@ -189,7 +189,7 @@ func (s *scope) countEtcdHosts(p *parts) {
 			continue
 		}
 		p.members++
-		if why := state.ProblemOf(config); why == nil {
+		if why := snapshot.ProblemOf(config); why == nil {
 			p.membersWell++
 		} else {
 			p.ill = append(p.ill, problem{text: config.Spec.HostRef.Name + ": " + why.Message})

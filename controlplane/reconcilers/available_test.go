@@ -17,7 +17,7 @@ import (
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/desired"
-	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/snapshot"
 	"github.com/mensylisir/cluster-api-provider-kubexm/internal/decision"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
@@ -27,7 +27,7 @@ func availableScope() *scope {
 	s := testScope()
 	s.Now = time.Now()
 	s.Object.Status.Initialization.ControlPlaneInitialized = ptr.To(true)
-	s.ControlPlane.Workload = &state.Workload{Initialized: true, Components: map[string][]state.Component{}}
+	s.ControlPlane.Workload = &snapshot.Workload{Initialized: true, Components: map[string][]snapshot.Component{}}
 	for _, name := range []string{"a", "b", "c"} {
 		m := clusterv1.Machine{
 			ObjectMeta: metav1.ObjectMeta{
@@ -39,8 +39,8 @@ func availableScope() *scope {
 			},
 			Status: clusterv1.MachineStatus{NodeRef: clusterv1.MachineNodeReference{Name: name}},
 		}
-		for _, kind := range state.ComponentConditions {
-			s.ControlPlane.Workload.Components[name] = append(s.ControlPlane.Workload.Components[name], state.Component{Condition: kind})
+		for _, kind := range snapshot.ComponentConditions {
+			s.ControlPlane.Workload.Components[name] = append(s.ControlPlane.Workload.Components[name], snapshot.Component{Condition: kind})
 		}
 		s.tell(&m)
 		s.Machines = append(s.Machines, m)
@@ -64,26 +64,26 @@ func TestAvailable(t *testing.T) {
 	}{
 		"all is well": {func(*scope) {}, metav1.ConditionTrue, ""},
 		"a component of one Machine is ill": {func(s *scope) {
-			s.breaks(0, state.SchedulerPodHealthy, time.Minute)
+			s.breaks(0, snapshot.SchedulerPodHealthy, time.Minute)
 		}, metav1.ConditionTrue, "* a: SchedulerPodHealthy: it crashes"},
-		"since just now": {func(s *scope) { s.breaks(0, state.SchedulerPodHealthy, time.Second) }, metav1.ConditionTrue, ""},
+		"since just now": {func(s *scope) { s.breaks(0, snapshot.SchedulerPodHealthy, time.Second) }, metav1.ConditionTrue, ""},
 		"a Machine joins": {func(s *scope) {
-			for _, kind := range state.ComponentConditions {
+			for _, kind := range snapshot.ComponentConditions {
 				conditions.Set(&s.Machines[2], metav1.Condition{
 					Type: kind, Status: metav1.ConditionUnknown, Reason: controlplanev1.HealthUnknownReason,
 				})
 			}
 		}, metav1.ConditionTrue, ""},
 		"etcd has two of three members": {func(s *scope) {
-			s.breaks(0, state.EtcdPodHealthy, time.Minute)
+			s.breaks(0, snapshot.EtcdPodHealthy, time.Minute)
 		}, metav1.ConditionTrue, "* a: EtcdPodHealthy: it crashes"},
 		"etcd has no quorum": {func(s *scope) {
-			s.breaks(0, state.EtcdPodHealthy, time.Minute)
-			s.breaks(1, state.EtcdPodHealthy, time.Second)
+			s.breaks(0, snapshot.EtcdPodHealthy, time.Minute)
+			s.breaks(1, snapshot.EtcdPodHealthy, time.Second)
 		}, metav1.ConditionFalse, "1 of 3 etcd members are healthy, and quorum is 2\n* a: EtcdPodHealthy: it crashes\n* b:"},
 		"one of two has left": {func(s *scope) {
 			s.Machines = s.Machines[:2]
-			s.breaks(0, state.EtcdPodHealthy, time.Minute)
+			s.breaks(0, snapshot.EtcdPodHealthy, time.Minute)
 			config := bootstrapv1.KubexmConfig{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
 			conditions.Set(&config, metav1.Condition{
 				Type: bootstrapv1.HostResetCondition, Status: metav1.ConditionFalse, Reason: bootstrapv1.ResettingReason,
@@ -91,9 +91,9 @@ func TestAvailable(t *testing.T) {
 			s.Configs = []bootstrapv1.KubexmConfig{config}
 		}, metav1.ConditionTrue, ""},
 		"each Machine lacks something": {func(s *scope) {
-			s.breaks(0, state.SchedulerPodHealthy, time.Minute)
-			s.breaks(1, state.APIServerPodHealthy, time.Minute)
-			s.breaks(2, state.ControllerManagerPodHealthy, time.Minute)
+			s.breaks(0, snapshot.SchedulerPodHealthy, time.Minute)
+			s.breaks(1, snapshot.APIServerPodHealthy, time.Minute)
+			s.breaks(2, snapshot.ControllerManagerPodHealthy, time.Minute)
 		}, metav1.ConditionFalse, "no control plane Machine has all of its components healthy\n* a: SchedulerPodHealthy: it crashes\n"},
 		"a certificate authority is missing": {func(s *scope) { s.Certificates = errors.New("the Secret prod-ca is gone") },
 			metav1.ConditionFalse, "CertificatesAvailable: the Secret prod-ca is gone"},
@@ -151,7 +151,7 @@ func TestSilenceIsNotFailure(t *testing.T) {
 	begun := s.Now
 	look := func(after time.Duration, failed error) {
 		s.Now = begun.Add(after)
-		s.ControlPlane.Workload = &state.Workload{Initialized: failed == nil, Err: failed}
+		s.ControlPlane.Workload = &snapshot.Workload{Initialized: failed == nil, Err: failed}
 		if failed == nil {
 			s.ControlPlane.Workload = availableScope().ControlPlane.Workload
 		}
@@ -171,7 +171,7 @@ func TestSilenceIsNotFailure(t *testing.T) {
 				t.Errorf("%s, %s is %s: %s", when, kind, got.Status, got.Message)
 			}
 		}
-		if got := conditions.Get(&s.Machines[0], state.APIServerPodHealthy); got.Status != status {
+		if got := conditions.Get(&s.Machines[0], snapshot.APIServerPodHealthy); got.Status != status {
 			t.Errorf("%s, the Machine's API server is %s: %s", when, got.Status, got.Message)
 		}
 	}

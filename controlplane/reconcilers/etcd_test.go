@@ -12,7 +12,7 @@ import (
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
-	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/snapshot"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
@@ -72,13 +72,13 @@ func TestEtcdConditions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := availableScope()
-			conditions.Set(&s.Machines[1], metav1.Condition{Type: state.EtcdMemberHealthy, Status: metav1.ConditionTrue, Reason: "FromBefore"})
+			conditions.Set(&s.Machines[1], metav1.Condition{Type: snapshot.EtcdMemberHealthy, Status: metav1.ConditionTrue, Reason: "FromBefore"})
 			tc.change(s)
 			for i := range s.Machines {
 				s.tell(&s.Machines[i])
 			}
 			s.describe()
-			got := conditions.Get(&s.Machines[1], state.EtcdMemberHealthy)
+			got := conditions.Get(&s.Machines[1], snapshot.EtcdMemberHealthy)
 			switch {
 			case tc.member == "" && got != nil:
 				t.Errorf("EtcdMemberHealthy is %v, and there is no member", got)

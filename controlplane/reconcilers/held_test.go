@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
-	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/snapshot"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
 )
@@ -46,7 +46,7 @@ func TestHeldControlPlaneDecidesNothing(t *testing.T) {
 				},
 			}).Build()
 			r.Reader = r.Client
-			r.Workload = func(context.Context, secret.Value, *state.ControlPlane) *state.Workload { return seen }
+			r.Workload = func(context.Context, secret.Value, *snapshot.ControlPlane) *snapshot.Workload { return seen }
 			r.bringAll(t, &pairs)
 			s.ControlPlane.Workload, s.held = nil, held
 			if err := r.reconcileControlPlane(t.Context(), s); errors.Is(err, applied) == (held != "") {

@@ -27,7 +27,7 @@ import (
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
-	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/snapshot"
 	"github.com/mensylisir/cluster-api-provider-kubexm/internal/decision"
 	"github.com/mensylisir/cluster-api-provider-kubexm/internal/holder"
 	"github.com/mensylisir/cluster-api-provider-kubexm/internal/live"
@@ -35,10 +35,10 @@ import (
 )
 
 // Workload observes a cluster through its own API.
-type Workload func(ctx context.Context, kubeconfig secret.Value, c *state.ControlPlane) *state.Workload
+type Workload func(ctx context.Context, kubeconfig secret.Value, c *snapshot.ControlPlane) *snapshot.Workload
 
 // RemovedAPIs finds out which APIs are in use in a cluster that a version of Kubernetes does not serve.
-type RemovedAPIs func(ctx context.Context, kubeconfig secret.Value, version string) *state.APIs
+type RemovedAPIs func(ctx context.Context, kubeconfig secret.Value, version string) *snapshot.APIs
 
 // KubexmControlPlaneReconciler brings KubexmControlPlanes about. All fields but WatchFilter are required.
 type KubexmControlPlaneReconciler struct {
@@ -63,7 +63,7 @@ type KubexmControlPlaneReconciler struct {
 
 // scope is one reconcile's snapshot, and what is to be said of it in the end.
 type scope struct {
-	*state.ControlPlane
+	*snapshot.ControlPlane
 	// clusterConfig is what the Cluster's hosts are told, nil while there is none.
 	clusterConfig *bootstrapv1.KubexmClusterConfig
 	// infrastructure are the Machines' infrastructure machines, by the Machines' names.
@@ -73,11 +73,11 @@ type scope struct {
 	// blocked is why no Machine is made, replaced or changed though it should be, nil if nothing stands in the way.
 	blocked *decision.Blocker
 	// wait is what that waits for, if nothing else stands in the way.
-	wait *state.Wait
+	wait *snapshot.Wait
 	// preflight is what must be repaired before another version is rolled out, nil if nothing must.
 	preflight *decision.Blocker
 	// serving is what became of the requests of kubelets for serving certificates, nil if it was not looked.
-	serving *state.Serving
+	serving *snapshot.Serving
 	// deleting is what the deletion waits for, or that it is completed; nil while neither is known.
 	deleting *decision.Blocker
 	// silence is for how long the cluster's API has not answered, 0 if it does.
@@ -136,7 +136,7 @@ func (r *KubexmControlPlaneReconciler) Reconcile(ctx context.Context, request ct
 func (r *KubexmControlPlaneReconciler) fetch(
 	ctx context.Context, object *controlplanev1.KubexmControlPlane, cluster *clusterv1.Cluster,
 ) (*scope, error) {
-	s := &scope{ControlPlane: &state.ControlPlane{Object: object, Cluster: cluster, Now: r.Clock.Now()}}
+	s := &scope{ControlPlane: &snapshot.ControlPlane{Object: object, Cluster: cluster, Now: r.Clock.Now()}}
 	machines, err := machinesOf(ctx, r.Client, cluster)
 	s.Machines = machines
 	if err != nil {
@@ -155,7 +155,7 @@ func (r *KubexmControlPlaneReconciler) fetch(
 }
 
 func (r *KubexmControlPlaneReconciler) fetchInfrastructure(ctx context.Context, s *scope) error {
-	s.infrastructure, s.Templates = map[string]*unstructured.Unstructured{}, map[string]state.Template{}
+	s.infrastructure, s.Templates = map[string]*unstructured.Unstructured{}, map[string]snapshot.Template{}
 	for _, m := range s.Own() {
 		ref := m.Spec.InfrastructureRef
 		found, err := external.GetObjectFromContractVersionedRef(ctx, r.Client, ref, s.Object.Namespace)
@@ -166,7 +166,7 @@ func (r *KubexmControlPlaneReconciler) fetchInfrastructure(ctx context.Context, 
 			return fmt.Errorf("get the %s %s: %w", ref.Kind, ref.Name, err)
 		}
 		s.infrastructure[m.Name] = found
-		made := state.Template{
+		made := snapshot.Template{
 			GroupKind: found.GetAnnotations()[clusterv1.TemplateClonedFromGroupKindAnnotation],
 			Name:      found.GetAnnotations()[clusterv1.TemplateClonedFromNameAnnotation],
 		}

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/snapshot"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
 )
@@ -39,7 +39,7 @@ func TestComponentsAreWrittenWhateverFails(t *testing.T) {
 		},
 	}).Build()
 	r.Reader = r.Client
-	r.Workload = func(context.Context, secret.Value, *state.ControlPlane) *state.Workload { return seen }
+	r.Workload = func(context.Context, secret.Value, *snapshot.ControlPlane) *snapshot.Workload { return seen }
 	pairs, err := pki.NewAuthorities(pki.CARequest{Key: pki.ECDSAP256})
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +58,7 @@ func TestComponentsAreWrittenWhateverFails(t *testing.T) {
 		t.Fatalf("%d Machines", len(machines.Items))
 	}
 	for _, m := range machines.Items {
-		for _, kind := range state.ComponentConditions {
+		for _, kind := range snapshot.ComponentConditions {
 			if !conditions.IsTrue(&m, kind) {
 				t.Errorf("%s says of %s: %v", m.Name, kind, conditions.Get(&m, kind))
 			}

@@ -20,7 +20,7 @@ import (
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
-	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/snapshot"
 )
 
 // reconcileUnhealthyMachines is what becomes of unhealthy Machines, in order.
@@ -121,7 +121,7 @@ func (r *KubexmControlPlaneReconciler) askEtcd(ctx context.Context, s *scope, ma
 }
 
 // replaceUnhealthy keeps the record before it deletes the Machine: whatever happens in between, the next reconcile goes on.
-func (r *KubexmControlPlaneReconciler) replaceUnhealthy(ctx context.Context, s *scope, d state.Remediation) error {
+func (r *KubexmControlPlaneReconciler) replaceUnhealthy(ctx context.Context, s *scope, d snapshot.Remediation) error {
 	value, err := d.Record.Annotation()
 	if err != nil {
 		return fmt.Errorf("record of the Machine %s: %w", d.Machine.Name, err)
@@ -197,7 +197,7 @@ func (s *scope) setRemediating(own []clusterv1.Machine) {
 	}
 	var lines []string
 	for i := range own {
-		if m := &own[i]; state.IsToBeRemediated(m) {
+		if m := &own[i]; snapshot.IsToBeRemediated(m) {
 			lines = append(lines, fmt.Sprintf("* Machine %s: %s", m.Name, conditions.GetMessage(m, clusterv1.MachineOwnerRemediatedCondition)))
 		}
 	}

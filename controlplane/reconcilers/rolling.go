@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
-	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/snapshot"
 )
 
 // setScaling says how many Machines are on their way in or out, and what they wait for.
@@ -56,7 +56,7 @@ func (s *scope) waiting(own []clusterv1.Machine) []string {
 // setRollingOut says which changes are on their way to Machines, and what they wait for.
 func (s *scope) setRollingOut(own []clusterv1.Machine) {
 	count := 0
-	var changes []state.Change
+	var changes []snapshot.Change
 	for i := range own {
 		differs, _ := s.differences(&own[i])
 		if len(differs) > 0 {
@@ -68,10 +68,10 @@ func (s *scope) setRollingOut(own []clusterv1.Machine) {
 		s.set(controlplanev1.RollingOutCondition, metav1.ConditionFalse, clusterv1.NotRollingOutReason, "")
 		return
 	}
-	slices.SortFunc(changes, func(a, b state.Change) int {
+	slices.SortFunc(changes, func(a, b snapshot.Change) int {
 		return cmp.Or(cmp.Compare(precedence(a), precedence(b)), cmp.Compare(a.Text, b.Text))
 	})
-	changes = slices.CompactFunc(changes, func(a, b state.Change) bool { return a.Text == b.Text })
+	changes = slices.CompactFunc(changes, func(a, b snapshot.Change) bool { return a.Text == b.Text })
 	lines := []string{fmt.Sprintf("Rolling out %d not up-to-date replicas", count)}
 	for _, change := range changes {
 		lines = append(lines, "* "+change.Text)
@@ -101,7 +101,7 @@ func (s *scope) setPreflight() {
 }
 
 // precedence has changes of the version come first, as Cluster API's tools expect.
-func precedence(change state.Change) int {
+func precedence(change snapshot.Change) int {
 	if change.Version {
 		return 0
 	}

@@ -16,7 +16,7 @@ import (
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/desired"
-	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/snapshot"
 	"github.com/mensylisir/cluster-api-provider-kubexm/internal/decision"
 )
 
@@ -64,7 +64,7 @@ func TestWhatIsSaidOfChanges(t *testing.T) {
 			rollingOut: "Rolling out 2 not up-to-date replicas\n* Version v1.35.4, v1.36.3 required\n* Version v1.35.5, v1.36.3 required",
 		},
 		"that waits": {
-			scope: rollingScope(outdated), blocked: decision.Block(state.MachineDeletingReason, "the Machine b is being deleted"),
+			scope: rollingScope(outdated), blocked: decision.Block(snapshot.MachineDeletingReason, "the Machine b is being deleted"),
 			upToDate:   "NotUpToDate: * Version v1.35.4, v1.36.3 required",
 			rollingOut: "Rolling out 2 not up-to-date replicas\n* Version v1.35.4, v1.36.3 required\n* Version v1.35.5, v1.36.3 required\n* Waiting: the Machine b is being deleted",
 		},
@@ -124,7 +124,7 @@ func onlyTrue(s *scope, kind string) string {
 
 // TestRecords has what was kept of a Machine read again, and nothing read that somebody else has written.
 func TestRecords(t *testing.T) {
-	kept := state.Record{Machine: "a", Timestamp: metav1.NewTime(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)), RetryCount: 2}
+	kept := snapshot.Record{Machine: "a", Timestamp: metav1.NewTime(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)), RetryCount: 2}
 	value, err := kept.Annotation()
 	if err != nil {
 		t.Fatal(err)
@@ -132,11 +132,11 @@ func TestRecords(t *testing.T) {
 	if want := `{"machine":"a","timestamp":"2026-11-21T12:00:00Z","retryCount":2}`; value != want {
 		t.Errorf("%s, and not %s, as Cluster API has it", value, want)
 	}
-	if got := state.ParseRecord(value); got == nil || got.Machine != "a" || got.RetryCount != 2 || !got.Timestamp.Equal(&kept.Timestamp) {
+	if got := snapshot.ParseRecord(value); got == nil || got.Machine != "a" || got.RetryCount != 2 || !got.Timestamp.Equal(&kept.Timestamp) {
 		t.Errorf("read %+v", got)
 	}
 	for _, value := range []string{"", "true", "{}", `{"machine":3}`} {
-		if got := state.ParseRecord(value); got != nil {
+		if got := snapshot.ParseRecord(value); got != nil {
 			t.Errorf("%q was read as %+v", value, got)
 		}
 	}

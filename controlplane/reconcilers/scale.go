@@ -23,7 +23,7 @@ import (
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/desired"
-	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/snapshot"
 	"github.com/mensylisir/cluster-api-provider-kubexm/internal/decision"
 )
 
@@ -81,7 +81,7 @@ func (r *KubexmControlPlaneReconciler) reconcileMachines(ctx context.Context, s 
 }
 
 // wait says why nothing is done, and has hosts asked for what that waits for.
-func (r *KubexmControlPlaneReconciler) wait(ctx context.Context, s *scope, d state.Decision) error {
+func (r *KubexmControlPlaneReconciler) wait(ctx context.Context, s *scope, d snapshot.Decision) error {
 	s.blocked, s.wait, s.preflight = d.Blocked, d.Wait, d.Preflight
 	if d.Save != nil {
 		if err := r.askHost(ctx, s, d.Save, bootstrapv1.SaveEtcdAnnotation); err != nil {
@@ -147,7 +147,7 @@ const randomLetters = 5
 
 // create makes a Machine and what it consists of. If it cannot be completed, nothing of it is left.
 func (r *KubexmControlPlaneReconciler) create(
-	ctx context.Context, s *scope, template *unstructured.Unstructured, d state.Decision,
+	ctx context.Context, s *scope, template *unstructured.Unstructured, d snapshot.Decision,
 ) (err error) {
 	if err := r.discard(ctx, s, template); err != nil {
 		return err

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
-	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/snapshot"
 	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
@@ -55,7 +55,7 @@ func TestNothingIsLeftOfHalfAMachine(t *testing.T) {
 			if err := c.Get(t.Context(), client.ObjectKeyFromObject(template), from); err != nil {
 				t.Fatal(err)
 			}
-			err := r.create(t.Context(), testScope(), from, state.Decision{Create: true, BootstrapMode: spec.BootstrapInit})
+			err := r.create(t.Context(), testScope(), from, snapshot.Decision{Create: true, BootstrapMode: spec.BootstrapInit})
 			if !errors.Is(err, ended) || !failed {
 				t.Fatalf("got %v", err)
 			}

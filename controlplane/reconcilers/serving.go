@@ -13,14 +13,14 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
-	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/snapshot"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pipeline"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
 )
 
 // Serving approves requests of kubelets for serving certificates, in the cluster that a kubeconfig leads to.
-type Serving func(ctx context.Context, kubeconfig secret.Value, c *state.ControlPlane) *state.Serving
+type Serving func(ctx context.Context, kubeconfig secret.Value, c *snapshot.ControlPlane) *snapshot.Serving
 
 // reconcileOtherWorkers does what workers of other bootstrap providers need of a control plane. That it cannot be done holds up nothing
 // else.

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
-	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/snapshot"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
@@ -25,32 +25,32 @@ func TestOtherWorkersAreTold(t *testing.T) {
 	for name, tc := range map[string]struct {
 		config  string // that of the one worker, none if ""
 		kind    spec.KubernetesType
-		serving *state.Serving
+		serving *snapshot.Serving
 		// want are conditions as type=status reason.
 		want []string
 		says string
 	}{
 		"no worker":         {serving: nil},
 		"a worker of ours":  {config: "KubexmConfig"},
-		"all is well":       {config: "KubeadmConfig", serving: &state.Serving{Approved: []string{"w"}}},
+		"all is well":       {config: "KubeadmConfig", serving: &snapshot.Serving{Approved: []string{"w"}}},
 		"not looked at yet": {config: "KubeadmConfig", want: []string{approved + "=False Before", canJoin + "=False Before"}},
 		"a request is not approved": {
-			config: "KubeadmConfig", serving: &state.Serving{Refused: []string{"csr-1 of x: no", "csr-2 of y: no"}},
+			config: "KubeadmConfig", serving: &snapshot.Serving{Refused: []string{"csr-1 of x: no", "csr-2 of y: no"}},
 			want: []string{approved + "=False RequestsNotApproved"}, says: "\n* csr-1 of x: no\n* csr-2 of y: no",
 		},
 		"requests cannot be read": {
-			config: "KubeadmConfig", serving: &state.Serving{Err: errors.New("forbidden")},
+			config: "KubeadmConfig", serving: &snapshot.Serving{Err: errors.New("forbidden")},
 			want: []string{approved + "=Unknown RequestsUnknown"}, says: "forbidden",
 		},
 		"the version is not told": {
-			config: "KubeadmConfig", serving: &state.Serving{NotTold: errors.New("not readable")},
+			config: "KubeadmConfig", serving: &snapshot.Serving{NotTold: errors.New("not readable")},
 			want: []string{canJoin + "=Unknown VersionUnknown"}, says: "not readable",
 		},
 		"units": {
-			config: "KubeadmConfig", kind: spec.KubernetesKubexm, serving: &state.Serving{},
+			config: "KubeadmConfig", kind: spec.KubernetesKubexm, serving: &snapshot.Serving{},
 			want: []string{canJoin + "=False KubeadmConfigNotSupported"}, says: "the Machines w have a KubeadmConfig, but spec.cluster.kubernetes.type is Binary",
 		},
-		"units, and a worker by something else": {config: "OtherConfig", kind: spec.KubernetesKubexm, serving: &state.Serving{}},
+		"units, and a worker by something else": {config: "OtherConfig", kind: spec.KubernetesKubexm, serving: &snapshot.Serving{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := testScope()
@@ -87,14 +87,14 @@ func TestOtherWorkersAreTold(t *testing.T) {
 func TestNobodyLooks(t *testing.T) {
 	for name, tc := range map[string]struct {
 		config   string
-		workload *state.Workload
+		workload *snapshot.Workload
 		want     bool
 	}{
-		"another's worker": {"KubeadmConfig", &state.Workload{Initialized: true}, true},
-		"ours":             {"KubexmConfig", &state.Workload{Initialized: true}, false},
+		"another's worker": {"KubeadmConfig", &snapshot.Workload{Initialized: true}, true},
+		"ours":             {"KubexmConfig", &snapshot.Workload{Initialized: true}, false},
 		"not looked at":    {"KubeadmConfig", nil, false},
-		"not initialized":  {"KubeadmConfig", &state.Workload{}, false},
-		"no answer":        {"KubeadmConfig", &state.Workload{Initialized: true, Err: errors.New("refused")}, false},
+		"not initialized":  {"KubeadmConfig", &snapshot.Workload{}, false},
+		"no answer":        {"KubeadmConfig", &snapshot.Workload{Initialized: true, Err: errors.New("refused")}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := testScope()
@@ -102,9 +102,9 @@ func TestNobodyLooks(t *testing.T) {
 			w.Spec.Bootstrap.ConfigRef.Kind = tc.config
 			s.Machines, s.ControlPlane.Workload = []clusterv1.Machine{w}, tc.workload
 			looked := false
-			r := &KubexmControlPlaneReconciler{Serving: func(context.Context, secret.Value, *state.ControlPlane) *state.Serving {
+			r := &KubexmControlPlaneReconciler{Serving: func(context.Context, secret.Value, *snapshot.ControlPlane) *snapshot.Serving {
 				looked = true
-				return &state.Serving{}
+				return &snapshot.Serving{}
 			}}
 			if err := r.reconcileOtherWorkers(t.Context(), s); err != nil || looked != tc.want {
 				t.Errorf("error %v, looked %v, want %v", err, looked, tc.want)

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
-	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/snapshot"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
@@ -31,10 +31,10 @@ func (s *scope) describe() {
 		clusterv1.ClusterNameLabel: s.Cluster.Name, clusterv1.MachineControlPlaneLabel: "",
 	}.String()
 	o.Status.Replicas = ptr.To(int32(len(own)))
-	o.Status.ReadyReplicas = ptr.To(state.Count(own, clusterv1.MachineReadyCondition))
-	o.Status.AvailableReplicas = ptr.To(state.Count(own, clusterv1.MachineAvailableCondition))
-	o.Status.UpToDateReplicas = ptr.To(state.Count(own, clusterv1.MachineUpToDateCondition))
-	if versions := state.Versions(own); len(versions) > 0 {
+	o.Status.ReadyReplicas = ptr.To(snapshot.Count(own, clusterv1.MachineReadyCondition))
+	o.Status.AvailableReplicas = ptr.To(snapshot.Count(own, clusterv1.MachineAvailableCondition))
+	o.Status.UpToDateReplicas = ptr.To(snapshot.Count(own, clusterv1.MachineUpToDateCondition))
+	if versions := snapshot.Versions(own); len(versions) > 0 {
 		o.Status.Versions, o.Status.Version = versions, versions[0].Version
 	}
 	if w := s.ControlPlane.Workload; w != nil && w.Initialized {
@@ -100,10 +100,10 @@ func (s *scope) setInitialized() {
 
 // setHealth sums up the Machines' components.
 func (s *scope) setHealth() {
-	components := []string{state.APIServerPodHealthy, state.ControllerManagerPodHealthy, state.SchedulerPodHealthy}
+	components := []string{snapshot.APIServerPodHealthy, snapshot.ControllerManagerPodHealthy, snapshot.SchedulerPodHealthy}
 	for kind, of := range map[string][]string{
 		controlplanev1.ControlPlaneComponentsHealthyCondition: components,
-		controlplanev1.EtcdClusterHealthyCondition:            {state.EtcdPodHealthy},
+		controlplanev1.EtcdClusterHealthyCondition:            {snapshot.EtcdPodHealthy},
 	} {
 		if s.isPatient() && conditions.Has(s.Object, kind) {
 			continue // what was seen last is likely to be so still
@@ -141,7 +141,7 @@ func (s *scope) health(of []string) (metav1.ConditionStatus, string, string) {
 	switch {
 	case len(problems) > 0:
 		return metav1.ConditionFalse, controlplanev1.NotHealthyReason, strings.Join(problems, "\n")
-	case known == 0 && slices.Equal(of, []string{state.EtcdPodHealthy}) && !s.Stacked():
+	case known == 0 && slices.Equal(of, []string{snapshot.EtcdPodHealthy}) && !s.Stacked():
 		return s.etcdElsewhere()
 	case known == 0:
 		return metav1.ConditionUnknown, controlplanev1.HealthUnknownReason, "no control plane Machine has a Node yet"
@@ -158,7 +158,7 @@ func (s *scope) etcdElsewhere() (metav1.ConditionStatus, string, string) {
 		if config.Spec.HostRef.Role != spec.RoleEtcd || !s.Controls(config) {
 			continue
 		}
-		if problem := state.ProblemOf(config); problem != nil {
+		if problem := snapshot.ProblemOf(config); problem != nil {
 			problems = append(problems, config.Spec.HostRef.Name+": "+problem.Message)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
-	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/snapshot"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
@@ -33,12 +33,12 @@ func TestHealthOfEtcd(t *testing.T) {
 	for name, tc := range map[string]struct {
 		etcd       spec.Etcd
 		configs    []bootstrapv1.KubexmConfig
-		components []state.Component
+		components []snapshot.Component
 		want       metav1.ConditionStatus
 		says       string
 	}{
-		"stacked and well": {components: []state.Component{{Condition: state.EtcdPodHealthy}}, want: metav1.ConditionTrue},
-		"stacked and ill": {components: []state.Component{{Condition: state.EtcdPodHealthy, Problem: "no disk"}},
+		"stacked and well": {components: []snapshot.Component{{Condition: snapshot.EtcdPodHealthy}}, want: metav1.ConditionTrue},
+		"stacked and ill": {components: []snapshot.Component{{Condition: snapshot.EtcdPodHealthy, Problem: "no disk"}},
 			want: metav1.ConditionFalse, says: "m: no disk"},
 		"stacked and not seen yet": {want: metav1.ConditionUnknown},
 		"external":                 {etcd: spec.Etcd{Type: spec.EtcdExternal}, want: metav1.ConditionTrue},
@@ -52,7 +52,7 @@ func TestHealthOfEtcd(t *testing.T) {
 			for i := range s.Configs {
 				s.Configs[i].OwnerReferences[0].UID = s.Object.UID
 			}
-			s.ControlPlane.Workload = &state.Workload{Initialized: true, Components: map[string][]state.Component{"m": tc.components}}
+			s.ControlPlane.Workload = &snapshot.Workload{Initialized: true, Components: map[string][]snapshot.Component{"m": tc.components}}
 			s.setHealth()
 			got := conditions.Get(s.Object, controlplanev1.EtcdClusterHealthyCondition)
 			if got.Status != tc.want || !strings.Contains(got.Message, tc.says) {

@@ -19,7 +19,7 @@ import (
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/desired"
-	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/snapshot"
 )
 
 // syncMachines brings changes to the Machines that exist: labels and annotations, timeouts, taints, readiness gates, and what
@@ -101,13 +101,13 @@ func (r *KubexmControlPlaneReconciler) reportOnMachines(ctx context.Context, s *
 func (s *scope) tell(m *clusterv1.Machine) []string {
 	conditions.Set(m, s.upToDate(m))
 	told := []string{clusterv1.MachineUpToDateCondition}
-	seen := map[string]state.Component{}
+	seen := map[string]snapshot.Component{}
 	if s.ControlPlane.Workload != nil {
 		for _, c := range s.ControlPlane.Workload.Components[m.Name] {
 			seen[c.Condition] = c
 		}
 	}
-	for _, kind := range state.ComponentConditions {
+	for _, kind := range snapshot.ComponentConditions {
 		condition := metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: controlplanev1.HealthyReason}
 		c, known := seen[kind]
 		if !known && s.isPatient() && conditions.Has(m, kind) {
@@ -126,16 +126,16 @@ func (s *scope) tell(m *clusterv1.Machine) []string {
 		told = append(told, kind)
 	}
 	s.tellMember(m)
-	return append(told, state.EtcdMemberHealthy)
+	return append(told, snapshot.EtcdMemberHealthy)
 }
 
 // tellMember says what etcd says of its member on a Machine's host, where it has one.
 func (s *scope) tellMember(m *clusterv1.Machine) {
 	if !s.Stacked() {
-		conditions.Delete(m, state.EtcdMemberHealthy)
+		conditions.Delete(m, snapshot.EtcdMemberHealthy)
 		return
 	}
-	condition := metav1.Condition{Type: state.EtcdMemberHealthy, Reason: controlplanev1.HealthUnknownReason}
+	condition := metav1.Condition{Type: snapshot.EtcdMemberHealthy, Reason: controlplanev1.HealthUnknownReason}
 	switch condition.Status, condition.Message = s.EtcdMember(m); condition.Status {
 	case metav1.ConditionTrue:
 		condition.Reason = controlplanev1.HealthyReason
@@ -146,7 +146,7 @@ func (s *scope) tellMember(m *clusterv1.Machine) {
 }
 
 // differences are why a Machine and its host are not up to date. Of a Machine that is, the host may be updating still.
-func (s *scope) differences(m *clusterv1.Machine) (differs []state.Change, reason string) {
+func (s *scope) differences(m *clusterv1.Machine) (differs []snapshot.Change, reason string) {
 	if changes := s.Changes(m); len(changes) > 0 {
 		return changes, clusterv1.MachineNotUpToDateReason
 	}

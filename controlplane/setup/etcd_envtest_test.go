@@ -17,7 +17,7 @@ import (
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
-	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/snapshot"
 )
 
 // TestUnknownEtcdMember: a member that no host has is named, keeps the control plane from shrinking, is handed to the hosts as gone once
@@ -30,7 +30,7 @@ func TestUnknownEtcdMember(t *testing.T) {
 		f.turn()
 		g.Expect(f.names()).To(HaveLen(3))
 		for _, m := range f.machines() {
-			g.Expect(conditions.IsTrue(&m, state.EtcdMemberHealthy)).To(BeTrue(), "%s: %v", m.Name, conditions.Get(&m, state.EtcdMemberHealthy))
+			g.Expect(conditions.IsTrue(&m, snapshot.EtcdMemberHealthy)).To(BeTrue(), "%s: %v", m.Name, conditions.Get(&m, snapshot.EtcdMemberHealthy))
 		}
 	}, patience, interval).Should(Succeed())
 
@@ -83,7 +83,7 @@ func TestEtcdIsAskedFirst(t *testing.T) {
 		f.turn()
 		g.Expect(f.names()).To(HaveLen(3))
 		for _, m := range f.machines() {
-			g.Expect(conditions.IsTrue(&m, state.EtcdMemberHealthy)).To(BeTrue())
+			g.Expect(conditions.IsTrue(&m, snapshot.EtcdMemberHealthy)).To(BeTrue())
 		}
 	}, patience, interval).Should(Succeed())
 	f.deaf = true

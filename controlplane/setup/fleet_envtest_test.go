@@ -38,7 +38,7 @@ import (
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/reconcilers"
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/setup"
-	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/snapshot"
 	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
 	infrastructure "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/setup"
 	"github.com/mensylisir/cluster-api-provider-kubexm/internal/testapi"
@@ -153,7 +153,9 @@ func (f *fleet) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	o := setup.Options{Workload: f.workload, RemovedAPIs: f.removedAPIs, Serving: f.serving}
 	if o.Serving == nil {
-		o.Serving = func(context.Context, secret.Value, *state.ControlPlane) *state.Serving { return &state.Serving{} }
+		o.Serving = func(context.Context, secret.Value, *snapshot.ControlPlane) *snapshot.Serving {
+			return &snapshot.Serving{}
+		}
 	}
 	if f.clock != nil {
 		o.Clock = f.clock
@@ -210,8 +212,8 @@ func (f *fleet) newClient(config *rest.Config, options client.Options) (client.C
 }
 
 // workload says that what has a Node is well, unless the API server is away.
-func (f *fleet) workload(_ context.Context, _ secret.Value, c *state.ControlPlane) *state.Workload {
-	w := &state.Workload{Components: map[string][]state.Component{}}
+func (f *fleet) workload(_ context.Context, _ secret.Value, c *snapshot.ControlPlane) *snapshot.Workload {
+	w := &snapshot.Workload{Components: map[string][]snapshot.Component{}}
 	if f.away.Load() {
 		w.Err = errAway
 		return w
@@ -221,8 +223,8 @@ func (f *fleet) workload(_ context.Context, _ secret.Value, c *state.ControlPlan
 			continue
 		}
 		w.Initialized = true
-		for _, kind := range state.ComponentConditions {
-			w.Components[m.Name] = append(w.Components[m.Name], state.Component{Condition: kind})
+		for _, kind := range snapshot.ComponentConditions {
+			w.Components[m.Name] = append(w.Components[m.Name], snapshot.Component{Condition: kind})
 		}
 	}
 	return w
@@ -416,8 +418,8 @@ func (f *fleet) bringUp(m *clusterv1.Machine) {
 	})
 }
 
-func (f *fleet) removedAPIs(context.Context, secret.Value, string) *state.APIs {
-	apis := &state.APIs{}
+func (f *fleet) removedAPIs(context.Context, secret.Value, string) *snapshot.APIs {
+	apis := &snapshot.APIs{}
 	if inUse := f.inUse.Load(); inUse != nil {
 		apis.Removed = *inUse
 	}

@@ -17,7 +17,7 @@ import (
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
-	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/snapshot"
 )
 
 // check has a MachineHealthCheck find a Machine healthy or not.
@@ -107,7 +107,7 @@ func TestRemediation(t *testing.T) {
 	f.Eventually(f.replaced(unhealthy), patience, interval).Should(Succeed())
 	successor := ""
 	for _, m := range f.machines() {
-		if r := state.ParseRecord(m.Annotations[controlplanev1.RemediationForAnnotation]); r != nil {
+		if r := snapshot.ParseRecord(m.Annotations[controlplanev1.RemediationForAnnotation]); r != nil {
 			f.Expect(r.Machine).To(Equal(unhealthy))
 			successor = m.Name
 		}

@@ -29,7 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
-	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/snapshot"
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/workload"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
 )
@@ -40,7 +40,7 @@ func TestServingCertificates(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	f := newFleet(t, 3)
 	f.stop()
-	f.serving = func(ctx context.Context, _ secret.Value, c *state.ControlPlane) *state.Serving {
+	f.serving = func(ctx context.Context, _ secret.Value, c *snapshot.ControlPlane) *snapshot.Serving {
 		view, err := workload.Connect(kubeconfigOf(access))
 		f.Expect(err).NotTo(HaveOccurred())
 		s := view.ApproveServing(ctx, c)

@@ -22,7 +22,7 @@ import (
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/reconcilers"
-	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/snapshot"
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/webhooks"
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/workload"
 	"github.com/mensylisir/cluster-api-provider-kubexm/internal/watch"
@@ -89,22 +89,22 @@ func Reconcilers(_ context.Context, mgr ctrl.Manager, o Options) error {
 }
 
 // look connects with the kubeconfig.
-func look(ctx context.Context, kubeconfig secret.Value, c *state.ControlPlane) *state.Workload {
+func look(ctx context.Context, kubeconfig secret.Value, c *snapshot.ControlPlane) *snapshot.Workload {
 	view, err := workload.Connect(kubeconfig)
 	if err != nil {
-		return &state.Workload{Err: err}
+		return &snapshot.Workload{Err: err}
 	}
 	return view.Look(ctx, c)
 }
 
 // removedAPIs connects with the kubeconfig.
-func removedAPIs(ctx context.Context, kubeconfig secret.Value, version string) *state.APIs {
+func removedAPIs(ctx context.Context, kubeconfig secret.Value, version string) *snapshot.APIs {
 	cluster, err := kube.FromKubeconfig(kubeconfig)
 	if err != nil {
-		return &state.APIs{Err: err}
+		return &snapshot.APIs{Err: err}
 	}
 	found, err := cluster.RemovedAPIs(ctx, version)
-	apis := &state.APIs{Err: err}
+	apis := &snapshot.APIs{Err: err}
 	for _, api := range found {
 		apis.Removed = append(apis.Removed, api.String())
 	}
@@ -112,13 +112,13 @@ func removedAPIs(ctx context.Context, kubeconfig secret.Value, version string) *
 }
 
 // serving connects with the kubeconfig.
-func serving(ctx context.Context, kubeconfig secret.Value, c *state.ControlPlane) *state.Serving {
+func serving(ctx context.Context, kubeconfig secret.Value, c *snapshot.ControlPlane) *snapshot.Serving {
 	view, err := workload.Connect(kubeconfig)
 	if err != nil {
-		return &state.Serving{Err: err}
+		return &snapshot.Serving{Err: err}
 	}
 	s := view.ApproveServing(ctx, c)
-	if versions := state.Versions(c.Own()); len(versions) > 0 {
+	if versions := snapshot.Versions(c.Own()); len(versions) > 0 {
 		s.NotTold = view.TellKubeadm(ctx, versions[0].Version) // the oldest: others may not have followed yet
 	}
 	return s
@@ -137,7 +137,7 @@ func ofOtherWorker(reader client.Reader) handler.MapFunc {
 	find := watch.OfCluster(reader, ofCluster)
 	return func(ctx context.Context, object client.Object) []ctrl.Request {
 		machine, ok := object.(*clusterv1.Machine)
-		if !ok || !state.IsOtherWorker(machine) {
+		if !ok || !snapshot.IsOtherWorker(machine) {
 			return nil
 		}
 		return find(ctx, object)

@@ -17,13 +17,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 
-	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/snapshot"
 )
 
-// ApproveServing approves the requests of kubelets for serving certificates that may be (see state.ControlPlane.MayServe). Others stay as
+// ApproveServing approves the requests of kubelets for serving certificates that may be (see snapshot.ControlPlane.MayServe). Others stay as
 // they are: somebody else may know better.
-func (v *View) ApproveServing(ctx context.Context, c *state.ControlPlane) *state.Serving {
-	s := &state.Serving{}
+func (v *View) ApproveServing(ctx context.Context, c *snapshot.ControlPlane) *snapshot.Serving {
+	s := &snapshot.Serving{}
 	requests := v.client.CertificatesV1().CertificateSigningRequests()
 	all, err := requests.List(ctx, metav1.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector("spec.signerName", certificatesv1.KubeletServingSignerName).String(),

@@ -22,7 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/snapshot"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pipeline"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
 )
@@ -63,8 +63,8 @@ func Connect(kubeconfig secret.Value) (*View, error) {
 }
 
 // Look sees all that a control plane is judged by.
-func (v *View) Look(ctx context.Context, c *state.ControlPlane) *state.Workload {
-	w := &state.Workload{Components: make(map[string][]state.Component)}
+func (v *View) Look(ctx context.Context, c *snapshot.ControlPlane) *snapshot.Workload {
+	w := &snapshot.Workload{Components: make(map[string][]snapshot.Component)}
 	shown, err := pipeline.ShownOf(c.Shared())
 	if err != nil {
 		w.Err = err
@@ -90,7 +90,7 @@ func (v *View) Look(ctx context.Context, c *state.ControlPlane) *state.Workload 
 					return w
 				}
 			}
-			w.Components[m.Name] = append(w.Components[m.Name], state.Component{Condition: conditions[part.Name], Problem: problem})
+			w.Components[m.Name] = append(w.Components[m.Name], snapshot.Component{Condition: conditions[part.Name], Problem: problem})
 		}
 	}
 	return w
@@ -99,8 +99,8 @@ func (v *View) Look(ctx context.Context, c *state.ControlPlane) *state.Workload 
 // conditions of a Machine say how the components of its host are. Of a static pod, the API server tells, by its file's and its Node's
 // name, and of a unit, only what was seen on its host.
 var conditions = map[string]string{
-	"kube-apiserver": state.APIServerPodHealthy, "kube-controller-manager": state.ControllerManagerPodHealthy,
-	"kube-scheduler": state.SchedulerPodHealthy, "etcd": state.EtcdPodHealthy,
+	"kube-apiserver": snapshot.APIServerPodHealthy, "kube-controller-manager": snapshot.ControllerManagerPodHealthy,
+	"kube-scheduler": snapshot.SchedulerPodHealthy, "etcd": snapshot.EtcdPodHealthy,
 }
 
 func (v *View) problem(ctx context.Context, name string) (string, error) {

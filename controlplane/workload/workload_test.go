@@ -21,7 +21,7 @@ import (
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
-	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/snapshot"
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/workload"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
@@ -63,13 +63,13 @@ const (
 	ready     = `{"kind":"Pod","apiVersion":"v1","status":{"conditions":[{"type":"Ready","status":"True"}]}}`
 )
 
-func look(t *testing.T, kubeconfig secret.Value, change ...func(*state.ControlPlane)) *state.Workload {
+func look(t *testing.T, kubeconfig secret.Value, change ...func(*snapshot.ControlPlane)) *snapshot.Workload {
 	t.Helper()
 	view, err := workload.Connect(kubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &state.ControlPlane{Object: &controlplanev1.KubexmControlPlane{ObjectMeta: metav1.ObjectMeta{Name: "prod", UID: "1"}}}
+	c := &snapshot.ControlPlane{Object: &controlplanev1.KubexmControlPlane{ObjectMeta: metav1.ObjectMeta{Name: "prod", UID: "1"}}}
 	for _, name := range []string{"m", "without a Node"} {
 		m := clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{
 			Name: name, Labels: map[string]string{clusterv1.MachineControlPlaneLabel: ""},
@@ -88,22 +88,22 @@ func look(t *testing.T, kubeconfig secret.Value, change ...func(*state.ControlPl
 
 // TestLookAtUnits asks no API server for what it does not know: of units, the look at their host tells.
 func TestLookAtUnits(t *testing.T) {
-	binary := func(c *state.ControlPlane) { c.Object.Spec.Cluster.Kubernetes.Type = spec.KubernetesKubexm }
-	broken := func(c *state.ControlPlane) {
+	binary := func(c *snapshot.ControlPlane) { c.Object.Spec.Cluster.Kubernetes.Type = spec.KubernetesKubexm }
+	broken := func(c *snapshot.ControlPlane) {
 		conditions.Set(&c.Configs[0], metav1.Condition{
 			Type: bootstrapv1.HostConvergedCondition, Status: metav1.ConditionFalse, Reason: bootstrapv1.DriftedReason, Message: "a unit stopped",
 		})
 	}
-	external := func(c *state.ControlPlane) { c.Object.Spec.Cluster.Etcd.Type = spec.EtcdExternal }
+	external := func(c *snapshot.ControlPlane) { c.Object.Spec.Cluster.Etcd.Type = spec.EtcdExternal }
 	answers := serve(t, map[string]string{"/api/v1/namespaces/kube-system/configmaps/kube-root-ca.crt": `{"kind":"ConfigMap","apiVersion":"v1"}`})
 	for name, tc := range map[string]struct {
-		change []func(*state.ControlPlane)
+		change []func(*snapshot.ControlPlane)
 		want   int
 		broken bool
 	}{
-		"all is well":            {[]func(*state.ControlPlane){binary}, 4, false},
-		"the host has changed":   {[]func(*state.ControlPlane){binary, broken}, 4, true},
-		"others look after etcd": {[]func(*state.ControlPlane){binary, external}, 3, false},
+		"all is well":            {[]func(*snapshot.ControlPlane){binary}, 4, false},
+		"the host has changed":   {[]func(*snapshot.ControlPlane){binary, broken}, 4, true},
+		"others look after etcd": {[]func(*snapshot.ControlPlane){binary, external}, 3, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := look(t, answers, tc.change...)
@@ -115,18 +115,18 @@ func TestLookAtUnits(t *testing.T) {
 }
 
 func TestLook(t *testing.T) {
-	pod := func(c *state.ControlPlane) { c.Object.Spec.Cluster.Etcd.Type = spec.EtcdKubeadm }
+	pod := func(c *snapshot.ControlPlane) { c.Object.Spec.Cluster.Etcd.Type = spec.EtcdKubeadm }
 	w := look(t, serve(t, map[string]string{
 		configMap:                   `{"kind":"ConfigMap","apiVersion":"v1"}`,
 		pods + "kube-apiserver-cp1": ready,
 		pods + "kube-scheduler-cp1": ready,
 		pods + "etcd-cp1":           `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"etcd-cp1"},"status":{"phase":"Pending"}}`,
 	}), pod)
-	want := map[string][]state.Component{"m": {
-		{Condition: state.APIServerPodHealthy},
-		{Condition: state.ControllerManagerPodHealthy, Problem: "the Pod kube-controller-manager-cp1 does not exist"},
-		{Condition: state.SchedulerPodHealthy},
-		{Condition: state.EtcdPodHealthy, Problem: "the Pod etcd-cp1 is Pending and not ready"},
+	want := map[string][]snapshot.Component{"m": {
+		{Condition: snapshot.APIServerPodHealthy},
+		{Condition: snapshot.ControllerManagerPodHealthy, Problem: "the Pod kube-controller-manager-cp1 does not exist"},
+		{Condition: snapshot.SchedulerPodHealthy},
+		{Condition: snapshot.EtcdPodHealthy, Problem: "the Pod etcd-cp1 is Pending and not ready"},
 	}}
 	if diff := cmp.Diff(want, w.Components); diff != "" || w.Err != nil || !w.Initialized {
 		t.Errorf("error %v, initialized %v, components (-want +got):\n%s", w.Err, w.Initialized, diff)

@@ -11,10 +11,10 @@ import (
 
 // conditionReaders are files that read a host's conditions beside those who write and judge them, and why. The list only gets shorter.
 var conditionReaders = map[string]string{
-	"bootstrap/operations/verbs.go":          "shows what keeps a host from what it was asked for",
-	"cmd/kubexm/internal/follow/adopt.go":    "asks for the one reason that an owner is named for",
-	"cmd/kubexm/internal/follow/again.go":    "asks for the one reason that a host is asked again for",
-	"cmd/kubexm/internal/follow/snapshot.go": "asks whether the summary is of the last change",
+	"bootstrap/operations/verbs.go":           "shows what keeps a host from what it was asked for",
+	"cmd/kubexm/internal/rollout/adopt.go":    "asks for the one reason that an owner is named for",
+	"cmd/kubexm/internal/rollout/again.go":    "asks for the one reason that a host is asked again for",
+	"cmd/kubexm/internal/rollout/snapshot.go": "asks whether the summary is of the last change",
 }
 
 // How a host is follows from its conditions in one place. Who writes them reads them, too.

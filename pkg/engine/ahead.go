@@ -12,7 +12,7 @@ import (
 
 // stageAhead has the content of the nodes from a position on sent to the host while they are brought about, once for each session. What
 // cannot be told of a node yet is sent when it is its turn.
-func (m *machine) stageAhead(ctx context.Context, at int) error {
+func (m *hostState) stageAhead(ctx context.Context, at int) error {
 	if m.ahead {
 		return nil
 	}
@@ -27,7 +27,7 @@ func (m *machine) stageAhead(ctx context.Context, at int) error {
 }
 
 // lots is the content of the nodes from a position on, node by node.
-func (m *machine) lots(ctx context.Context, at int) [][]host.Blob {
+func (m *hostState) lots(ctx context.Context, at int) [][]host.Blob {
 	if m.o.Artifacts == nil {
 		return nil
 	}
@@ -53,7 +53,7 @@ func (m *machine) lots(ctx context.Context, at int) [][]host.Blob {
 
 // prepare has content sent while the node at a position waits for others: for a Node to be drained, for one. An error is of no interest:
 // it comes again when the node runs.
-func (m *machine) prepare(ctx context.Context, at int) {
+func (m *hostState) prepare(ctx context.Context, at int) {
 	if err := guard(func() error {
 		if err := m.dial(ctx); err != nil {
 			return err

@@ -30,7 +30,7 @@ func (e *Engine) Check(ctx context.Context, p *plan.Plan) (Report, error) {
 	started.Message, started.Total = p.Intent, int64(p.Graph().Len())
 	w.tell(started)
 	c := &check{
-		worker: w, plan: p, machines: make(map[string]*machine), found: make(map[string]finding),
+		worker: w, plan: p, machines: make(map[string]*hostState), found: make(map[string]finding),
 		lines:  make(map[string]map[string]string),
 		report: Report{Run: w.id, Intent: p.Intent, Cluster: p.Cluster},
 	}
@@ -50,7 +50,7 @@ func (e *Engine) Check(ctx context.Context, p *plan.Plan) (Report, error) {
 type check struct {
 	*worker
 	plan     *plan.Plan
-	machines map[string]*machine
+	machines map[string]*hostState
 	found    map[string]finding           // by node; hosts that did not answer have none
 	lines    map[string]map[string]string // by node and subject
 	report   Report
@@ -59,7 +59,7 @@ type check struct {
 // hosts observes all hosts and judges their nodes.
 func (c *check) hosts(ctx context.Context) []Failure {
 	for _, name := range c.plan.Hosts {
-		c.machines[name] = &machine{worker: c.worker, name: name}
+		c.machines[name] = &hostState{worker: c.worker, name: name}
 	}
 	g := c.plan.Graph()
 	for _, i := range g.Order() {

@@ -26,7 +26,7 @@ func noAnswer(name, exchange string, after time.Duration) error {
 }
 
 // inTime calls f, and ends it when it takes longer than limit. extend gives it the whole time anew.
-func (m *machine) inTime(
+func (m *hostState) inTime(
 	ctx context.Context, exchange string, limit time.Duration, f func(ctx context.Context, extend func()) error,
 ) error {
 	bounded, cancel := context.WithCancelCause(ctx)
@@ -42,7 +42,7 @@ func (m *machine) inTime(
 }
 
 // observe asks the host, over the connection that there is.
-func (m *machine) observe(ctx context.Context, q host.Query) (seen *host.Facts, err error) {
+func (m *hostState) observe(ctx context.Context, q host.Query) (seen *host.Facts, err error) {
 	err = m.inTime(ctx, "an observation", m.o.ObserveTimeout, func(ctx context.Context, _ func()) (err error) {
 		seen, err = m.conn.Observe(ctx, q)
 		return err

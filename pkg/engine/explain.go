@@ -13,7 +13,7 @@ import (
 
 // explain looks closer at what differs on the host, and returns in which lines, by node and subject. That is for people: nothing
 // depends on whether the host answers once more.
-func (m *machine) explain(ctx context.Context) map[string]map[string]string {
+func (m *hostState) explain(ctx context.Context) map[string]map[string]string {
 	var q host.Query
 	m.differing(func(n plan.Node, v step.View) { q.Merge(step.Closer(n.Step, v)) })
 	closer := &host.Facts{}
@@ -32,7 +32,7 @@ func (m *machine) explain(ctx context.Context) map[string]map[string]string {
 }
 
 // differing calls f with all nodes that are known to differ.
-func (m *machine) differing(f func(plan.Node, step.View)) {
+func (m *hostState) differing(f func(plan.Node, step.View)) {
 	for at, found := range m.found {
 		if found.err == nil && len(found.diff) > 0 {
 			f(m.nodes[at], m.view(at))

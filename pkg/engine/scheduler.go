@@ -78,7 +78,7 @@ func (n *node) well() bool  { return n.status == skipped || n.status == changed 
 
 // hostRun is a host's part in the run.
 type hostRun struct {
-	m     *machine // lent to a worker while busy
+	m     *hostState // lent to a worker while busy
 	nodes []int
 	at    int // the node whose turn it is
 	// alone: the nodes at the positions below it have each an exchange of their own. One that they shared has failed.
@@ -137,7 +137,7 @@ func (s *scheduler) layOut() {
 	s.nodes = make([]node, s.g.Len())
 	byName := make(map[string]*hostRun, len(s.plan.Hosts))
 	for _, name := range s.plan.Hosts {
-		h := &hostRun{m: &machine{worker: s.worker, name: name, did: map[int]outcome{}}, report: HostReport{Host: name}}
+		h := &hostRun{m: &hostState{worker: s.worker, name: name, did: map[int]outcome{}}, report: HostReport{Host: name}}
 		byName[name] = h
 		s.hosts = append(s.hosts, h)
 	}

@@ -17,7 +17,7 @@ import (
 const mostShared = 64
 
 // sharing is one more than the position of the last node that may share the exchange of the one at a position, which is not so.
-func (m *machine) sharing(at int) int {
+func (m *hostState) sharing(at int) int {
 	if m.found[at].err != nil {
 		return at + 1
 	}
@@ -33,7 +33,7 @@ func (m *machine) sharing(at int) int {
 // share brings the nodes of the positions from at up to, not including, end about in one exchange, each as an act of its own in the
 // journal and the undo store. What was done is noted in m.did, and counts when it was seen to be so. When one fails, that was its first
 // attempt, and the others have not been attempted.
-func (m *machine) share(ctx context.Context, at, end int) {
+func (m *hostState) share(ctx context.Context, at, end int) {
 	done := 0
 	err := guard(func() error { return m.shareOnce(ctx, at, end, &done) })
 	if err == nil {
@@ -56,7 +56,7 @@ func (m *machine) share(ctx context.Context, at, end int) {
 }
 
 // shareOnce is share without its failures. It counts the acts that the host says are done.
-func (m *machine) shareOnce(ctx context.Context, at, end int, done *int) error {
+func (m *hostState) shareOnce(ctx context.Context, at, end int, done *int) error {
 	had := m.session != nil
 	if err := m.dial(ctx); err != nil {
 		return err
@@ -113,7 +113,7 @@ func (m *machine) shareOnce(ctx context.Context, at, end int, done *int) error {
 }
 
 // begins tells that an attempt at the node at a position begins, where that was not told when it shared an exchange.
-func (m *machine) begins(at int, out outcome) {
+func (m *hostState) begins(at int, out outcome) {
 	if at < m.begun {
 		return
 	}

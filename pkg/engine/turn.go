@@ -244,7 +244,7 @@ func (t *turn) release(ctx context.Context) {
 
 // endLeftTurns ends the turns that a run which was killed has left to its host after the last change: nobody else would before their
 // term. It does so under the host's lock, since another run may be what holds them. What cannot be asked ends with its term.
-func (m *machine) endLeftTurns(ctx context.Context, spans []span) {
+func (m *hostState) endLeftTurns(ctx context.Context, spans []span) {
 	asked := map[string]bool{}
 	for _, p := range spans {
 		if p.Turn == "" || asked[p.Turn] {
@@ -258,7 +258,7 @@ func (m *machine) endLeftTurns(ctx context.Context, spans []span) {
 	}
 }
 
-func (m *machine) hasTurn(ctx context.Context, group string) (bool, error) {
+func (m *hostState) hasTurn(ctx context.Context, group string) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, turnRequest)
 	defer cancel()
 	cluster, err := m.api.get(ctx)
@@ -319,7 +319,7 @@ func (s *scheduler) endTurn(h *hostRun) {
 }
 
 // serves asks the host whether it serves as it does when the savepoint is not open. Where nothing tells, it does not.
-func (m *machine) serves(ctx context.Context, p step.Savepoint) (bool, error) {
+func (m *hostState) serves(ctx context.Context, p step.Savepoint) (bool, error) {
 	q := p.Query()
 	if q.Empty() {
 		return false, nil
@@ -331,7 +331,7 @@ func (m *machine) serves(ctx context.Context, p step.Savepoint) (bool, error) {
 }
 
 // settles waits until a host that was rolled back serves as it did. It reports false if it does not in time.
-func (m *machine) settles(ctx context.Context, p step.Savepoint) bool {
+func (m *hostState) settles(ctx context.Context, p step.Savepoint) bool {
 	if q := p.Query(); q.Empty() {
 		return true
 	}

@@ -32,7 +32,7 @@ func (e *Engine) Undo(ctx context.Context, u Undo) (Report, error) {
 	reports := make(map[string]HostReport, len(u.Hosts))
 	failures := w.each(ctx, u.Hosts, func(ctx context.Context, name string) outcome {
 		began := w.o.Clock.Now()
-		m := &machine{worker: w, name: name}
+		m := &hostState{worker: w, name: name}
 		defer m.leave(ctx, true)
 		restored, out := m.restore(ctx, u.Scope)
 		mu.Lock()
@@ -59,7 +59,7 @@ func (e *Engine) Undo(ctx context.Context, u Undo) (Report, error) {
 }
 
 // restore looks whether there is anything to be undone, and does so.
-func (m *machine) restore(ctx context.Context, scope host.Scope) (restored int, out outcome) {
+func (m *hostState) restore(ctx context.Context, scope host.Scope) (restored int, out outcome) {
 	out = m.contact(ctx, host.Query{Paths: []host.PathQuery{{Path: host.StateDir}}}, m.o.Redial)
 	if out.err != nil {
 		return 0, out

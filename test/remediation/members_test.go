@@ -20,7 +20,7 @@ import (
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
-	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/snapshot"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/fleet"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/hosts"
 	"github.com/mensylisir/cluster-api-provider-kubexm/test/lab"
@@ -69,12 +69,12 @@ func (c cluster) findsLostMember() {
 	}
 	c.Await(3*time.Minute, func(context.Context) error {
 		c.Get(m.Name, m)
-		if now := conditions.Get(m, state.EtcdMemberHealthy); now == nil || now.Status == "True" {
+		if now := conditions.Get(m, snapshot.EtcdMemberHealthy); now == nil || now.Status == "True" {
 			return fmt.Errorf("the Machine %s: %v", m.Name, now)
 		}
 		return nil
 	})
-	c.T.Logf("%s of %s: %s", state.EtcdMemberHealthy, m.Name, conditions.GetMessage(m, state.EtcdMemberHealthy))
+	c.T.Logf("%s of %s: %s", snapshot.EtcdMemberHealthy, m.Name, conditions.GetMessage(m, snapshot.EtcdMemberHealthy))
 	c.removeByForce(m)
 	c.removeByForce(&bootstrapv1.KubexmConfig{ObjectMeta: fleet.Of(m.Spec.Bootstrap.ConfigRef.Name)})
 	id := c.awaitStranger(lost)

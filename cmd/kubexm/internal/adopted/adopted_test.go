@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/adopted"
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/direct"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/planner"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component/containerd"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component/flannel"
@@ -69,7 +69,7 @@ func planOf(t *testing.T, c *config.Cluster) *plan.Plan {
 	if err != nil {
 		t.Fatal(err)
 	}
-	targets, err := direct.Targets(c)
+	targets, err := planner.Targets(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func planOf(t *testing.T, c *config.Cluster) *plan.Plan {
 	for _, target := range targets {
 		systems[target.Host.Name] = fake.New(target.Host.Name).System
 	}
-	p, err := direct.Plan(targets, systems, bundle)
+	p, err := planner.Plan(targets, systems, bundle)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/direct"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/planner"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/certificate/recovery"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component/binary"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component/containerd"
@@ -84,7 +84,7 @@ func TestRecoverOnHosts(t *testing.T) {
 				t.Fatal(err)
 			}
 			with := func(a pki.Authorities) *engine.Engine {
-				return engine.New(engine.Options{Dial: dial, Secrets: (&direct.Trust{Authorities: a}).Secret, Holder: "recover"})
+				return engine.New(engine.Options{Dial: dial, Secrets: (&planner.Trust{Authorities: a}).Secret, Holder: "recover"})
 			}
 			own, other := newAuthorities(t), newAuthorities(t)
 			if _, err := with(own).Run(t.Context(), p); err != nil {

@@ -16,11 +16,11 @@ import (
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/access"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/adopted"
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/direct"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/clusterdir"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/inspect"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/planner"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/recovered"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/serial"
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/state"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component/tables"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
@@ -79,7 +79,7 @@ func (a *app) adopt(ctx context.Context, s *source, dryRun, yes bool) error {
 	if err != nil {
 		return err
 	}
-	var known *state.KnownError
+	var known *clusterdir.KnownError
 	if err := d.dir.CheckUnknown(); errors.As(err, &known) && len(known.Missing) == 0 {
 		a.note(fmt.Sprintf("%s has a state in %s already: there is nothing to adopt.", d.Name, d.dir.Path()))
 		return nil
@@ -136,7 +136,7 @@ func (r *adopting) whose(ctx context.Context) error {
 	for _, h := range r.seen.Hosts {
 		r.systems[h.Name] = h.Facts.System
 	}
-	return r.refuse(append(problems, adopted.Owners(r.Name, direct.Namespace, "", r.records())...))
+	return r.refuse(append(problems, adopted.Owners(r.Name, planner.Namespace, "", r.records())...))
 }
 
 // keys reads the key pairs. Where etcd is external, hosts have none of its authority, which is then not asked for; where it is units of
@@ -170,10 +170,10 @@ func (r *adopting) observe(ctx context.Context) error {
 	if r.seen.Authority, err = pki.Fingerprint(r.seen.Found.Cluster.Cert); err != nil {
 		return err
 	}
-	if err := r.refuse(adopted.Owners(r.Name, direct.Namespace, r.seen.Authority, r.records())); err != nil {
+	if err := r.refuse(adopted.Owners(r.Name, planner.Namespace, r.seen.Authority, r.records())); err != nil {
 		return err
 	}
-	if r.plan, err = direct.Plan(r.targets, r.systems, r.bundle); err != nil {
+	if r.plan, err = planner.Plan(r.targets, r.systems, r.bundle); err != nil {
 		return fmt.Errorf("%s is not adopted, and nothing was written: %w", r.Name, err)
 	}
 	queries := map[string]host.Query{}
@@ -367,7 +367,7 @@ func (r *adopting) take(ctx context.Context, h spec.Host) (err error) {
 	if err != nil {
 		return err
 	}
-	session, err := connection.Begin(ctx, host.Run{ID: "adopt-" + uuid.NewString(), Holder: direct.Holder(), Ownership: claim})
+	session, err := connection.Begin(ctx, host.Run{ID: "adopt-" + uuid.NewString(), Holder: planner.Holder(), Ownership: claim})
 	if err != nil {
 		return err
 	}

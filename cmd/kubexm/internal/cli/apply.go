@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/access"
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/direct"
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/clusterdir"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/planner"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
@@ -54,7 +54,7 @@ func (a *app) applyPlan(ctx context.Context, s *source, path string, failure onF
 	if err != nil {
 		return err
 	}
-	dir, err := state.Of(a.stateRoot, p.Cluster)
+	dir, err := clusterdir.Of(a.stateRoot, p.Cluster)
 	if err != nil {
 		return usageError{err}
 	}
@@ -78,15 +78,15 @@ func (a *app) applyPlan(ctx context.Context, s *source, path string, failure onF
 	if err != nil {
 		return err
 	}
-	trust := &direct.Trust{Cluster: p.Cluster, Server: known.Server}
+	trust := &planner.Trust{Cluster: p.Cluster, Server: known.Server}
 	if trust.Authorities, err = dir.Authorities(false); err != nil {
 		return err
 	}
-	if trust.Secrets, err = direct.EtcdSecrets(known.EtcdSecret, known.EtcdFiles); err != nil {
+	if trust.Secrets, err = planner.EtcdSecrets(known.EtcdSecret, known.EtcdFiles); err != nil {
 		return err
 	}
 	return a.showing(known.about, func(reader event.Reader) (string, error) {
-		tools := direct.Tools{
+		tools := planner.Tools{
 			Hosts: hosts, Owners: known.owners(dir, s.adopt), Bundle: bundle,
 			Trust: trust, Reader: reader, OnFailure: spec.FailurePolicy(failure),
 		}
@@ -130,7 +130,7 @@ func readPlan(path string) (*plan.Plan, error) {
 }
 
 // inventory is a cluster's inventory with what commands ask of it.
-type inventory struct{ *state.Inventory }
+type inventory struct{ *clusterdir.Inventory }
 
 func (i inventory) about(name string) string {
 	for _, h := range i.Hosts {
@@ -157,7 +157,7 @@ func (i inventory) wasAdopted(names ...string) string {
 }
 
 // reach is how the hosts of a cluster are reached: as a config file says if one is given, else as it is remembered.
-func (a *app) reach(s *source, dir state.Dir) (inventory, *access.Hosts, error) {
+func (a *app) reach(s *source, dir clusterdir.Dir) (inventory, *access.Hosts, error) {
 	known, err := dir.Inventory()
 	if err != nil {
 		return inventory{}, nil, err
@@ -173,7 +173,7 @@ func (a *app) reach(s *source, dir state.Dir) (inventory, *access.Hosts, error) 
 	return inventory{known}, reached, err
 }
 
-func (a *app) remembered(s *source, known *state.Inventory) ([]config.Host, error) {
+func (a *app) remembered(s *source, known *clusterdir.Inventory) ([]config.Host, error) {
 	if s.file != "" {
 		c, warnings, err := config.Load(s.file, a.openSSH.Check)
 		for _, w := range warnings {

@@ -8,24 +8,24 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/clusterdir"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec/config"
 )
 
 // TestTrustOfAKnownCluster: neither what changes hosts nor what only compares gets key pairs made for a cluster that is known.
 func TestTrustOfAKnownCluster(t *testing.T) {
-	dir, err := state.Of(t.TempDir(), "prod")
+	dir, err := clusterdir.Of(t.TempDir(), "prod")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := dir.WriteInventory(&state.Inventory{Cluster: "prod"}); err != nil {
+	if err := dir.WriteInventory(&clusterdir.Inventory{Cluster: "prod"}); err != nil {
 		t.Fatal(err)
 	}
 	d := &declared{Cluster: &config.Cluster{Name: "prod"}, dir: dir}
 	for _, keep := range []bool{true, false} {
 		_, err := d.trust(keep)
-		var missing *state.MissingAuthoritiesError
+		var missing *clusterdir.MissingAuthoritiesError
 		if !errors.As(err, &missing) || len(missing.Files) != 8 || dir.HasAuthorities() {
 			t.Errorf("keep %t: got %v, want that all files are missing, and none to be made", keep, err)
 		}
@@ -48,7 +48,7 @@ func TestEncryptionOfAKnownCluster(t *testing.T) {
 		"something more": {on, spec.EncryptionAtRest{Provider: spec.EncryptionSecretbox, Resources: []string{"pods", "secrets"}}, `set it back to "[secrets]"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir, err := state.Of(t.TempDir(), "prod")
+			dir, err := clusterdir.Of(t.TempDir(), "prod")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -57,7 +57,7 @@ func TestEncryptionOfAKnownCluster(t *testing.T) {
 			if err := d.sameEncryption(); err != nil {
 				t.Errorf("nothing is known of the cluster: %v", err)
 			}
-			if err := dir.WriteInventory(&state.Inventory{Cluster: "prod", Encryption: tc.was}); err != nil {
+			if err := dir.WriteInventory(&clusterdir.Inventory{Cluster: "prod", Encryption: tc.was}); err != nil {
 				t.Fatal(err)
 			}
 			err = d.sameEncryption()

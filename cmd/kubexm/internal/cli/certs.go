@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/certs"
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/direct"
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/clusterdir"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/planner"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
@@ -62,7 +62,7 @@ func (a *app) certsCluster(args []string, file string) (string, error) {
 }
 
 func (a *app) checkCertificates(ctx context.Context, s *source, f *format, cluster string, warn time.Duration) error {
-	dir, err := state.Of(a.stateRoot, cluster)
+	dir, err := clusterdir.Of(a.stateRoot, cluster)
 	if err != nil {
 		return usageError{err}
 	}
@@ -74,7 +74,7 @@ func (a *app) checkCertificates(ctx context.Context, s *source, f *format, clust
 	for _, h := range known.Hosts {
 		names = append(names, h.Name)
 	}
-	found, unseen := certs.Of(ctx, direct.Tools{Hosts: hosts, Owners: known.owners(dir, nil)}.Engine(), cluster, names, time.Now(), warn)
+	found, unseen := certs.Of(ctx, planner.Tools{Hosts: hosts, Owners: known.owners(dir, nil)}.Engine(), cluster, names, time.Now(), warn)
 	if err := a.showCertificates(f, found, warn); err != nil {
 		return err
 	}

@@ -14,9 +14,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/access"
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/direct"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/clusterdir"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/objects"
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/planner"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/certificate/recovery"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
@@ -67,7 +67,7 @@ func (a *app) recoverAuthorities(ctx context.Context, o *recoverOptions, cluster
 			return usage("--replace: %q is none of %s", name, strings.Join(pki.AllNames(), ", "))
 		}
 	}
-	dir, err := state.Of(a.stateRoot, cluster)
+	dir, err := clusterdir.Of(a.stateRoot, cluster)
 	if err != nil {
 		return usageError{err}
 	}
@@ -106,7 +106,7 @@ func (a *app) recoverAuthorities(ctx context.Context, o *recoverOptions, cluster
 	if serial, err := dir.Serial(); err != nil {
 		return err
 	} else if serial == nil && remembered == nil { // nothing was left of the state: what is read back is no older copy
-		if err := a.guard(dir, direct.Tools{Hosts: from.hosts, Owners: owners(dir, from.roles(), nil)}, false).Take(ctx); err != nil {
+		if err := a.guard(dir, planner.Tools{Hosts: from.hosts, Owners: owners(dir, from.roles(), nil)}, false).Take(ctx); err != nil {
 			return err
 		}
 	}
@@ -138,7 +138,7 @@ func (r *recoverySource) roles() map[string]spec.Role {
 }
 
 // recoverFrom finds the control plane hosts, by the config file or by what is remembered.
-func (a *app) recoverFrom(o *recoverOptions, dir state.Dir) (*recoverySource, error) {
+func (a *app) recoverFrom(o *recoverOptions, dir clusterdir.Dir) (*recoverySource, error) {
 	r := &recoverySource{names: pki.AllNames()}
 	remembered, err := dir.Inventory()
 	if err != nil {
@@ -228,7 +228,7 @@ func (r *recoverySource) readHost(ctx context.Context, name string) (pki.Authori
 }
 
 // keepRecovered writes the pairs that are missing, or that replace names. Nothing is written if another one differs.
-func keepRecovered(dir state.Dir, found pki.Authorities, names, replace []string) (written []string, err error) {
+func keepRecovered(dir clusterdir.Dir, found pki.Authorities, names, replace []string) (written []string, err error) {
 	there, _, err := dir.ReadAuthorities()
 	if err != nil {
 		return nil, err
@@ -264,7 +264,7 @@ func keepRecovered(dir state.Dir, found pki.Authorities, names, replace []string
 }
 
 // halfOf is the fingerprint of the pair that is in the state, or of what is left of it: "" if nothing is.
-func halfOf(dir state.Dir, name string) (string, error) {
+func halfOf(dir clusterdir.Dir, name string) (string, error) {
 	identify := pki.KeyFingerprint
 	if name == pki.EncryptionName {
 		identify = pki.EncryptionFingerprint
@@ -292,7 +292,7 @@ func halfOf(dir state.Dir, name string) (string, error) {
 }
 
 // fillEtcd makes the pair of an etcd that is not run here, if it is missing.
-func fillEtcd(dir state.Dir) ([]string, error) {
+func fillEtcd(dir clusterdir.Dir) ([]string, error) {
 	there, _, err := dir.ReadAuthorities()
 	if err != nil || !there.Etcd.IsZero() {
 		return nil, err
@@ -317,7 +317,7 @@ hosts goes back to a management cluster that has lost it so. It prints private k
 			if namespace == "" {
 				return usage("give the namespace of the Cluster in the management cluster: --namespace")
 			}
-			dir, err := state.Of(a.stateRoot, args[0])
+			dir, err := clusterdir.Of(a.stateRoot, args[0])
 			if err != nil {
 				return usageError{err}
 			}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/clusterdir"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
 )
 
@@ -20,39 +20,39 @@ func TestKeepRecovered(t *testing.T) {
 	}
 	found.CompleteEncryption()
 	for name, tc := range map[string]struct {
-		change  func(t *testing.T, d state.Dir)
+		change  func(t *testing.T, d clusterdir.Dir)
 		replace []string
 		written int
 		refused string
 	}{
-		"nothing is there": {func(t *testing.T, d state.Dir) {
+		"nothing is there": {func(t *testing.T, d clusterdir.Dir) {
 			t.Helper()
 			if err := os.RemoveAll(d.Path("secrets")); err != nil {
 				t.Fatal(err)
 			}
 		}, nil, 5, ""},
-		"all is there": {func(*testing.T, state.Dir) {}, nil, 0, ""},
-		"a key is missing": {func(t *testing.T, d state.Dir) {
+		"all is there": {func(*testing.T, clusterdir.Dir) {}, nil, 0, ""},
+		"a key is missing": {func(t *testing.T, d clusterdir.Dir) {
 			t.Helper()
 			if err := os.Remove(d.Path("secrets", "sa.key")); err != nil {
 				t.Fatal(err)
 			}
 		}, nil, 1, ""},
-		"another's key is there alone": {func(t *testing.T, d state.Dir) {
+		"another's key is there alone": {func(t *testing.T, d clusterdir.Dir) {
 			t.Helper()
 			another(t, d)
 			if err := os.Remove(d.Path("secrets", "etcd.crt")); err != nil {
 				t.Fatal(err)
 			}
 		}, nil, 0, "add --replace etcd"},
-		"another's certificate is there alone": {func(t *testing.T, d state.Dir) {
+		"another's certificate is there alone": {func(t *testing.T, d clusterdir.Dir) {
 			t.Helper()
 			another(t, d)
 			if err := os.Remove(d.Path("secrets", "etcd.key")); err != nil {
 				t.Fatal(err)
 			}
 		}, nil, 0, "add --replace etcd"},
-		"the encryption key is missing": {func(t *testing.T, d state.Dir) {
+		"the encryption key is missing": {func(t *testing.T, d clusterdir.Dir) {
 			t.Helper()
 			if err := os.Remove(d.Path("secrets", "encryption.key")); err != nil {
 				t.Fatal(err)
@@ -60,7 +60,7 @@ func TestKeepRecovered(t *testing.T) {
 		}, nil, 1, ""},
 		"another encryption key is there":               {anotherKey, nil, 0, "add --replace encryption"},
 		"another encryption key is there, and is named": {anotherKey, []string{"encryption"}, 1, ""},
-		"a damaged encryption key is there": {func(t *testing.T, d state.Dir) {
+		"a damaged encryption key is there": {func(t *testing.T, d clusterdir.Dir) {
 			t.Helper()
 			if err := d.Write([]byte("garbage"), "secrets", "encryption.key"); err != nil {
 				t.Fatal(err)
@@ -71,7 +71,7 @@ func TestKeepRecovered(t *testing.T) {
 		"another is there, and is named":         {another, []string{"etcd"}, 1, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d, err := state.Of(t.TempDir(), "prod")
+			d, err := clusterdir.Of(t.TempDir(), "prod")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -114,7 +114,7 @@ func TestKeepRecovered(t *testing.T) {
 }
 
 // another puts another pair of etcd's there.
-func another(t *testing.T, d state.Dir) {
+func another(t *testing.T, d clusterdir.Dir) {
 	t.Helper()
 	other, err := pki.NewCA(pki.CARequest{CommonName: "etcd-ca", Key: pki.ECDSAP256})
 	if err != nil {
@@ -126,7 +126,7 @@ func another(t *testing.T, d state.Dir) {
 }
 
 // anotherKey puts another encryption key there.
-func anotherKey(t *testing.T, d state.Dir) {
+func anotherKey(t *testing.T, d clusterdir.Dir) {
 	t.Helper()
 	if err := d.WriteAuthority(pki.EncryptionName, pki.NewEncryptionKey()); err != nil {
 		t.Fatal(err)

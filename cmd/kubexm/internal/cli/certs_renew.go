@@ -15,8 +15,8 @@ import (
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/access"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/certs"
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/direct"
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/clusterdir"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/planner"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pipeline"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
@@ -57,7 +57,7 @@ Certificates that expire soon are renewed without being asked, unless the config
 // renewal is a cluster some of whose certificates are renewed.
 type renewal struct {
 	*config.Cluster
-	dir   state.Dir
+	dir   clusterdir.Dir
 	hosts *access.Hosts
 	// all are the cluster's targets, and targets those of which certificates are renewed.
 	all, targets []spec.Target
@@ -87,16 +87,16 @@ func (a *app) renewCertificates(ctx context.Context, o *renewOptions, names []st
 	if err != nil {
 		return err
 	}
-	p, err := pipeline.RenewCertificates(r.Name, r.targets, direct.Systems(facts), names, time.Now())
+	p, err := pipeline.RenewCertificates(r.Name, r.targets, planner.Systems(facts), names, time.Now())
 	if err != nil {
 		return err
 	}
-	trust := &direct.Trust{Cluster: r.Name, Server: direct.Server(r.Cluster)}
+	trust := &planner.Trust{Cluster: r.Name, Server: planner.Server(r.Cluster)}
 	if trust.Authorities, err = r.dir.Authorities(false); err != nil {
 		return err
 	}
 	err = a.showing(r.about, func(reader event.Reader) (string, error) {
-		tools := direct.Tools{Hosts: r.hosts, Owners: owners(r.dir, rolesOf(r.all), nil), Trust: trust, Reader: reader}
+		tools := planner.Tools{Hosts: r.hosts, Owners: owners(r.dir, rolesOf(r.all), nil), Trust: trust, Reader: reader}
 		if err := a.guard(r.dir, tools, o.stateIsCurrent).Begin(ctx, nil); err != nil {
 			return "", err
 		}
@@ -133,7 +133,7 @@ func (a *app) renewal(o *renewOptions, names []string) (*renewal, error) {
 		return nil, usageError{err}
 	}
 	r := &renewal{Cluster: c}
-	if r.dir, err = state.Of(a.stateRoot, c.Name); err != nil {
+	if r.dir, err = clusterdir.Of(a.stateRoot, c.Name); err != nil {
 		return nil, usageError{err}
 	}
 	if known, err := r.dir.Known(); err != nil {
@@ -141,7 +141,7 @@ func (a *app) renewal(o *renewOptions, names []string) (*renewal, error) {
 	} else if !known {
 		return nil, usage("nothing is known of cluster %s in %s: its certificates are renewed where it was made", c.Name, a.stateRoot)
 	}
-	if r.all, err = direct.Targets(c); err != nil {
+	if r.all, err = planner.Targets(c); err != nil {
 		return nil, usageError{err}
 	}
 	r.targets = slices.Clone(r.all)
@@ -153,8 +153,8 @@ func (a *app) renewal(o *renewOptions, names []string) (*renewal, error) {
 }
 
 // tools observe hosts, and change none.
-func (r *renewal) tools() direct.Tools {
-	return direct.Tools{Hosts: r.hosts, Owners: owners(r.dir, rolesOf(r.targets), nil)}
+func (r *renewal) tools() planner.Tools {
+	return planner.Tools{Hosts: r.hosts, Owners: owners(r.dir, rolesOf(r.targets), nil)}
 }
 
 // about says what a host is.

@@ -18,9 +18,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/certs"
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/direct"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/clusterdir"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/inspect"
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/planner"
 	"github.com/mensylisir/cluster-api-provider-kubexm/exp/embedded"
 	"github.com/mensylisir/cluster-api-provider-kubexm/internal/golden"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/certificate"
@@ -137,11 +137,11 @@ spec:
 // TestNobodyToAsk: what takes hosts away is refused where nobody can confirm it.
 func TestNobodyToAsk(t *testing.T) {
 	root := t.TempDir()
-	d, err := state.Of(root, "prod")
+	d, err := clusterdir.Of(root, "prod")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := d.WriteInventory(&state.Inventory{Cluster: "prod", Hosts: []state.Host{{Name: "node1"}}}); err != nil {
+	if err := d.WriteInventory(&clusterdir.Inventory{Cluster: "prod", Hosts: []clusterdir.Host{{Name: "node1"}}}); err != nil {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{{"delete", "cluster", "prod"}, {"reset", "host", "node1"}} {
@@ -179,7 +179,7 @@ func TestExitCodes(t *testing.T) {
 		{"usage", t.Context(), fmt.Errorf("x: %w", usage("y")), exitUsage},
 		{"config", t.Context(), fmt.Errorf("x: %w", &config.Error{}), exitUsage},
 		{"not fit", t.Context(), fmt.Errorf("x: %w", &unfit{}), exitPreflight},
-		{"state locked", t.Context(), fmt.Errorf("x: %w", &state.LockedError{}), exitLocked},
+		{"state locked", t.Context(), fmt.Errorf("x: %w", &clusterdir.LockedError{}), exitLocked},
 		{"plane in use", t.Context(), fmt.Errorf("x: %w", &embedded.InUseError{}), exitLocked},
 		{"host locked", t.Context(), fmt.Errorf("x: %w", &host.Error{Kind: host.KindLocked}), exitLocked},
 		{"interrupted", ended, errors.New("x"), exitInterrupted},
@@ -230,7 +230,7 @@ spec:
 		if err != nil {
 			t.Fatal(err)
 		}
-		targets, err := direct.Targets(c)
+		targets, err := planner.Targets(c)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -304,7 +304,7 @@ func TestFormats(t *testing.T) {
 
 // TestOrphans refuses to make a second cluster over one whose state was lost.
 func TestOrphans(t *testing.T) {
-	dir, err := state.Of(t.TempDir(), "prod")
+	dir, err := clusterdir.Of(t.TempDir(), "prod")
 	if err != nil {
 		t.Fatal(err)
 	}

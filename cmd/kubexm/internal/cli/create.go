@@ -17,10 +17,10 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/direct"
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/follow"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/objects"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/plane"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/planner"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/rollout"
 	"github.com/mensylisir/cluster-api-provider-kubexm/exp/embedded"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
 )
@@ -97,12 +97,12 @@ func (a *app) create(ctx context.Context, o *createOptions) error {
 	if same, err := a.unchanged(ctx, d); err != nil || same {
 		return err
 	}
-	tools := direct.Tools{Hosts: d.hosts, Owners: d.owners(), Bundle: d.bundle}
+	tools := planner.Tools{Hosts: d.hosts, Owners: d.owners(), Bundle: d.bundle}
 	facts, err := a.examine(ctx, d, tools)
 	if err != nil {
 		return err
 	}
-	d.systems = direct.Systems(facts)
+	d.systems = planner.Systems(facts)
 	if _, err := d.trust(true); err != nil { // before anything else is known of the cluster
 		return err
 	}
@@ -159,19 +159,19 @@ func (a *app) unchanged(ctx context.Context, d *declared) (bool, error) {
 }
 
 // differences observes every host, and the cluster, and returns what is not up to date.
-func (a *app) differences(ctx context.Context, d *declared) ([]follow.Wait, error) {
+func (a *app) differences(ctx context.Context, d *declared) ([]rollout.Wait, error) {
 	trust, err := d.trust(true)
 	if err != nil {
 		return nil, err
 	}
-	report, err := direct.Tools{Hosts: d.hosts, Owners: d.owners(), Bundle: d.bundle, Trust: trust}.Compare(ctx, d.targets, d.systems)
+	report, err := planner.Tools{Hosts: d.hosts, Owners: d.owners(), Bundle: d.bundle, Trust: trust}.Compare(ctx, d.targets, d.systems)
 	if err != nil {
 		return nil, err
 	}
-	var differs []follow.Wait
+	var differs []rollout.Wait
 	for _, c := range report.Checks {
 		on, step, _ := strings.Cut(c.Node, "/")
-		w := follow.Wait{On: on, Reason: "Differs", Message: step}
+		w := rollout.Wait{On: on, Reason: "Differs", Message: step}
 		if c.Unknown != "" {
 			w.Message += ": " + c.Unknown
 		}
@@ -241,7 +241,7 @@ func (a *app) converge(ctx context.Context, d *declared, o *createOptions, reade
 		return err
 	}
 	p, err := plane.Start(ctx, plane.Options{
-		Dir: d.dir.Plane(), Namespace: direct.Namespace, Hosts: len(d.Hosts), Bundle: d.bundle, Reader: reader, Holder: direct.Holder(),
+		Dir: d.dir.Plane(), Namespace: planner.Namespace, Hosts: len(d.Hosts), Bundle: d.bundle, Reader: reader, Holder: planner.Holder(),
 		OpenSSH: &a.openSSH,
 	})
 	if err != nil {
@@ -261,14 +261,14 @@ func (a *app) converge(ctx context.Context, d *declared, o *createOptions, reade
 		return err
 	}
 	all := objects.Of(d.Cluster, objects.Inputs{
-		Namespace: direct.Namespace, Endpoint: direct.Endpoint(d.Cluster), Authorities: trust.Authorities, Secrets: trust.Secrets,
+		Namespace: planner.Namespace, Endpoint: planner.Endpoint(d.Cluster), Authorities: trust.Authorities, Secrets: trust.Secrets,
 		HostKey: d.hosts.HostKey, PrivateKey: d.hosts.PrivateKey, JumpHostKey: d.hosts.JumpHostKey, JumpPrivateKey: d.hosts.JumpPrivateKey,
 	})
-	if err := follow.Try(ctx, p.Client(), all); err != nil {
+	if err := rollout.Try(ctx, p.Client(), all); err != nil {
 		return usage("the management plane refuses what is declared; nothing was changed:\n%w", err)
 	}
 	if known.IsRecovered() {
-		if err := follow.TakeIn(ctx, p.Client(), all); err != nil {
+		if err := rollout.TakeIn(ctx, p.Client(), all); err != nil {
 			return err
 		}
 	}
@@ -276,7 +276,7 @@ func (a *app) converge(ctx context.Context, d *declared, o *createOptions, reade
 	if err != nil {
 		return err
 	}
-	if _, err := follow.Apply(ctx, p.Client(), all); err != nil {
+	if _, err := rollout.Apply(ctx, p.Client(), all); err != nil {
 		return err
 	}
 	if err := before.Prune(ctx, p.Client(), all); err != nil {
@@ -293,7 +293,7 @@ func (a *app) converge(ctx context.Context, d *declared, o *createOptions, reade
 }
 
 // finish leaves what the user, and later commands, need.
-func (d *declared) finish(trust *direct.Trust) error {
+func (d *declared) finish(trust *planner.Trust) error {
 	kubeconfig, err := trust.Kubeconfig(kubeconfigValidity)
 	if err != nil {
 		return err
@@ -314,7 +314,7 @@ var (
 
 // again asks for hosts that are not tried any more.
 func again(ctx context.Context, c client.Client, name string) error {
-	s, err := follow.Read(ctx, c, client.ObjectKey{Namespace: direct.Namespace, Name: name})
+	s, err := rollout.Read(ctx, c, client.ObjectKey{Namespace: planner.Namespace, Name: name})
 	if err != nil {
 		return err
 	}
@@ -329,11 +329,11 @@ const (
 )
 
 // awaitReady waits until all objects say that the cluster is ready, and a look at every host agrees.
-func (a *app) awaitReady(ctx context.Context, d *declared, p *embedded.Plane) (*follow.Snapshot, error) {
-	var waits []follow.Wait
+func (a *app) awaitReady(ctx context.Context, d *declared, p *embedded.Plane) (*rollout.Snapshot, error) {
+	var waits []rollout.Wait
 	began := time.Now()
 	for {
-		s, err := follow.Read(ctx, p.Client(), client.ObjectKey{Namespace: direct.Namespace, Name: d.Name})
+		s, err := rollout.Read(ctx, p.Client(), client.ObjectKey{Namespace: planner.Namespace, Name: d.Name})
 		if err == nil {
 			err = s.Adopt(ctx, p.Client(), d.adopt)
 		}
@@ -349,7 +349,7 @@ func (a *app) awaitReady(ctx context.Context, d *declared, p *embedded.Plane) (*
 				return s, nil
 			}
 			if err != nil {
-				waits = []follow.Wait{{On: "hosts", Reason: "NotSeen", Message: err.Error()}}
+				waits = []rollout.Wait{{On: "hosts", Reason: "NotSeen", Message: err.Error()}}
 			}
 			pause = pollHosts
 		}
@@ -367,7 +367,7 @@ func (a *app) awaitReady(ctx context.Context, d *declared, p *embedded.Plane) (*
 }
 
 // notReady says what a cluster still waits for.
-func notReady(name string, waits []follow.Wait, why error) error {
+func notReady(name string, waits []rollout.Wait, why error) error {
 	lines := []string{fmt.Sprintf("%s is not ready: %v", name, why)}
 	for _, w := range waits {
 		lines = append(lines, fmt.Sprintf("  %s  %s\n    %s", w.On, w.Reason, strings.ReplaceAll(strings.TrimSpace(w.Message), "\n", "\n    ")))

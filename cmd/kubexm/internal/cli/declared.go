@@ -18,8 +18,8 @@ import (
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/target"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/access"
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/direct"
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/clusterdir"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/planner"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
@@ -58,7 +58,7 @@ func (s *source) addKeyFlags(cmd *cobra.Command) {
 // declared is a cluster as a config file declares it, with what is at hand to make it.
 type declared struct {
 	*config.Cluster
-	dir     state.Dir
+	dir     clusterdir.Dir
 	managed bool
 	hosts   *access.Hosts
 	bundle  *artifact.Bundle
@@ -99,7 +99,7 @@ func (a *app) load(s *source) (*config.Cluster, error) {
 func (a *app) declareCluster(ctx context.Context, s *source, c *config.Cluster) (*declared, error) {
 	d := &declared{Cluster: c, systems: map[string]host.System{}, adopt: s.adopt}
 	var err error
-	if d.dir, err = state.Of(a.stateRoot, c.Name); err != nil {
+	if d.dir, err = clusterdir.Of(a.stateRoot, c.Name); err != nil {
 		return nil, usageError{err}
 	}
 	d.managed = managed(d.dir)
@@ -109,7 +109,7 @@ func (a *app) declareCluster(ctx context.Context, s *source, c *config.Cluster) 
 	if d.bundle, err = a.bundleFor(ctx, s.bundle, c); err != nil {
 		return nil, err
 	}
-	if d.desired, err = direct.Targets(c); err != nil {
+	if d.desired, err = planner.Targets(c); err != nil {
 		return nil, usageError{err}
 	}
 	if d.targets = d.desired; !d.managed {
@@ -129,7 +129,7 @@ func (d *declared) unmanaged() ([]spec.Target, error) {
 		return targets, err
 	}
 	for i := range targets {
-		if slices.ContainsFunc(known.Hosts, func(h state.Host) bool { return h.Name == targets[i].Host.Name }) {
+		if slices.ContainsFunc(known.Hosts, func(h clusterdir.Host) bool { return h.Name == targets[i].Host.Name }) {
 			targets[i] = d.desired[i]
 		}
 	}
@@ -137,7 +137,7 @@ func (d *declared) unmanaged() ([]spec.Target, error) {
 }
 
 // trusting says which host keys are trusted.
-func (a *app) trusting(s *source, dir state.Dir) access.Options {
+func (a *app) trusting(s *source, dir clusterdir.Dir) access.Options {
 	files := s.knownHosts
 	if files == nil {
 		files = access.DefaultKnownHosts()
@@ -218,7 +218,7 @@ func count(n int, what string) string {
 }
 
 // examine reads the whole bundle and observes all hosts, both at once, and stops at what preflight refuses.
-func (a *app) examine(ctx context.Context, d *declared, tools direct.Tools) (map[string]*host.Facts, error) {
+func (a *app) examine(ctx context.Context, d *declared, tools planner.Tools) (map[string]*host.Facts, error) {
 	var facts map[string]*host.Facts
 	var unverified, unreached error
 	var both errgroup.Group
@@ -314,12 +314,12 @@ func alike(problems []preflight.Problem) []preflight.Problem {
 }
 
 // trust is what the cluster's trust rests on. For a cluster of which nothing is known it is made and, if keep, kept; see
-// state.Dir.EnsureAuthorities. With keep it is called with the lock held.
-func (d *declared) trust(keep bool) (*direct.Trust, error) {
-	t := &direct.Trust{Cluster: d.Name, Server: direct.Server(d.Cluster)}
+// clusterdir.Dir.EnsureAuthorities. With keep it is called with the lock held.
+func (d *declared) trust(keep bool) (*planner.Trust, error) {
+	t := &planner.Trust{Cluster: d.Name, Server: planner.Server(d.Cluster)}
 	ca := pki.CARequest{Key: pki.Algorithm(d.Spec.Certificates.CAAlgorithm), Validity: d.Spec.Certificates.CAValidity()}
 	var err error
-	if t.Secrets, err = direct.EtcdSecrets(d.EtcdSecret(), d.EtcdFiles); err != nil {
+	if t.Secrets, err = planner.EtcdSecrets(d.EtcdSecret(), d.EtcdFiles); err != nil {
 		return nil, usageError{err}
 	}
 	known, err := d.dir.Known()
@@ -354,9 +354,9 @@ func (d *declared) sameEncryption() error {
 }
 
 // inventory is what other commands need to know of the cluster.
-func (d *declared) inventory() *state.Inventory {
-	i := &state.Inventory{
-		Cluster: d.Name, KubernetesVersion: d.KubernetesVersion, Server: direct.Server(d.Cluster), Bundle: d.bundle.Dir(),
+func (d *declared) inventory() *clusterdir.Inventory {
+	i := &clusterdir.Inventory{
+		Cluster: d.Name, KubernetesVersion: d.KubernetesVersion, Server: planner.Server(d.Cluster), Bundle: d.bundle.Dir(),
 		Encryption: d.Spec.Kubernetes.EncryptionAtRest,
 	}
 	if d.EtcdFiles != (config.EtcdFiles{}) {
@@ -370,12 +370,12 @@ func (d *declared) inventory() *state.Inventory {
 	}
 	for n := range d.Hosts {
 		h := &d.Hosts[n]
-		remembered := state.Host{
+		remembered := clusterdir.Host{
 			Name: h.Name, Role: h.Spec().Role, Address: h.Address, Port: h.Port, User: h.User, PrivateKeyPath: h.PrivateKeyPath,
 			NeedsPassword: !h.Password.IsZero(), HostKey: d.hosts.HostKey(h.Name), Adopted: adopted[h.Name],
 		}
 		if j := h.ProxyJump; !j.IsZero() {
-			remembered.ProxyJump = &state.ProxyJump{
+			remembered.ProxyJump = &clusterdir.ProxyJump{
 				Host: j.Host, Port: j.Port, User: j.User, PrivateKeyPath: j.PrivateKeyPath, NeedsPassword: !j.Password.IsZero(),
 				HostKey: d.hosts.JumpHostKey(h.Name),
 			}

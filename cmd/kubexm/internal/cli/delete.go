@@ -17,10 +17,10 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/direct"
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/follow"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/clusterdir"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/plane"
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/planner"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/rollout"
 	"github.com/mensylisir/cluster-api-provider-kubexm/exp/embedded"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
@@ -79,7 +79,7 @@ func clusterName(args []string, file string) (string, error) {
 
 func (a *app) delete(ctx context.Context, o *deleteOptions, name string) error {
 	began := time.Now()
-	dir, err := state.Of(a.stateRoot, name)
+	dir, err := clusterdir.Of(a.stateRoot, name)
 	if err != nil {
 		return usageError{err}
 	}
@@ -126,7 +126,7 @@ func (a *app) delete(ctx context.Context, o *deleteOptions, name string) error {
 }
 
 // undo resets hosts without a management plane: all, or those named.
-func (a *app) undo(ctx context.Context, s *source, dir state.Dir, names []string, reader event.Reader) error {
+func (a *app) undo(ctx context.Context, s *source, dir clusterdir.Dir, names []string, reader event.Reader) error {
 	known, hosts, err := a.reach(s, dir)
 	if err != nil {
 		return err
@@ -136,14 +136,14 @@ func (a *app) undo(ctx context.Context, s *source, dir state.Dir, names []string
 			names = append(names, h.Name)
 		}
 	}
-	_, err = direct.Tools{Hosts: hosts, Owners: known.owners(dir, s.adopt), Reader: reader}.Engine().Undo(ctx, engine.Undo{
+	_, err = planner.Tools{Hosts: hosts, Owners: known.owners(dir, s.adopt), Reader: reader}.Engine().Undo(ctx, engine.Undo{
 		Intent: "ResetNode", Cluster: dir.Cluster, Hosts: names,
 	})
 	return err
 }
 
 // deleteObjects deletes the cluster's objects in its management plane, and waits until all hosts are reset.
-func (a *app) deleteObjects(ctx context.Context, o *deleteOptions, dir state.Dir, known *state.Inventory, reader event.Reader) error {
+func (a *app) deleteObjects(ctx context.Context, o *deleteOptions, dir clusterdir.Dir, known *clusterdir.Inventory, reader event.Reader) error {
 	bundle, err := a.openBundle(ctx, cmp.Or(o.bundle, known.Bundle), "")
 	if errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("%w\nRemedy: the management plane's programs are in the bundle: give its place with --bundle", err)
@@ -152,7 +152,7 @@ func (a *app) deleteObjects(ctx context.Context, o *deleteOptions, dir state.Dir
 		return err
 	}
 	p, err := plane.Start(ctx, plane.Options{
-		Dir: dir.Plane(), Namespace: direct.Namespace, Hosts: len(known.Hosts), Bundle: bundle, Reader: reader, Holder: direct.Holder(),
+		Dir: dir.Plane(), Namespace: planner.Namespace, Hosts: len(known.Hosts), Bundle: bundle, Reader: reader, Holder: planner.Holder(),
 		OpenSSH: &a.openSSH,
 	})
 	if err != nil {
@@ -164,7 +164,7 @@ func (a *app) deleteObjects(ctx context.Context, o *deleteOptions, dir state.Dir
 	if err := requireHere(ctx, p.Client(), dir, known); err != nil {
 		return err
 	}
-	key := client.ObjectKey{Namespace: direct.Namespace, Name: dir.Cluster}
+	key := client.ObjectKey{Namespace: planner.Namespace, Name: dir.Cluster}
 	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 	if err := p.Client().Delete(ctx, cluster); client.IgnoreNotFound(err) != nil {
 		return err
@@ -174,9 +174,9 @@ func (a *app) deleteObjects(ctx context.Context, o *deleteOptions, dir state.Dir
 
 // awaitGone waits until a deleted cluster is gone and has given its hosts back.
 func awaitGone(ctx context.Context, p *embedded.Plane, key client.ObjectKey, adopt map[string]string) error {
-	var s *follow.Snapshot
+	var s *rollout.Snapshot
 	for {
-		seen, err := follow.Read(ctx, p.Client(), key)
+		seen, err := rollout.Read(ctx, p.Client(), key)
 		if err == nil {
 			err = seen.Adopt(ctx, p.Client(), adopt)
 		}
@@ -200,7 +200,7 @@ func awaitGone(ctx context.Context, p *embedded.Plane, key client.ObjectKey, ado
 }
 
 // notGone says what the deletion of a cluster still waits for.
-func notGone(name string, s *follow.Snapshot) error {
+func notGone(name string, s *rollout.Snapshot) error {
 	lines := []string{fmt.Sprintf("%s is not deleted: %v", name, errNotReady)}
 	if s != nil {
 		for _, w := range s.Resets() {

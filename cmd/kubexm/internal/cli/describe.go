@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/direct"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/inspect"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/planner"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
 )
 
@@ -123,11 +123,11 @@ func (a *app) drift(ctx context.Context, s *source, into *description) error {
 	if err != nil {
 		return err
 	}
-	report, err := direct.Tools{Hosts: d.hosts, Owners: d.owners(), Bundle: d.bundle, Trust: trust}.Compare(ctx, d.targets, d.systems)
+	report, err := planner.Tools{Hosts: d.hosts, Owners: d.owners(), Bundle: d.bundle, Trust: trust}.Compare(ctx, d.targets, d.systems)
 	if err != nil {
 		return err
 	}
-	p, err := direct.Plan(d.targets, d.systems, d.bundle)
+	p, err := planner.Plan(d.targets, d.systems, d.bundle)
 	if err != nil {
 		return err
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/access"
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/direct"
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/clusterdir"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/planner"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/backup"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
@@ -96,7 +96,7 @@ A backup has all that is in the cluster, Secrets too. Who has Secrets encrypted 
 // members is a cluster whose etcd is backed up or restored.
 type members struct {
 	*config.Cluster
-	dir     state.Dir
+	dir     clusterdir.Dir
 	hosts   *access.Hosts
 	targets []spec.Target
 }
@@ -108,7 +108,7 @@ func (a *app) membersOf(s *source) (*members, error) {
 		return nil, err
 	}
 	m := &members{Cluster: c}
-	if m.dir, err = state.Of(a.stateRoot, c.Name); err != nil {
+	if m.dir, err = clusterdir.Of(a.stateRoot, c.Name); err != nil {
 		return nil, usageError{err}
 	}
 	if known, err := m.dir.Known(); err != nil {
@@ -120,15 +120,15 @@ func (a *app) membersOf(s *source) (*members, error) {
 	if c.Spec.Etcd.IsExternal() {
 		return nil, usage("spec.etcd.type: etcd of %s is external: those who run it back it up and restore it", c.Name)
 	}
-	if m.targets, err = direct.Targets(c); err != nil {
+	if m.targets, err = planner.Targets(c); err != nil {
 		return nil, usageError{err}
 	}
 	m.hosts, err = access.New(c.Hosts, a.trusting(s, m.dir))
 	return m, err
 }
 
-func (m *members) tools(reader event.Reader, snapshot string) direct.Tools {
-	return direct.Tools{Hosts: m.hosts, Owners: owners(m.dir, rolesOf(m.targets), nil), Reader: reader, Snapshot: snapshot}
+func (m *members) tools(reader event.Reader, snapshot string) planner.Tools {
+	return planner.Tools{Hosts: m.hosts, Owners: owners(m.dir, rolesOf(m.targets), nil), Reader: reader, Snapshot: snapshot}
 }
 
 // about says what a host is.
@@ -308,7 +308,7 @@ func (a *app) etcdBackupsList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			of, err := state.Of(a.stateRoot, name)
+			of, err := clusterdir.Of(a.stateRoot, name)
 			if err != nil {
 				return usageError{err}
 			}

@@ -19,7 +19,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/direct"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/planner"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/backup"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
@@ -131,7 +131,7 @@ func (a *app) restoreEtcd(ctx context.Context, o *restoreOptions) error {
 	}
 	return a.showing(m.about, func(reader event.Reader) (string, error) {
 		tools := m.tools(reader, file)
-		tools.Trust = &direct.Trust{Cluster: m.Name, Server: direct.Server(m.Cluster)}
+		tools.Trust = &planner.Trust{Cluster: m.Name, Server: planner.Server(m.Cluster)}
 		var err error
 		if tools.Trust.Authorities, err = m.dir.Authorities(false); err != nil {
 			return "", err

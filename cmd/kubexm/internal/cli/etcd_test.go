@@ -8,14 +8,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/clusterdir"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/backup"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
 // TestBeginRestore: a restore that was cut goes on, unless it is of another snapshot, for other hosts, or not wanted.
 func TestBeginRestore(t *testing.T) {
-	dir, err := state.Of(t.TempDir(), "prod")
+	dir, err := clusterdir.Of(t.TempDir(), "prod")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,8 +9,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/clusterdir"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/serial"
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/state"
 	"github.com/mensylisir/cluster-api-provider-kubexm/exp/embedded"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
@@ -105,7 +105,7 @@ func exitCode(ctx context.Context, err error) int {
 		lost   *unrecovered
 		apis   *removedAPIs
 		behind *serial.Behind
-		locked *state.LockedError
+		locked *clusterdir.LockedError
 		inUse  *embedded.InUseError
 	)
 	switch {

@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/duration"
 
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/direct"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/clusterdir"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/inspect"
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/planner"
 )
 
 func (a *app) getClusters() *cobra.Command {
@@ -25,7 +25,7 @@ func (a *app) getClusters() *cobra.Command {
 		Short:   "List clusters",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			dirs, err := state.List(a.stateRoot)
+			dirs, err := clusterdir.List(a.stateRoot)
 			if err != nil {
 				return err
 			}
@@ -135,7 +135,7 @@ func (a *app) lookAtHosts(ctx context.Context, s *source, cluster string) ([]ins
 	if err != nil {
 		return nil, err
 	}
-	return inspect.Hosts(ctx, known.Inventory, direct.Tools{Hosts: hosts, Owners: known.owners(dir, nil)})
+	return inspect.Hosts(ctx, known.Inventory, planner.Tools{Hosts: hosts, Owners: known.owners(dir, nil)})
 }
 
 func hostTable() table[inspect.Host] {

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/access"
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/clusterdir"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec/config"
 )
@@ -37,7 +37,7 @@ func TestJumpHostsAreRemembered(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := &app{}
-	remember := func(jump string) (*config.Cluster, *state.Inventory) {
+	remember := func(jump string) (*config.Cluster, *clusterdir.Inventory) {
 		t.Helper()
 		file := filepath.Join(t.TempDir(), "config.yaml")
 		if err := os.WriteFile(file, []byte(strings.NewReplacer("KEY", key, "JUMP", jump).Replace(behindJumpHosts)), 0o600); err != nil {
@@ -48,7 +48,7 @@ func TestJumpHostsAreRemembered(t *testing.T) {
 			t.Fatal(err)
 		}
 		d := &declared{Cluster: c, bundle: &artifact.Bundle{}}
-		if d.dir, err = state.Of(t.TempDir(), c.Name); err != nil {
+		if d.dir, err = clusterdir.Of(t.TempDir(), c.Name); err != nil {
 			t.Fatal(err)
 		}
 		if d.hosts, err = access.New(c.Hosts, a.trusting(&source{}, d.dir)); err != nil {

@@ -6,8 +6,8 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/direct"
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/clusterdir"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/planner"
 )
 
 func (a *app) kubeconfig() *cobra.Command {
@@ -21,7 +21,7 @@ func (a *app) kubeconfig() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			trust := &direct.Trust{Cluster: known.Cluster, Server: known.Server}
+			trust := &planner.Trust{Cluster: known.Cluster, Server: known.Server}
 			if trust.Authorities, err = dir.Authorities(false); err != nil {
 				return err
 			}
@@ -38,8 +38,8 @@ func (a *app) kubeconfig() *cobra.Command {
 }
 
 // known is what is kept of a cluster.
-func (a *app) known(name string) (state.Dir, *state.Inventory, error) {
-	dir, err := state.Of(a.stateRoot, name)
+func (a *app) known(name string) (clusterdir.Dir, *clusterdir.Inventory, error) {
+	dir, err := clusterdir.Of(a.stateRoot, name)
 	if err != nil {
 		return dir, nil, usageError{err}
 	}
@@ -52,7 +52,7 @@ func (a *app) known(name string) (state.Dir, *state.Inventory, error) {
 
 // completeClusters completes names of clusters.
 func (a *app) completeClusters(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	dirs, err := state.List(a.stateRoot)
+	dirs, err := clusterdir.List(a.stateRoot)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}

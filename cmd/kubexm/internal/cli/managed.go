@@ -9,7 +9,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/clusterdir"
 	"github.com/mensylisir/cluster-api-provider-kubexm/exp/embedded"
 )
 
@@ -17,7 +17,7 @@ import (
 const stopTimeout = 30 * time.Second
 
 // managed reports whether a management plane has the cluster.
-func managed(d state.Dir) bool {
+func managed(d clusterdir.Dir) bool {
 	info, err := os.Stat(d.Plane())
 	return err == nil && info.IsDir()
 }

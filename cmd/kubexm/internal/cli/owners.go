@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/access"
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/direct"
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/clusterdir"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/planner"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/preflight"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
@@ -37,12 +37,12 @@ func (s *source) checkAdopt(names []string) error {
 }
 
 // owners say that the hosts are those of the cluster whose state is in dir.
-func owners(dir state.Dir, roles map[string]spec.Role, adopt map[string]string) direct.Owners {
-	return direct.Owners{Cluster: dir.Cluster, Authority: dir.Authority, Roles: roles, Adopt: adopt}
+func owners(dir clusterdir.Dir, roles map[string]spec.Role, adopt map[string]string) planner.Owners {
+	return planner.Owners{Cluster: dir.Cluster, Authority: dir.Authority, Roles: roles, Adopt: adopt}
 }
 
 // owners say that the hosts are the declared cluster's.
-func (d *declared) owners() direct.Owners { return owners(d.dir, rolesOf(d.targets), d.adopt) }
+func (d *declared) owners() planner.Owners { return owners(d.dir, rolesOf(d.targets), d.adopt) }
 
 func rolesOf(targets []spec.Target) map[string]spec.Role {
 	roles := make(map[string]spec.Role, len(targets))
@@ -53,7 +53,7 @@ func rolesOf(targets []spec.Target) map[string]spec.Role {
 }
 
 // owners say that the hosts are those of the cluster that is known.
-func (i inventory) owners(dir state.Dir, adopt map[string]string) direct.Owners {
+func (i inventory) owners(dir clusterdir.Dir, adopt map[string]string) planner.Owners {
 	roles := make(map[string]spec.Role, len(i.Hosts))
 	for _, h := range i.Hosts {
 		roles[h.Name] = h.Role

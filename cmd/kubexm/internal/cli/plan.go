@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/direct"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/planner"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
 )
@@ -63,13 +63,13 @@ func (a *app) showPlan(ctx context.Context, s *source, all bool) (*declared, *pl
 	if err := d.dir.CheckAuthorities(d.encrypted()); err != nil {
 		return nil, nil, err
 	}
-	tools := direct.Tools{Hosts: d.hosts, Owners: d.owners(), Bundle: d.bundle}
+	tools := planner.Tools{Hosts: d.hosts, Owners: d.owners(), Bundle: d.bundle}
 	facts, err := a.examine(ctx, d, tools)
 	if err != nil {
 		return nil, nil, err
 	}
 	a.guard(d.dir, tools, false).Warn(ctx, facts)
-	p, err := direct.Plan(d.targets, direct.Systems(facts), d.bundle)
+	p, err := planner.Plan(d.targets, planner.Systems(facts), d.bundle)
 	if err != nil {
 		return nil, nil, err
 	}

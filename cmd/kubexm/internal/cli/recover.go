@@ -16,11 +16,11 @@ import (
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/target"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/access"
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/direct"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/clusterdir"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/inspect"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/planner"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/recovered"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/serial"
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/state"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
@@ -81,11 +81,11 @@ func (r *recovering) refuse(problems []preflight.Problem) error {
 // recovering is a cluster whose state is read back.
 type recovering struct {
 	*declared
-	state *state.Recovery
+	state *clusterdir.Recovery
 	seen  recovered.Seen
-	trust *direct.Trust
+	trust *planner.Trust
 	// serial is that of the newest state that the hosts were changed with, nil if they do not say.
-	serial *state.Serial
+	serial *clusterdir.Serial
 	// read are the control plane hosts that have the key pairs.
 	read []string
 	// adopts says that somebody else has made the cluster: it is adopted, not recovered.
@@ -149,8 +149,8 @@ func (r *recovering) names() []string {
 }
 
 // tools claim the hosts for an authority. Without one, hosts are asked whose they are.
-func (r *recovering) tools(authority string) direct.Tools {
-	return direct.Tools{Hosts: r.hosts, Bundle: r.bundle, Owners: direct.Owners{
+func (r *recovering) tools(authority string) planner.Tools {
+	return planner.Tools{Hosts: r.hosts, Bundle: r.bundle, Owners: planner.Owners{
 		Cluster: r.Name, Authority: func() (string, error) { return authority, nil }, Roles: rolesOf(r.targets),
 	}}
 }
@@ -160,7 +160,7 @@ func (r *recovering) owners(ctx context.Context) error {
 	if err := r.look(ctx); err != nil {
 		return err
 	}
-	authority, problems := recovered.Owners(r.Name, direct.Namespace, r.seen.Hosts)
+	authority, problems := recovered.Owners(r.Name, planner.Namespace, r.seen.Hosts)
 	r.seen.Authority = authority
 	return r.refuse(problems)
 }
@@ -222,8 +222,8 @@ func (r *recovering) authorities(ctx context.Context) error {
 		}
 		r.seen.Found.Etcd = made.Etcd
 	}
-	r.trust = &direct.Trust{Cluster: r.Name, Server: direct.Server(r.declared.Cluster), Authorities: r.seen.Found}
-	if r.trust.Secrets, err = direct.EtcdSecrets(r.EtcdSecret(), r.EtcdFiles); err != nil {
+	r.trust = &planner.Trust{Cluster: r.Name, Server: planner.Server(r.declared.Cluster), Authorities: r.seen.Found}
+	if r.trust.Secrets, err = planner.EtcdSecrets(r.EtcdSecret(), r.EtcdFiles); err != nil {
 		return usageError{err}
 	}
 	return nil
@@ -246,7 +246,7 @@ func (r *recovering) cluster(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%s is not %s, and nothing was written: %w", r.Name, r.done(), &unfit{unreached: err})
 	}
-	r.systems = direct.Systems(facts)
+	r.systems = planner.Systems(facts)
 	r.serial = serial.Highest(serial.Hosts(rolesOf(r.targets)), facts, r.seen.Authority)
 	if err := r.members(facts); err != nil {
 		return err
@@ -308,7 +308,7 @@ func (r *recovering) compare(ctx context.Context) error {
 		}
 	}
 	var err error
-	if r.plan, err = direct.Plan(r.targets, r.systems, r.bundle); err != nil {
+	if r.plan, err = planner.Plan(r.targets, r.systems, r.bundle); err != nil {
 		return err
 	}
 	var differing []string
@@ -321,7 +321,7 @@ func (r *recovering) compare(ctx context.Context) error {
 }
 
 // inventory is what commands will know of the cluster.
-func (r *recovering) inventory() *state.Inventory {
+func (r *recovering) inventory() *clusterdir.Inventory {
 	i := r.declared.inventory()
 	i.Recovered, i.Managed = time.Now().UTC(), r.managed
 	if len(r.checks) == 0 {

@@ -14,8 +14,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/direct"
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/clusterdir"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/planner"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
@@ -43,10 +43,10 @@ spec:
 		t.Fatal(err)
 	}
 	d := &declared{Cluster: c}
-	if d.dir, err = state.Of(t.TempDir(), c.Name); err != nil {
+	if d.dir, err = clusterdir.Of(t.TempDir(), c.Name); err != nil {
 		t.Fatal(err)
 	}
-	if d.desired, err = direct.Targets(c); err != nil {
+	if d.desired, err = planner.Targets(c); err != nil {
 		t.Fatal(err)
 	}
 	d.targets = d.desired
@@ -55,18 +55,18 @@ spec:
 
 // TestForgetsNone: of a cluster that was recovered, no host is taken out before a management plane knows it.
 func TestForgetsNone(t *testing.T) {
-	hosts := []state.Host{{Name: "cp1", Role: spec.RoleControlPlane}, {Name: "w1", Role: spec.RoleWorker}}
+	hosts := []clusterdir.Host{{Name: "cp1", Role: spec.RoleControlPlane}, {Name: "w1", Role: spec.RoleWorker}}
 	for name, tc := range map[string]struct {
-		known   state.Inventory
+		known   clusterdir.Inventory
 		refused string
 	}{
 		"nothing is known": {},
-		"a host more":      {known: state.Inventory{Recovered: time.Now(), Hosts: hosts}},
-		"a host less": {state.Inventory{Recovered: time.Now(),
-			Hosts: append(hosts, state.Host{Name: "w3", Role: spec.RoleWorker})}, "declare w3 as before"},
-		"another role":          {state.Inventory{Recovered: time.Now(), Hosts: []state.Host{{Name: "w2", Role: spec.RoleControlPlane}}}, "declare w2 as before"},
-		"known by a plane":      {known: state.Inventory{Hosts: append(hosts, state.Host{Name: "w3", Role: spec.RoleWorker})}},
-		"before it was managed": {known: state.Inventory{ReadyTime: time.Now(), Hosts: hosts[:1]}},
+		"a host more":      {known: clusterdir.Inventory{Recovered: time.Now(), Hosts: hosts}},
+		"a host less": {clusterdir.Inventory{Recovered: time.Now(),
+			Hosts: append(hosts, clusterdir.Host{Name: "w3", Role: spec.RoleWorker})}, "declare w3 as before"},
+		"another role":          {clusterdir.Inventory{Recovered: time.Now(), Hosts: []clusterdir.Host{{Name: "w2", Role: spec.RoleControlPlane}}}, "declare w2 as before"},
+		"known by a plane":      {known: clusterdir.Inventory{Hosts: append(hosts, clusterdir.Host{Name: "w3", Role: spec.RoleWorker})}},
+		"before it was managed": {known: clusterdir.Inventory{ReadyTime: time.Now(), Hosts: hosts[:1]}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := declare(t)
@@ -90,12 +90,12 @@ func TestForgetsNone(t *testing.T) {
 // without a taint that nobody would take off.
 func TestTargetsOfARecoveredCluster(t *testing.T) {
 	for name, tc := range map[string]struct {
-		known   *state.Inventory
+		known   *clusterdir.Inventory
 		tainted []string
 	}{
 		"nothing is known":               {},
-		"made without a plane":           {known: &state.Inventory{Recovered: time.Now(), Hosts: []state.Host{{Name: "w1"}}}},
-		"made by the plane that is lost": {&state.Inventory{Recovered: time.Now(), Managed: true, Hosts: []state.Host{{Name: "cp1"}, {Name: "w1"}}}, []string{"w1"}},
+		"made without a plane":           {known: &clusterdir.Inventory{Recovered: time.Now(), Hosts: []clusterdir.Host{{Name: "w1"}}}},
+		"made by the plane that is lost": {&clusterdir.Inventory{Recovered: time.Now(), Managed: true, Hosts: []clusterdir.Host{{Name: "cp1"}, {Name: "w1"}}}, []string{"w1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := declare(t)

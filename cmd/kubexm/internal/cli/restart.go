@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/access"
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/direct"
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/clusterdir"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/planner"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pipeline"
@@ -66,7 +66,7 @@ func componentNames() []string {
 // restarted is a cluster some of whose components are restarted.
 type restarted struct {
 	*config.Cluster
-	dir   state.Dir
+	dir   clusterdir.Dir
 	hosts *access.Hosts
 	// all are the cluster's targets, and targets those that are asked for.
 	all, targets []spec.Target
@@ -93,12 +93,12 @@ func (a *app) restartComponents(ctx context.Context, o *restartOptions, componen
 		return err
 	}
 	defer unlock()
-	trust := &direct.Trust{Cluster: r.Name, Server: direct.Server(r.Cluster)}
+	trust := &planner.Trust{Cluster: r.Name, Server: planner.Server(r.Cluster)}
 	if trust.Authorities, err = r.dir.Authorities(false); err != nil {
 		return err
 	}
 	return a.showing(r.about, func(reader event.Reader) (string, error) {
-		tools := direct.Tools{Hosts: r.hosts, Owners: owners(r.dir, rolesOf(r.all), nil), Trust: trust, Reader: reader}
+		tools := planner.Tools{Hosts: r.hosts, Owners: owners(r.dir, rolesOf(r.all), nil), Trust: trust, Reader: reader}
 		engine := tools.Engine()
 		facts, err := engine.Look(ctx, p.Hosts, func(string) host.Query { return host.Query{} })
 		if err != nil {
@@ -130,10 +130,10 @@ func (a *app) restarted(o *restartOptions, components string, asked time.Time) (
 	if r.Cluster, err = a.load(&o.source); err != nil {
 		return nil, err
 	}
-	if r.dir, err = state.Of(a.stateRoot, r.Name); err != nil {
+	if r.dir, err = clusterdir.Of(a.stateRoot, r.Name); err != nil {
 		return nil, usageError{err}
 	}
-	if r.all, err = direct.Targets(r.Cluster); err != nil {
+	if r.all, err = planner.Targets(r.Cluster); err != nil {
 		return nil, usageError{err}
 	}
 	for _, name := range o.hosts {

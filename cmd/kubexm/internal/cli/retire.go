@@ -12,9 +12,9 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/direct"
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/follow"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/objects"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/planner"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/rollout"
 )
 
 // pools are the pools of declared hosts.
@@ -28,8 +28,8 @@ func (d *declared) pools() map[string]string {
 
 // retire prepares that hosts which the config file has no more, or has elsewhere, leave the cluster. The user is asked. It
 // returns what there was before. A cluster that was begun with another version is refused.
-func (a *app) retire(ctx context.Context, c client.Client, d *declared, yes bool) (*follow.Snapshot, error) {
-	s, err := follow.Read(ctx, c, client.ObjectKey{Namespace: direct.Namespace, Name: d.Name})
+func (a *app) retire(ctx context.Context, c client.Client, d *declared, yes bool) (*rollout.Snapshot, error) {
+	s, err := rollout.Read(ctx, c, client.ObjectKey{Namespace: planner.Namespace, Name: d.Name})
 	if err != nil {
 		return nil, err
 	}

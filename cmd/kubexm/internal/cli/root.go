@@ -14,8 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/clusterdir"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/openssh"
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/state"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event/audit"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 )
@@ -83,7 +83,7 @@ It keeps what it must know of a cluster in ./.kubexm/<cluster>.
 		DisableAutoGenTag: true,
 	}
 	flags := root.PersistentFlags()
-	flags.StringVar(&a.stateRoot, "state-dir", state.Root, "directory that keeps the state of clusters")
+	flags.StringVar(&a.stateRoot, "state-dir", clusterdir.Root, "directory that keeps the state of clusters")
 	flags.BoolVarP(&a.quiet, "quiet", "q", false, "show failures alone")
 	flags.StringVar(&a.logFormat, "log-format", "text", "how progress is reported: text, or json (a line per event, on standard error)")
 	flags.StringVar(&a.logFile, "log-file", "", "write all events to this file too, a JSON object per line")

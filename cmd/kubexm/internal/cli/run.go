@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/access"
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/clusterdir"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 )
 
@@ -101,7 +101,7 @@ func (a *app) someHosts(o *runOptions) ([]string, *access.Hosts, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	dir, err := state.Of(a.stateRoot, cluster)
+	dir, err := clusterdir.Of(a.stateRoot, cluster)
 	if err != nil {
 		return nil, nil, usageError{err}
 	}
@@ -113,7 +113,7 @@ func (a *app) someHosts(o *runOptions) ([]string, *access.Hosts, error) {
 		if o.file == "" {
 			return nil, nil, usage("there is no cluster %s in %s", cluster, a.stateRoot)
 		}
-		known = &state.Inventory{Cluster: cluster}
+		known = &clusterdir.Inventory{Cluster: cluster}
 	}
 	all, err := a.remembered(&o.source, known)
 	if err != nil {
@@ -147,7 +147,7 @@ func (a *app) onlyCluster(name string) (string, error) {
 	if name != "" {
 		return name, nil
 	}
-	dirs, err := state.List(a.stateRoot)
+	dirs, err := clusterdir.List(a.stateRoot)
 	switch {
 	case err != nil:
 		return "", err

@@ -17,10 +17,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/infra"
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/direct"
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/follow"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/clusterdir"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/plane"
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/planner"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/rollout"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
 )
 
@@ -79,13 +79,13 @@ func (a *app) keepPlane(ctx context.Context, s *source, name, path string) error
 	if err != nil {
 		return err
 	}
-	tools := direct.Tools{Hosts: hosts, Owners: inventory{known}.owners(dir, nil)}
+	tools := planner.Tools{Hosts: hosts, Owners: inventory{known}.owners(dir, nil)}
 	if err := a.guard(dir, tools, s.stateIsCurrent).Begin(ctx, nil); err != nil {
 		return err
 	}
 	return a.showing(inventory{known}.about, func(reader event.Reader) (string, error) {
 		p, err := plane.Start(ctx, plane.Options{
-			Dir: dir.Plane(), Namespace: direct.Namespace, Hosts: len(known.Hosts), Bundle: bundle, Reader: reader, Holder: direct.Holder(),
+			Dir: dir.Plane(), Namespace: planner.Namespace, Hosts: len(known.Hosts), Bundle: bundle, Reader: reader, Holder: planner.Holder(),
 			OpenSSH: &a.openSSH,
 		})
 		if err != nil {
@@ -111,7 +111,7 @@ func (a *app) keepPlane(ctx context.Context, s *source, name, path string) error
 // withoutCredentials are the Secrets of hosts and jump hosts that are logged in to with what OpenSSH has here.
 func withoutCredentials(ctx context.Context, c client.Client) ([]string, error) {
 	secrets := &corev1.SecretList{}
-	if err := c.List(ctx, secrets, client.InNamespace(direct.Namespace)); err != nil {
+	if err := c.List(ctx, secrets, client.InNamespace(planner.Namespace)); err != nil {
 		return nil, fmt.Errorf("Secrets of the management plane: %w", err)
 	}
 	var names []string
@@ -126,11 +126,11 @@ func withoutCredentials(ctx context.Context, c client.Client) ([]string, error) 
 
 // requireHere refuses to go on with a cluster that was moved to another management cluster. Who has not been ready yet, or was
 // recovered, may have no objects for other reasons.
-func requireHere(ctx context.Context, c client.Client, dir state.Dir, known *state.Inventory) error {
+func requireHere(ctx context.Context, c client.Client, dir clusterdir.Dir, known *clusterdir.Inventory) error {
 	if known == nil || known.ReadyTime.IsZero() || known.IsRecovered() {
 		return nil
 	}
-	s, err := follow.Read(ctx, c, client.ObjectKey{Namespace: direct.Namespace, Name: dir.Cluster})
+	s, err := rollout.Read(ctx, c, client.ObjectKey{Namespace: planner.Namespace, Name: dir.Cluster})
 	if err != nil || !s.Elsewhere() {
 		return err
 	}

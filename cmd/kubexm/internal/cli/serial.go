@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/direct"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/clusterdir"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/planner"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/serial"
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/state"
 )
 
 // lookTimeout is how long a warning that the state may be an older copy is worth waiting for.
@@ -24,21 +24,21 @@ func (s *source) addSerialFlag(cmd *cobra.Command) {
 }
 
 // guard keeps an older copy of the state from changing hosts.
-func (a *app) guard(dir state.Dir, tools direct.Tools, isCurrent bool) *serial.Guard {
+func (a *app) guard(dir clusterdir.Dir, tools planner.Tools, isCurrent bool) *serial.Guard {
 	tools.Reader = nil // what it asks is no part of what is shown
 	return &serial.Guard{
 		Dir: dir, Hosts: serial.Hosts(tools.Owners.Roles), Engine: tools.Engine(), Dial: tools.Hosts.Dial, Owners: tools.Owners.Of,
-		Holder: direct.Holder(), By: userName() + ", " + direct.Holder(), IsCurrent: isCurrent, Note: a.note,
+		Holder: planner.Holder(), By: userName() + ", " + planner.Holder(), IsCurrent: isCurrent, Note: a.note,
 	}
 }
 
 // warnOfCopy warns, before a person is asked, that the state is an older copy. What cannot be found out is left out: nothing waits for it.
-func (a *app) warnOfCopy(ctx context.Context, s *source, dir state.Dir) {
+func (a *app) warnOfCopy(ctx context.Context, s *source, dir clusterdir.Dir) {
 	known, hosts, err := a.reach(s, dir)
 	if err != nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	a.guard(dir, direct.Tools{Hosts: hosts, Owners: known.owners(dir, s.adopt)}, false).Warn(ctx, nil)
+	a.guard(dir, planner.Tools{Hosts: hosts, Owners: known.owners(dir, s.adopt)}, false).Warn(ctx, nil)
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/direct"
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/clusterdir"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/planner"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
@@ -109,7 +109,7 @@ func (o *upgradeOptions) check() error {
 type upgrade struct {
 	*declared
 	*upgradeOptions
-	known *state.Inventory
+	known *clusterdir.Inventory
 	// previous has the artifacts of the version that the cluster had.
 	previous *artifact.Bundle
 	// content is what the config file is to be, nil if it declares the version.
@@ -178,7 +178,7 @@ func (a *app) upgradeOf(ctx context.Context, o *upgradeOptions) (*upgrade, error
 		}
 		c.KubernetesVersion = o.to
 	}
-	dir, err := state.Of(a.stateRoot, c.Name)
+	dir, err := clusterdir.Of(a.stateRoot, c.Name)
 	if err != nil {
 		return nil, usageError{err}
 	}
@@ -264,7 +264,7 @@ func (u *upgrade) declareVersion() error {
 }
 
 // sameHosts refuses to change a cluster's hosts in passing.
-func sameHosts(known *state.Inventory, c *config.Cluster) error {
+func sameHosts(known *clusterdir.Inventory, c *config.Cluster) error {
 	was, is := map[string]spec.Role{}, map[string]spec.Role{}
 	for _, h := range known.Hosts {
 		was[h.Name] = h.Role
@@ -320,7 +320,7 @@ func (d *declared) workers() []string {
 }
 
 // previousBundle opens the bundle of the version that the cluster has: its hosts are kept as they are until their turn comes.
-func (a *app) previousBundle(ctx context.Context, s *source, c *config.Cluster, known *state.Inventory) (*artifact.Bundle, error) {
+func (a *app) previousBundle(ctx context.Context, s *source, c *config.Cluster, known *clusterdir.Inventory) (*artifact.Bundle, error) {
 	version := known.KubernetesVersion
 	var tried []string
 	var why []error
@@ -339,6 +339,6 @@ func (a *app) previousBundle(ctx context.Context, s *source, c *config.Cluster, 
 }
 
 // tools look at hosts and plan them for the version that they are to have.
-func (u *upgrade) tools() direct.Tools {
-	return direct.Tools{Hosts: u.hosts, Owners: u.owners(), Bundle: u.bundle}
+func (u *upgrade) tools() planner.Tools {
+	return planner.Tools{Hosts: u.hosts, Owners: u.owners(), Bundle: u.bundle}
 }

@@ -11,9 +11,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/direct"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/inspect"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/objects"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/planner"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/kube"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/preflight"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
@@ -43,7 +43,7 @@ func (a *app) showUpgrade(ctx context.Context, u *upgrade) error {
 	if failure != nil {
 		return failure
 	}
-	u.systems = direct.Systems(facts)
+	u.systems = planner.Systems(facts)
 	if u.plan {
 		a.guard(u.dir, u.tools(), false).Warn(ctx, facts)
 	}
@@ -71,7 +71,7 @@ func (a *app) showUpgrade(ctx context.Context, u *upgrade) error {
 
 // showChanges shows what is changed on each host.
 func (a *app) showChanges(ctx context.Context, u *upgrade) error {
-	p, err := direct.Plan(u.targets, u.systems, u.bundle)
+	p, err := planner.Plan(u.targets, u.systems, u.bundle)
 	if err != nil {
 		return err
 	}

@@ -13,10 +13,10 @@ import (
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/direct"
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/follow"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/objects"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/plane"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/planner"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/rollout"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/exp/embedded"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
@@ -31,8 +31,8 @@ func (a *app) runUpgrade(ctx context.Context, u *upgrade, reader event.Reader) e
 	}
 	// The plane's own programs are the previous version's until all is done: what newer ones have stored, older ones need not read.
 	p, err := plane.Start(ctx, plane.Options{
-		Dir: u.dir.Plane(), Namespace: direct.Namespace, Hosts: len(u.known.Hosts), Bundle: u.previous, More: []*artifact.Bundle{u.bundle},
-		Reader: reader, Holder: direct.Holder(), OpenSSH: &a.openSSH,
+		Dir: u.dir.Plane(), Namespace: planner.Namespace, Hosts: len(u.known.Hosts), Bundle: u.previous, More: []*artifact.Bundle{u.bundle},
+		Reader: reader, Holder: planner.Holder(), OpenSSH: &a.openSSH,
 	})
 	if err != nil {
 		return err
@@ -76,14 +76,14 @@ type upgrading struct {
 	reader event.Reader
 }
 
-func (r *upgrading) read(ctx context.Context) (*follow.Snapshot, error) {
-	return follow.Read(ctx, r.plane.Client(), client.ObjectKey{Namespace: direct.Namespace, Name: r.Name})
+func (r *upgrading) read(ctx context.Context) (*rollout.Snapshot, error) {
+	return rollout.Read(ctx, r.plane.Client(), client.ObjectKey{Namespace: planner.Namespace, Name: r.Name})
 }
 
 // controlPlane brings the control plane to the version, with etcd and the load balancers.
-func (r *upgrading) controlPlane(ctx context.Context, trust *direct.Trust) error {
+func (r *upgrading) controlPlane(ctx context.Context, trust *planner.Trust) error {
 	all := objects.Of(r.Cluster, objects.Inputs{
-		Namespace: direct.Namespace, Endpoint: direct.Endpoint(r.Cluster), Authorities: trust.Authorities, Secrets: trust.Secrets,
+		Namespace: planner.Namespace, Endpoint: planner.Endpoint(r.Cluster), Authorities: trust.Authorities, Secrets: trust.Secrets,
 		HostKey: r.hosts.HostKey, PrivateKey: r.hosts.PrivateKey,
 		JumpHostKey: r.hosts.JumpHostKey, JumpPrivateKey: r.hosts.JumpPrivateKey, Replace: r.replace(),
 	})
@@ -96,16 +96,16 @@ func (r *upgrading) controlPlane(ctx context.Context, trust *direct.Trust) error
 			o.SetAnnotations(map[string]string{controlplanev1.AcceptedRemovedAPIsAnnotation: r.KubernetesVersion})
 		}
 	}
-	if err := follow.Try(ctx, r.plane.Client(), all); err != nil {
+	if err := rollout.Try(ctx, r.plane.Client(), all); err != nil {
 		return usage("the management plane refuses the upgrade; nothing was changed:\n%w", err)
 	}
 	if err := r.begin(); err != nil {
 		return err
 	}
-	if _, err := follow.Apply(ctx, r.plane.Client(), all); err != nil {
+	if _, err := rollout.Apply(ctx, r.plane.Client(), all); err != nil {
 		return err
 	}
-	return r.await(ctx, "control-plane", func(s *follow.Snapshot) []follow.Wait { return s.ControlPlaneWaits(r.KubernetesVersion) })
+	return r.await(ctx, "control-plane", func(s *rollout.Snapshot) []rollout.Wait { return s.ControlPlaneWaits(r.KubernetesVersion) })
 }
 
 // requireControlPlane refuses to begin with workers before the control plane.
@@ -122,7 +122,7 @@ func (r *upgrading) requireControlPlane(ctx context.Context) error {
 
 // pool brings a pool of workers to the version.
 func (r *upgrading) pool(ctx context.Context, pool objects.Pool) error {
-	w := follow.Workers{
+	w := rollout.Workers{
 		Deployment: pool.Deployment, Version: r.KubernetesVersion, Replace: r.replace(), Unavailable: int32(r.concurrency),
 	}
 	if slices.Contains(pool.Hosts, r.canary) {
@@ -139,12 +139,12 @@ func (r *upgrading) pool(ctx context.Context, pool objects.Pool) error {
 	if err != nil {
 		return err
 	}
-	return r.await(ctx, "workers", func(s *follow.Snapshot) []follow.Wait { return s.WorkerWaits(w.Deployment, w.Version) })
+	return r.await(ctx, "workers", func(s *rollout.Snapshot) []rollout.Wait { return s.WorkerWaits(w.Deployment, w.Version) })
 }
 
 // await waits until nothing is missing, and tells what is.
-func (r *upgrading) await(ctx context.Context, what string, missing func(*follow.Snapshot) []follow.Wait) error {
-	var waits []follow.Wait
+func (r *upgrading) await(ctx context.Context, what string, missing func(*rollout.Snapshot) []rollout.Wait) error {
+	var waits []rollout.Wait
 	told, began := "", time.Now()
 	for {
 		if s, err := r.read(ctx); err == nil {

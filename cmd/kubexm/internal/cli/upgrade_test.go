@@ -16,9 +16,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/direct"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/clusterdir"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/inspect"
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/planner"
 	"github.com/mensylisir/cluster-api-provider-kubexm/internal/golden"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec/config"
@@ -47,17 +47,17 @@ func sevenDeclared(t *testing.T, version string) *declared {
 	if err != nil {
 		t.Fatal(err)
 	}
-	targets, err := direct.Targets(c)
+	targets, err := planner.Targets(c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return &declared{Cluster: c, targets: targets}
 }
 
-func knownHosts(d *declared) []state.Host {
-	var all []state.Host
+func knownHosts(d *declared) []clusterdir.Host {
+	var all []clusterdir.Host
 	for i := range d.Hosts {
-		all = append(all, state.Host{Name: d.Hosts[i].Name, Role: d.Hosts[i].Spec().Role})
+		all = append(all, clusterdir.Host{Name: d.Hosts[i].Name, Role: d.Hosts[i].Spec().Role})
 	}
 	return all
 }
@@ -91,7 +91,7 @@ func TestTurns(t *testing.T) {
 		{"one worker alone takes Pods", upgradeOptions{strategy: "InPlace", concurrency: 1}, alone},
 		{"what was interrupted", upgradeOptions{strategy: "InPlace", concurrency: 1}, begun},
 	} {
-		u := &upgrade{declared: sevenDeclared(t, updated), upgradeOptions: &c.options, known: &state.Inventory{KubernetesVersion: old}}
+		u := &upgrade{declared: sevenDeclared(t, updated), upgradeOptions: &c.options, known: &clusterdir.Inventory{KubernetesVersion: old}}
 		fmt.Fprintf(&text, "===== %s\n", c.name)
 		if err := list(&text, newFormat(), turns(u, c.nodes), turnTable()); err != nil {
 			t.Fatal(err)
@@ -155,7 +155,7 @@ func TestUpgradeRefused(t *testing.T) {
 		}
 	}
 	declare("v1.35.4")
-	dir, err := state.Of(root, "prod")
+	dir, err := clusterdir.Of(root, "prod")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +173,7 @@ func TestUpgradeRefused(t *testing.T) {
 	upgrade := func(args ...string) []string { return append([]string{"upgrade", "cluster"}, args...) }
 
 	refused("bring it up first", upgrade("--to", "v1.36.3")...)
-	known := &state.Inventory{Cluster: "prod", KubernetesVersion: "v1.35.4", Hosts: knownHosts(sevenDeclared(t, "v1.35.4")), ReadyTime: time.Now()}
+	known := &clusterdir.Inventory{Cluster: "prod", KubernetesVersion: "v1.35.4", Hosts: knownHosts(sevenDeclared(t, "v1.35.4")), ReadyTime: time.Now()}
 	if err := errors.Join(dir.WriteInventory(known), os.MkdirAll(dir.Plane(), 0o700)); err != nil {
 		t.Fatal(err)
 	}
@@ -207,7 +207,7 @@ func TestUpgradeRefused(t *testing.T) {
 		t.Errorf("the config file was changed (%v)", err)
 	}
 
-	known.Hosts = append(known.Hosts, state.Host{Name: "w9", Role: spec.RoleWorker})
+	known.Hosts = append(known.Hosts, clusterdir.Host{Name: "w9", Role: spec.RoleWorker})
 	if err := dir.WriteInventory(known); err != nil {
 		t.Fatal(err)
 	}
@@ -232,11 +232,11 @@ func TestSameVersion(t *testing.T) {
 		{"v1.35.4", "v1.36.3", true, false, "v1.35.4", "being upgraded to v1.36.3: kubexm upgrade cluster -f my.yaml --to v1.36.3"},
 		{"v1.35.4", "v1.36.3", true, false, "v1.36.3", "being upgraded to v1.36.3"},
 	} {
-		dir, err := state.Of(t.TempDir(), "prod")
+		dir, err := clusterdir.Of(t.TempDir(), "prod")
 		if err != nil {
 			t.Fatal(err)
 		}
-		known := &state.Inventory{Cluster: "prod", KubernetesVersion: c.known, Upgrading: c.upgrading}
+		known := &clusterdir.Inventory{Cluster: "prod", KubernetesVersion: c.known, Upgrading: c.upgrading}
 		if c.ready {
 			known.ReadyTime = time.Now()
 		}
@@ -293,7 +293,7 @@ func TestDeclareVersion(t *testing.T) {
 // TestMaintenanceWindows: an upgrade begins in one, and is finished whenever.
 func TestMaintenanceWindows(t *testing.T) {
 	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	u := &upgrade{declared: sevenDeclared(t, "v1.36.3"), upgradeOptions: &upgradeOptions{}, known: &state.Inventory{KubernetesVersion: "v1.35.4"}}
+	u := &upgrade{declared: sevenDeclared(t, "v1.36.3"), upgradeOptions: &upgradeOptions{}, known: &clusterdir.Inventory{KubernetesVersion: "v1.35.4"}}
 	if err := u.inWindow(noon); err != nil {
 		t.Errorf("without windows: %v", err)
 	}

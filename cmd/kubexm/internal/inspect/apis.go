@@ -6,12 +6,12 @@ package inspect
 import (
 	"context"
 
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/clusterdir"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/kube"
 )
 
 // RemovedAPIs are those in use that a version of Kubernetes does not serve.
-func RemovedAPIs(ctx context.Context, d state.Dir, version string) ([]kube.RemovedAPI, error) {
+func RemovedAPIs(ctx context.Context, d clusterdir.Dir, version string) ([]kube.RemovedAPI, error) {
 	config, err := restConfig(d)
 	if err != nil {
 		return nil, err

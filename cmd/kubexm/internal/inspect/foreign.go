@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/adopted"
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/direct"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/planner"
 )
 
 // Foreign is what the API of a cluster says that somebody else has made.
@@ -28,7 +28,7 @@ type Foreign struct {
 }
 
 // ForeignOf asks the API of the cluster with this trust, and for releases of Helm in a namespace, "" for none.
-func ForeignOf(ctx context.Context, trust *direct.Trust, releases string) (*Foreign, error) {
+func ForeignOf(ctx context.Context, trust *planner.Trust, releases string) (*Foreign, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*apiTimeout)
 	defer cancel()
 	api, err := clientOf(trust)
@@ -75,7 +75,7 @@ func ForeignOf(ctx context.Context, trust *direct.Trust, releases string) (*Fore
 }
 
 // GiveProviderID sets that of a Node which has none. One that is set cannot be changed.
-func GiveProviderID(ctx context.Context, trust *direct.Trust, node, id string) error {
+func GiveProviderID(ctx context.Context, trust *planner.Trust, node, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
 	api, err := clientOf(trust)
@@ -94,7 +94,7 @@ func GiveProviderID(ctx context.Context, trust *direct.Trust, node, id string) e
 	return err
 }
 
-func clientOf(trust *direct.Trust) (*kubernetes.Clientset, error) {
+func clientOf(trust *planner.Trust) (*kubernetes.Clientset, error) {
 	config, err := restConfigOf(trust)
 	if err != nil {
 		return nil, err

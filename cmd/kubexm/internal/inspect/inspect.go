@@ -19,8 +19,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/direct"
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/clusterdir"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/planner"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
@@ -88,7 +88,7 @@ type Host struct {
 }
 
 // Clusters observes all clusters at once.
-func Clusters(ctx context.Context, dirs []state.Dir) ([]Cluster, error) {
+func Clusters(ctx context.Context, dirs []clusterdir.Dir) ([]Cluster, error) {
 	clusters := make([]Cluster, len(dirs))
 	errs := make([]error, len(dirs))
 	var all sync.WaitGroup
@@ -100,7 +100,7 @@ func Clusters(ctx context.Context, dirs []state.Dir) ([]Cluster, error) {
 }
 
 // ClusterOf observes a cluster.
-func ClusterOf(ctx context.Context, d state.Dir) (Cluster, error) {
+func ClusterOf(ctx context.Context, d clusterdir.Dir) (Cluster, error) {
 	known, err := d.Inventory()
 	if err != nil || known == nil {
 		return Cluster{Name: d.Cluster, Status: "Incomplete"}, err
@@ -134,7 +134,7 @@ func ClusterOf(ctx context.Context, d state.Dir) (Cluster, error) {
 	return c, nil
 }
 
-func (c *Cluster) count(hosts []state.Host) {
+func (c *Cluster) count(hosts []clusterdir.Host) {
 	for _, h := range hosts {
 		switch h.Role {
 		case spec.RoleControlPlane:
@@ -150,7 +150,7 @@ func (c *Cluster) count(hosts []state.Host) {
 }
 
 // Nodes asks a cluster's API for its Nodes.
-func Nodes(ctx context.Context, d state.Dir) ([]Node, error) {
+func Nodes(ctx context.Context, d clusterdir.Dir) ([]Node, error) {
 	trust, err := trustOf(d)
 	if err != nil {
 		return nil, err
@@ -159,7 +159,7 @@ func Nodes(ctx context.Context, d state.Dir) ([]Node, error) {
 }
 
 // NodesOf asks the API of the cluster with this trust for its Nodes.
-func NodesOf(ctx context.Context, trust *direct.Trust) ([]Node, error) {
+func NodesOf(ctx context.Context, trust *planner.Trust) ([]Node, error) {
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
 	config, err := restConfigOf(trust)
@@ -181,7 +181,7 @@ func NodesOf(ctx context.Context, trust *direct.Trust) ([]Node, error) {
 	return nodes, nil
 }
 
-func restConfig(d state.Dir) (*rest.Config, error) {
+func restConfig(d clusterdir.Dir) (*rest.Config, error) {
 	trust, err := trustOf(d)
 	if err != nil {
 		return nil, err
@@ -189,7 +189,7 @@ func restConfig(d state.Dir) (*rest.Config, error) {
 	return restConfigOf(trust)
 }
 
-func trustOf(d state.Dir) (*direct.Trust, error) {
+func trustOf(d clusterdir.Dir) (*planner.Trust, error) {
 	known, err := d.Inventory()
 	if err != nil {
 		return nil, err
@@ -197,12 +197,12 @@ func trustOf(d state.Dir) (*direct.Trust, error) {
 	if known == nil {
 		return nil, errors.New("the cluster was not made yet")
 	}
-	trust := &direct.Trust{Cluster: known.Cluster, Server: known.Server}
+	trust := &planner.Trust{Cluster: known.Cluster, Server: known.Server}
 	trust.Authorities, err = d.Authorities(false)
 	return trust, err
 }
 
-func restConfigOf(trust *direct.Trust) (*rest.Config, error) {
+func restConfigOf(trust *planner.Trust) (*rest.Config, error) {
 	kubeconfig, err := trust.Kubeconfig(time.Hour)
 	if err != nil {
 		return nil, err
@@ -248,7 +248,7 @@ func nodeOf(cluster string, n *corev1.Node) Node {
 }
 
 // Hosts observes all hosts of a cluster at once.
-func Hosts(ctx context.Context, known *state.Inventory, tools direct.Tools) ([]Host, error) {
+func Hosts(ctx context.Context, known *clusterdir.Inventory, tools planner.Tools) ([]Host, error) {
 	names := make([]string, 0, len(known.Hosts))
 	for _, h := range known.Hosts {
 		names = append(names, h.Name)

@@ -15,7 +15,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/target"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/desired"
-	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/snapshot"
 	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
@@ -60,7 +60,7 @@ type hostObjects struct {
 
 // declared are a cluster's objects by what they are.
 type declared struct {
-	plane       *state.ControlPlane
+	plane       *snapshot.ControlPlane
 	hosts       []*infrav1.KubexmHost
 	deployments map[string]*clusterv1.MachineDeployment
 	templates   map[string]*bootstrapv1.KubexmConfigTemplate
@@ -68,7 +68,7 @@ type declared struct {
 
 func read(all []client.Object) *declared {
 	d := &declared{
-		plane:       &state.ControlPlane{},
+		plane:       &snapshot.ControlPlane{},
 		deployments: map[string]*clusterv1.MachineDeployment{}, templates: map[string]*bootstrapv1.KubexmConfigTemplate{},
 	}
 	var endpoint clusterv1.APIEndpoint

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/clusterdir"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 )
@@ -20,7 +20,7 @@ import (
 // Guard compares the copy of a cluster's state that a command works with with what the hosts say.
 type Guard struct {
 	// Dir is the copy. A command that changes hosts holds its lock.
-	Dir state.Dir
+	Dir clusterdir.Dir
 	// Hosts are those that keep the serial, see Hosts.
 	Hosts []string
 	// Engine observes them, for whom Owners says.
@@ -35,7 +35,7 @@ type Guard struct {
 	Note func(string)
 
 	// written is this run's serial, once it is on its way, and missing are the hosts that did not get it.
-	written *state.Serial
+	written *clusterdir.Serial
 	missing []string
 }
 
@@ -145,7 +145,7 @@ func (g *Guard) Take(ctx context.Context) error {
 }
 
 // local is the copy's serial. One of another authority is of a cluster that had the name before.
-func (g *Guard) local(authority string) (*state.Serial, error) {
+func (g *Guard) local(authority string) (*clusterdir.Serial, error) {
 	s, err := g.Dir.Serial()
 	if err != nil || s == nil || s.Authority != authority {
 		return nil, err
@@ -154,7 +154,7 @@ func (g *Guard) local(authority string) (*state.Serial, error) {
 }
 
 // judge is Judge, with what people must know.
-func (g *Guard) judge(local *state.Serial, facts map[string]*host.Facts, authority string) error {
+func (g *Guard) judge(local *clusterdir.Serial, facts map[string]*host.Facts, authority string) error {
 	err := Judge(local, g.Hosts, facts, authority)
 	var behind *Behind
 	if errors.As(err, &behind) {

@@ -17,7 +17,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/state"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/clusterdir"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
@@ -72,7 +72,7 @@ func (b *Behind) Error() string {
 
 // Judge compares a copy's serial, which may be nil, with what hosts with these names say, for the cluster with this authority. Facts that
 // are missing, and hosts that have no serial, say nothing. The error is a *Behind without Cluster and Dir.
-func Judge(local *state.Serial, names []string, facts map[string]*host.Facts, authority string) error {
+func Judge(local *clusterdir.Serial, names []string, facts map[string]*host.Facts, authority string) error {
 	var mine host.Serial
 	b := &Behind{}
 	if local != nil {
@@ -102,7 +102,7 @@ func Judge(local *state.Serial, names []string, facts map[string]*host.Facts, au
 
 // Next is the serial of a run that goes on from a copy's, above what hosts say. A serial that no host has yet is used again: numbers that
 // are not on hosts would hide from another copy's.
-func Next(local *state.Serial, names []string, facts map[string]*host.Facts, authority, by string, now time.Time) state.Serial {
+func Next(local *clusterdir.Serial, names []string, facts map[string]*host.Facts, authority, by string, now time.Time) clusterdir.Serial {
 	highest := int64(0)
 	known := false
 	for _, name := range names {
@@ -122,13 +122,13 @@ func Next(local *state.Serial, names []string, facts map[string]*host.Facts, aut
 		}
 	}
 	next.Token = cmp.Or(next.Token, token())
-	return state.Serial{Serial: next, Pending: true}
+	return clusterdir.Serial{Serial: next, Pending: true}
 }
 
 // Highest is the serial of the newest state that hosts say they were changed with, for a state that is read back from them; nil if none
 // says so. Where two copies have gone on from the same number, neither is it: the state that is read back goes above both.
-func Highest(names []string, facts map[string]*host.Facts, authority string) *state.Serial {
-	var highest *state.Serial
+func Highest(names []string, facts map[string]*host.Facts, authority string) *clusterdir.Serial {
+	var highest *clusterdir.Serial
 	for _, name := range names {
 		f := facts[name]
 		if f == nil {
@@ -140,9 +140,9 @@ func Highest(names []string, facts map[string]*host.Facts, authority string) *st
 		case highest != nil && is.Number == highest.Number && !highest.Pending:
 			above := *is
 			above.Number, above.Token = above.Number+1, token()
-			highest = &state.Serial{Serial: above, Pending: true}
+			highest = &clusterdir.Serial{Serial: above, Pending: true}
 		default:
-			highest = &state.Serial{Serial: *is}
+			highest = &clusterdir.Serial{Serial: *is}
 		}
 	}
 	return highest

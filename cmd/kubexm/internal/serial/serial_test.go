@@ -16,9 +16,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/direct"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/clusterdir"
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/planner"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/serial"
-	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/state"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/fake"
@@ -61,14 +61,14 @@ func (c *cluster) dial(_ context.Context, name string) (host.Host, error) {
 type admin struct {
 	*cluster
 	name  string
-	dir   state.Dir
+	dir   clusterdir.Dir
 	notes []string
 }
 
 // first is alice, who makes the cluster.
 func (c *cluster) first() *admin {
 	c.t.Helper()
-	dir, err := state.Of(c.t.TempDir(), "prod")
+	dir, err := clusterdir.Of(c.t.TempDir(), "prod")
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -89,15 +89,15 @@ func (a *admin) copy(name string) *admin {
 	if err := os.CopyFS(filepath.Join(root, "prod"), os.DirFS(a.dir.Path())); err != nil {
 		a.t.Fatal(err)
 	}
-	dir, err := state.Of(root, "prod")
+	dir, err := clusterdir.Of(root, "prod")
 	if err != nil {
 		a.t.Fatal(err)
 	}
 	return &admin{cluster: a.cluster, name: name, dir: dir}
 }
 
-func (a *admin) owners() direct.Owners {
-	return direct.Owners{Cluster: "prod", Authority: a.dir.Authority, Roles: roles}
+func (a *admin) owners() planner.Owners {
+	return planner.Owners{Cluster: "prod", Authority: a.dir.Authority, Roles: roles}
 }
 
 func (a *admin) engine() *engine.Engine {

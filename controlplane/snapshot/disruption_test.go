@@ -1,0 +1,81 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package snapshot_test
+
+import (
+	"errors"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
+)
+
+// restrict declares what disruptions wait for.
+func (p *play) restrict(d *datadriven.TestData) error {
+	policy, canary := &p.Object.Spec.Cluster.Disruption, &p.Object.Spec.Rollout.Strategy.InPlace.Canary
+	for _, arg := range d.CmdArgs {
+		value := strings.Join(arg.Vals, ",")
+		switch arg.Key {
+		case "approval":
+			policy.Approval = spec.ApprovalRequired
+		case "window":
+			start, minutes, _ := strings.Cut(value, "/")
+			n, err := strconv.ParseInt(minutes, 10, 32)
+			if err != nil {
+				return err
+			}
+			policy.MaintenanceWindows = append(policy.MaintenanceWindows, spec.MaintenanceWindow{Start: start, DurationMinutes: int32(n)})
+		case "now":
+			now, err := time.Parse(time.RFC3339, value)
+			if err != nil {
+				return err
+			}
+			p.Now = now
+		case "canary":
+			if value == "approval" {
+				canary.Approval = spec.ApprovalRequired
+				continue
+			}
+			canary.SettleSeconds = number(d, arg.Key)
+		default:
+			return errors.New("unknown " + arg.Key)
+		}
+	}
+	return nil
+}
+
+var approval = regexp.MustCompile(controlplanev1.ApprovedDisruptionAnnotation + "=([0-9a-f]{16}) ")
+
+// waits is what is shown to who is to agree. The digest is of no interest to a reader.
+func (p *play) waits() string {
+	w := p.Decide().Wait
+	if w == nil {
+		return "nothing waits\n"
+	}
+	until := ""
+	if !w.Until.IsZero() {
+		until = " until " + w.Until.Format(time.RFC3339)
+	}
+	return w.Reason + until + "\n" + approval.ReplaceAllString(w.Message, controlplanev1.ApprovedDisruptionAnnotation+"=… ") + "\n"
+}
+
+// approve agrees to what is shown.
+func (p *play) approve() error {
+	w := p.Decide().Wait
+	if w == nil {
+		return errors.New("nothing waits")
+	}
+	found := approval.FindStringSubmatch(w.Message)
+	if found == nil {
+		return errors.New("there is nothing to agree to: " + w.Message)
+	}
+	metav1.SetMetaDataAnnotation(&p.Object.ObjectMeta, controlplanev1.ApprovedDisruptionAnnotation, found[1])
+	return nil
+}

@@ -1,0 +1,154 @@
+// Copyright 2026 The cluster-api-provider-kubexm Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package snapshot
+
+import (
+	"cmp"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+
+	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/decision"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/hosthealth"
+)
+
+// Reasons of decision.Blockers, beside those of conditions.
+const (
+	// MachineDeletingReason means that a Machine is being deleted.
+	MachineDeletingReason = "MachineDeleting"
+	// MachineHasNoNodeReason means that a Machine's host has not become a Node yet.
+	MachineHasNoNodeReason = "MachineHasNoNode"
+	// MachineUnhealthyReason means that a component of the control plane on a Machine's host has a problem.
+	MachineUnhealthyReason = "MachineUnhealthy"
+	// WaitingForTopologyReason means that a Cluster's topology is about to declare another version.
+	WaitingForTopologyReason = "WaitingForTopology"
+	// UnknownEtcdMemberReason means that etcd lists a member that no host of the cluster has.
+	UnknownEtcdMemberReason = "UnknownEtcdMember"
+	// WaitingForEtcdReason means that members of etcd are asked how they are.
+	WaitingForEtcdReason = "WaitingForEtcd"
+	// QuorumAtRiskReason means that etcd, or the control plane, would not work without what is to be removed.
+	QuorumAtRiskReason = "QuorumAtRisk"
+	// ReplacementImpossibleReason means that the specification allows no Machine to be replaced.
+	ReplacementImpossibleReason = "ReplacementImpossible"
+	// WaitingForEtcdHostsReason means that etcd's own hosts are updated first.
+	WaitingForEtcdHostsReason = "WaitingForEtcdHosts"
+	// KubeletTooOldReason means that a worker would be too many minor versions older than the API servers.
+	KubeletTooOldReason = "KubeletTooOld"
+	// HostUnhealthyReason means that a host cannot be rebooted, or must not be.
+	HostUnhealthyReason = "HostUnhealthy"
+)
+
+// Unsettled is why the control plane should not be changed now; nil if it may be: one act at a time, and only while all of it
+// works. What is wrong with except alone, a Machine that is about to go or to be changed, does not count.
+func (c *ControlPlane) Unsettled(except *clusterv1.Machine) *decision.Blocker {
+	if why := c.blocked(); why != nil {
+		return why
+	}
+	for _, m := range c.Own() {
+		if except != nil && m.Name == except.Name {
+			continue
+		}
+		if why := c.unsettled(&m); why != nil {
+			return why
+		}
+	}
+	return nil
+}
+
+// blocked is why nothing of the control plane may be changed at all; nil if something may.
+func (c *ControlPlane) blocked() *decision.Blocker {
+	if !c.Initialized() {
+		return decision.Block(controlplanev1.NotInitializedReason, "the first host has not begun the control plane yet")
+	}
+	if why := c.awaitsTopology(); why != nil {
+		return why
+	}
+	for _, m := range c.Own() {
+		if !m.DeletionTimestamp.IsZero() {
+			return beingDeleted(&m)
+		}
+	}
+	return cmp.Or(c.UnknownMember(), c.unseen())
+}
+
+// beingDeleted says that a Machine is.
+func beingDeleted(m *clusterv1.Machine) *decision.Blocker {
+	return decision.Block(MachineDeletingReason, "the Machine %s is being deleted", m.Name)
+}
+
+// unseen is why nothing is known of the cluster; nil if something is.
+func (c *ControlPlane) unseen() *decision.Blocker {
+	switch w := c.Workload; {
+	case w == nil:
+		return decision.Block(controlplanev1.HealthUnknownReason, "the cluster has not been observed yet")
+	case w.Err != nil:
+		return decision.Block(controlplanev1.ConnectionDownReason, "the cluster cannot be observed: %v", w.Err)
+	}
+	return nil
+}
+
+// unsettled is why a Machine is not a part of the control plane that others can count on, or not up to date; nil if it is both.
+func (c *ControlPlane) unsettled(m *clusterv1.Machine) *decision.Blocker {
+	if config := c.ConfigOf(m); config != nil && m.Status.NodeRef.IsDefined() {
+		if behind := hosthealth.Behind(config, m.Spec.Version); behind != nil {
+			return behind.Prefixed("the host of the Machine %s: ", m.Name)
+		}
+	}
+	return c.unhealthy(m)
+}
+
+// unhealthy is why a Machine is not one to count on; nil if it is. The cluster has been observed.
+func (c *ControlPlane) unhealthy(m *clusterv1.Machine) *decision.Blocker {
+	if !m.Status.NodeRef.IsDefined() {
+		return c.HasNoNode(m)
+	}
+	parts, seen := c.Workload.Components[m.Name]
+	if !seen {
+		return decision.Block(controlplanev1.HealthUnknownReason, "nothing is known yet of the Machine %s", m.Name)
+	}
+	for _, part := range parts {
+		if part.Problem != "" {
+			return decision.Block(MachineUnhealthyReason, "the Machine %s is not healthy: %s", m.Name, part.Problem)
+		}
+	}
+	if status, why := c.EtcdMember(m); status == metav1.ConditionFalse {
+		return decision.Block(MachineUnhealthyReason, "the Machine %s is not healthy: etcd: %s", m.Name, why)
+	}
+	return nil
+}
+
+// HasNoNode says that a Machine has no Node yet, and what it waits for, such as a host.
+func (c *ControlPlane) HasNoNode(m *clusterv1.Machine) *decision.Blocker {
+	return decision.Block(MachineHasNoNodeReason, "the Machine %s has no Node yet%s", m.Name, c.awaitsNode(m))
+}
+
+// awaitsNode is what a Machine without a Node waits for, behind a colon; "" if nothing says.
+func (c *ControlPlane) awaitsNode(m *clusterv1.Machine) string {
+	for _, kind := range []string{clusterv1.MachineInfrastructureReadyCondition, clusterv1.MachineBootstrapConfigReadyCondition} {
+		if now := conditions.Get(m, kind); now != nil && now.Status != metav1.ConditionTrue && now.Message != "" {
+			return ": " + now.Message
+		}
+	}
+	if config := c.ConfigOf(m); config != nil {
+		if missing := hosthealth.Missing(config); missing != nil {
+			return ": " + cmp.Or(missing.Message, missing.Reason)
+		}
+	}
+	return ""
+}
+
+// awaitsTopology is why nothing is changed while a Cluster's topology is about to declare another version; nil otherwise: what
+// would be made now would be out of date at once.
+func (c *ControlPlane) awaitsTopology() *decision.Blocker {
+	if c.Cluster == nil || !c.Cluster.Spec.Topology.IsDefined() {
+		return nil
+	}
+	coming, has := c.Cluster.Spec.Topology.Version, c.Object.Spec.Version
+	if has == coming || has == c.Cluster.Annotations[clusterv1.ClusterTopologyUpgradeStepAnnotation] {
+		return nil
+	}
+	return decision.Block(WaitingForTopologyReason, "the version %s of the Cluster's topology is not declared here yet", coming)
+}
