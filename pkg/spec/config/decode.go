@@ -39,6 +39,10 @@ func (d *decoder) decode(node *yaml.Node, into reflect.Value, path string) {
 	}
 	kind := into.Kind()
 	switch {
+	case kind == reflect.Pointer:
+		to := reflect.New(into.Type().Elem())
+		d.decode(node, to.Elem(), path)
+		into.Set(to)
 	case into.Type() == secretType:
 		if d.isText(node, path) {
 			into.Set(reflect.ValueOf(secret.New(node.Value)))

@@ -104,7 +104,7 @@ func (a *app) adopt(ctx context.Context, s *source, dryRun, yes bool) error {
 		return err
 	}
 	if !yes {
-		if err := a.confirm(fmt.Sprintf("%s of %s will be kubexm's.", count(len(d.targets), "host"), d.Name)); err != nil {
+		if err := a.confirm(ctx, fmt.Sprintf("%s of %s will be kubexm's.", count(len(d.targets), "host"), d.Name)); err != nil {
 			return err
 		}
 	}

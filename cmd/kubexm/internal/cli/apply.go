@@ -70,6 +70,12 @@ func (a *app) applyPlan(ctx context.Context, s *source, path string, failure onF
 	if err := s.checkAdopt(p.Hosts); err != nil {
 		return err
 	}
+	for _, name := range p.Hosts {
+		if known.Host(name) == nil { // nobody would know that it was changed
+			return usage("%s: host %s is not in the inventory of cluster %s, which was planned anew since: make this plan again: kubexm plan -f config.yaml -o %s",
+				path, name, p.Cluster, path)
+		}
+	}
 	bundlePath := known.Bundle
 	if s.bundle != "" {
 		bundlePath = s.bundle
@@ -92,6 +98,10 @@ func (a *app) applyPlan(ctx context.Context, s *source, path string, failure onF
 		}
 		copied := a.guard(dir, tools, s.stateIsCurrent)
 		if err := copied.Begin(ctx, nil); err != nil {
+			return "", err
+		}
+		known.SetApplied(p.Hosts, true)
+		if err := dir.WriteInventory(known.Inventory); err != nil {
 			return "", err
 		}
 		report, err := tools.Engine().Run(ctx, p)
@@ -156,7 +166,7 @@ func (i inventory) wasAdopted(names ...string) string {
 		strings.Join(adopted, ", "))
 }
 
-// reach is how the hosts of a cluster are reached: as a config file says if one is given, else as it is remembered.
+// reach is how the hosts of a cluster are reached, see reachKnown.
 func (a *app) reach(s *source, dir clusterdir.Dir) (inventory, *access.Hosts, error) {
 	known, err := dir.Inventory()
 	if err != nil {
@@ -165,22 +175,34 @@ func (a *app) reach(s *source, dir clusterdir.Dir) (inventory, *access.Hosts, er
 	if known == nil {
 		return inventory{}, nil, usage("nothing is known of cluster %s in %s", dir.Cluster, a.stateRoot)
 	}
+	hosts, err := a.reachKnown(s, dir, known)
+	return inventory{known}, hosts, err
+}
+
+// reachKnown is how the hosts that are known are reached: as a config file says if one is given, and as it is remembered where that does
+// not declare them.
+func (a *app) reachKnown(s *source, dir clusterdir.Dir, known *clusterdir.Inventory) (*access.Hosts, error) {
 	hosts, err := a.remembered(s, known)
 	if err != nil {
-		return inventory{}, nil, err
+		return nil, err
 	}
-	reached, err := access.New(hosts, a.trusting(s, dir))
-	return inventory{known}, reached, err
+	for _, h := range known.Hosts {
+		if slices.ContainsFunc(hosts, func(declared config.Host) bool { return declared.Name == h.Name }) {
+			continue
+		}
+		// One that needs a password cannot be reached, which is said of it when it is dialled.
+		if host, err := rememberedHost(h); err == nil {
+			hosts = append(hosts, host)
+		}
+	}
+	return access.New(hosts, a.trusting(s, dir))
 }
 
 func (a *app) remembered(s *source, known *clusterdir.Inventory) ([]config.Host, error) {
 	if s.file != "" {
-		c, warnings, err := config.Load(s.file, a.openSSH.Check)
-		for _, w := range warnings {
-			a.note("Warning: " + w.String())
-		}
+		c, err := a.load(s)
 		if err != nil {
-			return nil, usageError{err}
+			return nil, err
 		}
 		if c.Name != known.Cluster {
 			return nil, usage("%s declares cluster %s, not %s", s.file, c.Name, known.Cluster)
@@ -189,22 +211,30 @@ func (a *app) remembered(s *source, known *clusterdir.Inventory) ([]config.Host,
 	}
 	hosts := make([]config.Host, 0, len(known.Hosts))
 	for _, h := range known.Hosts {
-		if h.NeedsPassword {
-			return nil, usage("host %s needs a password, which is not remembered: give the config file (-f)", h.Name)
-		}
-		host := config.Host{
-			Name: h.Name, Address: h.Address, Port: h.Port, User: h.User, PrivateKeyPath: h.PrivateKeyPath, HostKey: h.HostKey,
-		}
-		if j := h.ProxyJump; j != nil {
-			if j.NeedsPassword {
-				return nil, usage("host %s is behind the jump host %s, which needs a password that is not remembered: give the config file (-f)",
-					h.Name, j.Host)
-			}
-			host.ProxyJump = config.ProxyJump{
-				Host: j.Host, Port: j.Port, User: j.User, PrivateKeyPath: j.PrivateKeyPath, HostKey: j.HostKey,
-			}
+		host, err := rememberedHost(h)
+		if err != nil {
+			return nil, err
 		}
 		hosts = append(hosts, host)
 	}
 	return hosts, nil
+}
+
+func rememberedHost(h clusterdir.Host) (config.Host, error) {
+	host := config.Host{
+		Name: h.Name, Address: h.Address, Port: h.Port, User: h.User, PrivateKeyPath: h.PrivateKeyPath, HostKey: h.HostKey,
+	}
+	if h.NeedsPassword {
+		return host, usage("host %s needs a password, which is not remembered: give the config file (-f)", h.Name)
+	}
+	if j := h.ProxyJump; j != nil {
+		if j.NeedsPassword {
+			return host, usage("host %s is behind the jump host %s, which needs a password that is not remembered: give the config file (-f)",
+				h.Name, j.Host)
+		}
+		host.ProxyJump = config.ProxyJump{
+			Host: j.Host, Port: j.Port, User: j.User, PrivateKeyPath: j.PrivateKeyPath, HostKey: j.HostKey,
+		}
+	}
+	return host, nil
 }

@@ -29,8 +29,10 @@ func (a *app) auditLog() *audit.Log { return audit.Open(filepath.Join(a.stateRoo
 func (a *app) audited(cmd *cobra.Command) *cobra.Command {
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if dry := cmd.Flags().Lookup("dry-run"); dry != nil && dry.Value.String() == "true" {
-			return run(cmd, args)
+		for _, name := range []string{"dry-run", "plan"} {
+			if shows := cmd.Flags().Lookup(name); shows != nil && shows.Value.String() == "true" {
+				return run(cmd, args)
+			}
 		}
 		act, err := a.auditLog().Begin(uuid.NewString(), audit.Entry{
 			User: userName(), Origin: origin(), Action: strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" "), Arguments: a.args,

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/clusterdir"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec/config"
 )
@@ -28,6 +29,26 @@ func TestTrustOfAKnownCluster(t *testing.T) {
 		var missing *clusterdir.MissingAuthoritiesError
 		if !errors.As(err, &missing) || len(missing.Files) != 8 || dir.HasAuthorities() {
 			t.Errorf("keep %t: got %v, want that all files are missing, and none to be made", keep, err)
+		}
+	}
+}
+
+// TestEncryptionWithoutAnInventory: the key says that there is something to be read with it.
+func TestEncryptionWithoutAnInventory(t *testing.T) {
+	dir, err := clusterdir.Of(t.TempDir(), "prod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := dir.EnsureAuthorities(pki.CARequest{Key: pki.ECDSAP256}, true); err != nil {
+		t.Fatal(err)
+	}
+	d := &declared{Cluster: &config.Cluster{Name: "prod"}, dir: dir}
+	for provider, want := range map[spec.EncryptionProvider]string{
+		spec.EncryptionSecretbox: "", spec.EncryptionNone: "spec.kubernetes.encryptionAtRest: prod has an encryption key",
+	} {
+		d.Spec.Kubernetes.EncryptionAtRest = spec.EncryptionAtRest{Provider: provider, Resources: []string{"secrets"}}
+		if err := d.sameEncryption(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", provider, err, want)
 		}
 	}
 }

@@ -81,7 +81,7 @@ func (a *app) checkCertificates(ctx context.Context, s *source, f *format, clust
 	for _, h := range known.Hosts {
 		of := func(c certs.Certificate) bool { return c.Host == h.Name }
 		if unseen == nil && h.Role != spec.RoleLoadBalancer && !slices.ContainsFunc(found, of) {
-			a.note("Warning: " + h.Name + " has no certificates: it is not what it must be yet")
+			a.warn(h.Name + " has no certificates: it is not what it must be yet")
 		}
 	}
 	switch {
@@ -116,7 +116,7 @@ func (a *app) showCertificates(f *format, found []certs.Certificate, warn time.D
 		}
 	}
 	if len(parts) > 0 {
-		a.note(fmt.Sprintf("Warning: of %s, %s", count(len(found), "certificate"), strings.Join(parts, ", ")))
+		a.warn(fmt.Sprintf("of %s, %s", count(len(found), "certificate"), strings.Join(parts, ", ")))
 	}
 	return nil
 }

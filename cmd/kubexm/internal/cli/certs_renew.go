@@ -79,7 +79,7 @@ func (a *app) renewCertificates(ctx context.Context, o *renewOptions, names []st
 		return err
 	}
 	if !o.yes {
-		if err := a.confirm(fmt.Sprintf("%s: %s will be renewed.", r.Name, count(len(r.wanted), "certificate"))); err != nil {
+		if err := a.confirm(ctx, fmt.Sprintf("%s: %s will be renewed.", r.Name, count(len(r.wanted), "certificate"))); err != nil {
 			return err
 		}
 	}
@@ -122,15 +122,9 @@ func (a *app) renewCertificates(ctx context.Context, o *renewOptions, names []st
 
 // renewal reads the config file, and finds the certificates with these names. Nothing is touched.
 func (a *app) renewal(o *renewOptions, names []string) (*renewal, error) {
-	if o.file == "" {
-		return nil, usage("give the config file that declares the cluster: -f config.yaml")
-	}
-	c, warnings, err := config.Load(o.file, a.openSSH.Check)
-	for _, w := range warnings {
-		a.note("Warning: " + w.String())
-	}
+	c, err := a.load(&o.source)
 	if err != nil {
-		return nil, usageError{err}
+		return nil, err
 	}
 	r := &renewal{Cluster: c}
 	if r.dir, err = clusterdir.Of(a.stateRoot, c.Name); err != nil {

@@ -159,7 +159,7 @@ func TestNobodyToAsk(t *testing.T) {
 func TestConfirm(t *testing.T) {
 	for answer, fine := range map[string]bool{"y\n": true, "Yes\n": true, "n\n": false, "\n": false, "": false} {
 		a := &app{Streams: Streams{In: strings.NewReader(answer), Err: &bytes.Buffer{}, Interactive: true}}
-		if err := a.confirm("x."); (err == nil) != fine {
+		if err := a.confirm(t.Context(), "x."); (err == nil) != fine {
 			t.Errorf("%q: %v", answer, err)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -17,12 +18,15 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/clusterdir"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/objects"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/plane"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/planner"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/rollout"
 	"github.com/mensylisir/cluster-api-provider-kubexm/exp/embedded"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec/config"
 )
 
 // createOptions are the flags of "create cluster".
@@ -113,6 +117,9 @@ func (a *app) create(ctx context.Context, o *createOptions) error {
 	if err := d.keepInventory(); err != nil {
 		return err
 	}
+	if err := d.findOwned(ctx, facts); err != nil {
+		return err
+	}
 	d.manage()
 	return a.showing(d.about, func(reader event.Reader) (string, error) {
 		counted := &counter{next: reader}
@@ -136,6 +143,20 @@ func (d *declared) asDeclared(took time.Duration) string {
 
 // manage says that from now on a management plane has the cluster.
 func (d *declared) manage() { d.managed, d.targets = true, d.desired }
+
+// findOwned finds the hosts that are the cluster's already, whoever has made them so.
+func (d *declared) findOwned(ctx context.Context, facts map[string]*host.Facts) error {
+	for _, t := range d.targets {
+		claim, err := d.owners().Of(ctx, t.Host.Name)
+		if err != nil {
+			return err
+		}
+		if f := facts[t.Host.Name]; f != nil && claim.Owns(f) {
+			d.owned = append(d.owned, t.Host.Name)
+		}
+	}
+	return nil
+}
 
 // unchanged looks whether a cluster that was made of this very config is still so, and says so. That needs no management
 // plane: an exchange with each host and a few questions to the cluster's API.
@@ -267,13 +288,11 @@ func (a *app) converge(ctx context.Context, d *declared, o *createOptions, reade
 	if err := rollout.Try(ctx, p.Client(), all); err != nil {
 		return usage("the management plane refuses what is declared; nothing was changed:\n%w", err)
 	}
-	if known.IsRecovered() {
-		if err := rollout.TakeIn(ctx, p.Client(), all); err != nil {
-			return err
-		}
-	}
-	before, err := a.retire(ctx, p.Client(), d, o.yes)
+	before, err := a.retire(ctx, p.Client(), d, known, o.yes)
 	if err != nil {
+		return err
+	}
+	if err := rollout.TakeIn(ctx, p.Client(), all, d.owned); err != nil {
 		return err
 	}
 	if _, err := rollout.Apply(ctx, p.Client(), all); err != nil {
@@ -302,6 +321,11 @@ func (d *declared) finish(trust *planner.Trust) error {
 		return err
 	}
 	i := d.inventory()
+	// The plane has all of them, and those that are declared no more have left.
+	i.Hosts = slices.DeleteFunc(i.Hosts, func(h clusterdir.Host) bool {
+		return !slices.ContainsFunc(d.Hosts, func(declared config.Host) bool { return declared.Name == h.Name })
+	})
+	i.SetApplied(inventory{i}.names(), false)
 	i.Ready, i.ReadyTime = d.digest(), time.Now().UTC()
 	return d.dir.WriteInventory(i)
 }

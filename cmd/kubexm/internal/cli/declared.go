@@ -67,6 +67,8 @@ type declared struct {
 	desired []spec.Target
 	// systems is what was last seen of the hosts.
 	systems map[string]host.System
+	// owned are the hosts that were the cluster's before this command changed any.
+	owned []string
 	// adopt is that of the flags.
 	adopt map[string]string
 }
@@ -87,7 +89,7 @@ func (a *app) load(s *source) (*config.Cluster, error) {
 	}
 	c, warnings, err := config.Load(s.file, a.openSSH.Check)
 	for _, w := range warnings {
-		a.note("Warning: " + w.String())
+		a.warn(w.String())
 	}
 	if err != nil {
 		return nil, usageError{err}
@@ -293,7 +295,9 @@ func (a *app) showPreflight(problems []preflight.Problem, reached, hosts int) {
 	}
 	a.note(line)
 	for _, w := range alike(warnings) {
-		a.note(fmt.Sprintf("   %s: %s: %s (%s)", w.Host, w.Check, w.Cause, w.Remedy))
+		if !a.quiet {
+			a.say(levelWarn, fmt.Sprintf("   %s: %s: %s (%s)", w.Host, w.Check, w.Cause, w.Remedy))
+		}
 	}
 }
 
@@ -343,10 +347,19 @@ func (d *declared) encrypted() bool { return d.Spec.Kubernetes.EncryptionAtRest.
 // sameEncryption refuses what no cluster can follow, before anything is asked. A plan that is applied meets no webhook.
 func (d *declared) sameEncryption() error {
 	known, err := d.dir.Inventory()
-	if err != nil || known == nil {
+	if err != nil {
 		return err
 	}
-	errs := spec.ValidateEncryptionUpdate(&known.Encryption, &d.Spec.Kubernetes.EncryptionAtRest, field.NewPath("spec", "kubernetes", "encryptionAtRest"))
+	path := field.NewPath("spec", "kubernetes", "encryptionAtRest")
+	if known == nil {
+		left, _, err := d.dir.ReadAuthorities()
+		if err == nil && !left.Encryption.IsZero() && !d.encrypted() {
+			err = usage("%s: %s has an encryption key in %s, and is declared to encrypt nothing: declare what its API servers encrypt",
+				path, d.Name, d.dir.Path("secrets"))
+		}
+		return err
+	}
+	errs := spec.ValidateEncryptionUpdate(&known.Encryption, &d.Spec.Kubernetes.EncryptionAtRest, path)
 	if len(errs) > 0 {
 		return usageError{errs.ToAggregate()}
 	}
@@ -362,17 +375,18 @@ func (d *declared) inventory() *clusterdir.Inventory {
 	if d.EtcdFiles != (config.EtcdFiles{}) {
 		i.EtcdSecret, i.EtcdFiles = d.EtcdSecret(), d.EtcdFiles
 	}
-	adopted := map[string]bool{}
-	if known, err := d.dir.Inventory(); err == nil && known != nil {
-		for _, h := range known.Hosts {
-			adopted[h.Name] = h.Adopted
-		}
+	known, err := d.dir.Inventory()
+	if err != nil || known == nil {
+		known = &clusterdir.Inventory{}
 	}
 	for n := range d.Hosts {
 		h := &d.Hosts[n]
 		remembered := clusterdir.Host{
 			Name: h.Name, Role: h.Spec().Role, Address: h.Address, Port: h.Port, User: h.User, PrivateKeyPath: h.PrivateKeyPath,
-			NeedsPassword: !h.Password.IsZero(), HostKey: d.hosts.HostKey(h.Name), Adopted: adopted[h.Name],
+			NeedsPassword: !h.Password.IsZero(), HostKey: d.hosts.HostKey(h.Name),
+		}
+		if was := known.Host(h.Name); was != nil {
+			remembered.Adopted, remembered.Applied = was.Adopted, was.Applied
 		}
 		if j := h.ProxyJump; !j.IsZero() {
 			remembered.ProxyJump = &clusterdir.ProxyJump{
@@ -384,6 +398,12 @@ func (d *declared) inventory() *clusterdir.Inventory {
 			remembered.System = &seen
 		}
 		i.Hosts = append(i.Hosts, remembered)
+	}
+	// One that a plan was applied to is not forgotten because it is declared no more: nobody else knows it.
+	for _, h := range known.Hosts {
+		if h.Applied && i.Host(h.Name) == nil {
+			i.Hosts = append(i.Hosts, h)
+		}
 	}
 	return i
 }

@@ -45,7 +45,7 @@ type difference struct {
 func (a *app) describeCluster() *cobra.Command {
 	f, s := newFormat(), &source{}
 	cmd := &cobra.Command{
-		Use:   "cluster NAME | -f config.yaml",
+		Use:   "cluster [NAME] [-f config.yaml]",
 		Short: "Show a cluster with its Nodes and hosts, as they are now, and what has drifted",
 		Long: `Observes a cluster's API and all of its hosts, and changes nothing.
 

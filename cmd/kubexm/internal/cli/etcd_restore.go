@@ -115,7 +115,7 @@ func (a *app) restoreEtcd(ctx context.Context, o *restoreOptions) error {
 	}
 	if !o.yes {
 		what := fmt.Sprintf("%s: all that was written after %s was saved will be lost, and the API is away until it is restored.", m.Name, path.Base(file))
-		if err := a.confirm(what); err != nil {
+		if err := a.confirm(ctx, what); err != nil {
 			return err
 		}
 	}
@@ -187,7 +187,7 @@ func (a *app) fitting(m *members, o *restoreOptions, file string) (sum string, s
 	is, err := backup.Read(file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && o.withoutManifest:
-		a.note("Warning: nothing says whose snapshot " + file + " is")
+		a.warn("nothing says whose snapshot " + file + " is")
 		return backup.Sum(file)
 	case errors.Is(err, fs.ErrNotExist):
 		return "", 0, usage("--from: %w: nothing says whose snapshot %s is. To take it all the same, add --without-manifest", err, file)

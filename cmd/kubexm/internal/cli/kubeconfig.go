@@ -45,9 +45,20 @@ func (a *app) known(name string) (clusterdir.Dir, *clusterdir.Inventory, error) 
 	}
 	known, err := dir.Inventory()
 	if err == nil && known == nil {
-		err = usage("there is no cluster %s in %s", name, a.stateRoot)
+		err = a.unknown(dir)
 	}
 	return dir, known, err
+}
+
+// unknown says that there is no inventory of a cluster, and tells that from a cluster that is not there.
+func (a *app) unknown(dir clusterdir.Dir) error {
+	if left, err := dir.Known(); err != nil {
+		return err
+	} else if left {
+		return usage("the inventory of cluster %s is missing in %s, where other parts of its state are: kubexm create cluster -f config.yaml writes it, "+
+			"and kubexm delete cluster -f config.yaml does without", dir.Cluster, dir.Path())
+	}
+	return usage("there is no cluster %s in %s", dir.Cluster, a.stateRoot)
 }
 
 // completeClusters completes names of clusters.

@@ -28,6 +28,6 @@ func (a *app) stop(ctx context.Context, p *embedded.Plane) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
 	if err := p.Stop(ctx); err != nil {
-		a.note(fmt.Sprintf("Warning: the management plane did not end as it should: %v", err))
+		a.warn(fmt.Sprintf("the management plane did not end as it should: %v", err))
 	}
 }

@@ -4,9 +4,12 @@
 package cli
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"strings"
+	"time"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event/jsonlog"
@@ -49,7 +52,7 @@ func (a *app) show(about func(host string) string) (event.Reader, func() error, 
 		readers = append(readers, log)
 		end = func() error { return errors.Join(metered(), log.Err(), file.Close()) }
 	}
-	if a.logFormat == "json" {
+	if a.logFormat == formatJSON {
 		return event.Readers(append(readers, jsonlog.New(a.Err))...), end, nil
 	}
 	mode := progress.Lines
@@ -63,9 +66,42 @@ func (a *app) show(about func(host string) string) (event.Reader, func() error, 
 	return event.Readers(append(readers, shown)...), func() error { shown.Close(); return end() }, nil
 }
 
+// Levels of what is said beside a run, as the JSON log has them.
+const (
+	levelInfo  = "info"
+	levelWarn  = "warn"
+	levelError = "error"
+)
+
 // note writes a line for a person, unless nothing is to be said.
 func (a *app) note(line string) {
-	if !a.quiet && a.logFormat == "text" {
-		_, _ = io.WriteString(a.Err, line+"\n") // a terminal that is gone is no reason to stop
+	if !a.quiet {
+		a.say(levelInfo, line)
 	}
+}
+
+// warn is note for a warning.
+func (a *app) warn(text string) {
+	if !a.quiet {
+		a.say(levelWarn, "Warning: "+text)
+	}
+}
+
+// said is what is said beside a run, as a line of the JSON log: with the fields that every line of it has where they apply.
+type said struct {
+	Timestamp string `json:"timestamp"`
+	Level     string `json:"level"`
+	Message   string `json:"message"`
+}
+
+// say writes a text to standard error, as --log-format has it.
+func (a *app) say(level, text string) {
+	if a.logFormat != formatJSON {
+		_, _ = io.WriteString(a.Err, text+"\n") // a terminal that is gone is no reason to stop
+		return
+	}
+	text = strings.TrimPrefix(strings.TrimSpace(text), map[string]string{levelWarn: "Warning: ", levelError: "Error: "}[level])
+	log := json.NewEncoder(a.Err)
+	log.SetEscapeHTML(false)
+	_ = log.Encode(said{Timestamp: time.Now().UTC().Format(time.RFC3339Nano), Level: level, Message: text})
 }

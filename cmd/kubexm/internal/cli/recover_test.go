@@ -64,7 +64,9 @@ func TestForgetsNone(t *testing.T) {
 		"a host more":      {known: clusterdir.Inventory{Recovered: time.Now(), Hosts: hosts}},
 		"a host less": {clusterdir.Inventory{Recovered: time.Now(),
 			Hosts: append(hosts, clusterdir.Host{Name: "w3", Role: spec.RoleWorker})}, "declare w3 as before"},
-		"another role":          {clusterdir.Inventory{Recovered: time.Now(), Hosts: []clusterdir.Host{{Name: "w2", Role: spec.RoleControlPlane}}}, "declare w2 as before"},
+		"another role": {clusterdir.Inventory{
+			Recovered: time.Now(), Hosts: []clusterdir.Host{{Name: "w2", Role: spec.RoleControlPlane}},
+		}, "declare w2 as before"},
 		"known by a plane":      {known: clusterdir.Inventory{Hosts: append(hosts, clusterdir.Host{Name: "w3", Role: spec.RoleWorker})}},
 		"before it was managed": {known: clusterdir.Inventory{ReadyTime: time.Now(), Hosts: hosts[:1]}},
 	} {
@@ -93,9 +95,11 @@ func TestTargetsOfARecoveredCluster(t *testing.T) {
 		known   *clusterdir.Inventory
 		tainted []string
 	}{
-		"nothing is known":               {},
-		"made without a plane":           {known: &clusterdir.Inventory{Recovered: time.Now(), Hosts: []clusterdir.Host{{Name: "w1"}}}},
-		"made by the plane that is lost": {&clusterdir.Inventory{Recovered: time.Now(), Managed: true, Hosts: []clusterdir.Host{{Name: "cp1"}, {Name: "w1"}}}, []string{"w1"}},
+		"nothing is known":     {},
+		"made without a plane": {known: &clusterdir.Inventory{Recovered: time.Now(), Hosts: []clusterdir.Host{{Name: "w1"}}}},
+		"made by the plane that is lost": {&clusterdir.Inventory{
+			Recovered: time.Now(), Managed: true, Hosts: []clusterdir.Host{{Name: "cp1"}, {Name: "w1"}},
+		}, []string{"w1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := declare(t)

@@ -5,6 +5,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -63,7 +64,7 @@ func (a *app) reset(ctx context.Context, s *source, cluster string, names []stri
 	a.warnOfCopy(ctx, s, dir)
 	adopted := inventory{known}.wasAdopted(names...)
 	if !yes {
-		if err := a.confirm(fmt.Sprintf("%s will be reset to before kubexm, whatever runs there.%s", strings.Join(names, ", "), adopted)); err != nil {
+		if err := a.confirm(ctx, fmt.Sprintf("%s will be reset to before kubexm, whatever runs there.%s", strings.Join(names, ", "), adopted)); err != nil {
 			return err
 		}
 	} else if adopted != "" {
@@ -74,8 +75,15 @@ func (a *app) reset(ctx context.Context, s *source, cluster string, names []stri
 		return err
 	}
 	defer unlock()
+	if known, err = dir.Inventory(); err != nil || known == nil { // somebody was asked, and the lock was free meanwhile
+		return errors.Join(err, usage("there is no cluster %s in %s any more", cluster, a.stateRoot))
+	}
 	return a.showing(inventory{known}.about, func(reader event.Reader) (string, error) {
-		if err := a.undo(ctx, s, dir, names, reader); err != nil {
+		if err := a.undo(ctx, s, dir, known, names, reader); err != nil {
+			return "", err
+		}
+		known.SetApplied(names, false)
+		if err := dir.WriteInventory(known); err != nil {
 			return "", err
 		}
 		return fmt.Sprintf("%s reset in %s.", count(len(names), "host"), seconds(time.Since(began))), nil

@@ -12,6 +12,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/clusterdir"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/objects"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/planner"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/rollout"
@@ -27,8 +28,10 @@ func (d *declared) pools() map[string]string {
 }
 
 // retire prepares that hosts which the config file has no more, or has elsewhere, leave the cluster. The user is asked. It
-// returns what there was before. A cluster that was begun with another version is refused.
-func (a *app) retire(ctx context.Context, c client.Client, d *declared, yes bool) (*rollout.Snapshot, error) {
+// returns what there was before. A cluster that was begun with another version is refused, and so are hosts that would be forgotten.
+func (a *app) retire(
+	ctx context.Context, c client.Client, d *declared, known *clusterdir.Inventory, yes bool,
+) (*rollout.Snapshot, error) {
 	s, err := rollout.Read(ctx, c, client.ObjectKey{Namespace: planner.Namespace, Name: d.Name})
 	if err != nil {
 		return nil, err
@@ -36,6 +39,10 @@ func (a *app) retire(ctx context.Context, c client.Client, d *declared, yes bool
 	if has := s.Versions(); len(has) > 0 && !slices.Equal(has, []string{d.KubernetesVersion}) {
 		return nil, usage("spec.kubernetes.version: %s is being made with %s: set it back, and upgrade the cluster when it is ready: kubexm upgrade cluster",
 			d.Name, strings.Join(has, " and "))
+	}
+	if forgotten := d.forgotten(known, s); len(forgotten) > 0 {
+		return nil, usage("spec.hosts: a plan was applied to %s, and no management plane has it, so nobody would reset it: declare it again, or reset it "+
+			"first: kubexm reset host %s --cluster %s", strings.Join(forgotten, ", "), strings.Join(forgotten, " "), d.Name)
 	}
 	leaving := s.Leaving(d.pools())
 	var names, controlPlane []string
@@ -50,20 +57,43 @@ func (a *app) retire(ctx context.Context, c client.Client, d *declared, yes bool
 			"or delete the cluster first", strings.Join(controlPlane, ", "))
 	}
 	if len(names) > 0 && !yes {
-		if err := a.confirm(fmt.Sprintf("%s: %s will be drained, leave the cluster and be reset.", d.Name, strings.Join(names, ", "))); err != nil {
+		if err := a.confirm(ctx, fmt.Sprintf("%s: %s will be drained, leave the cluster and be reset.", d.Name, strings.Join(names, ", "))); err != nil {
 			return nil, err
 		}
 	}
 	return s, s.Release(ctx, c, leaving)
 }
 
+// forgotten are the hosts that a plan was applied to, and that neither the config file nor the management plane has.
+func (d *declared) forgotten(known *clusterdir.Inventory, s *rollout.Snapshot) []string {
+	pools, inUse := d.pools(), s.InUse()
+	return slices.DeleteFunc(known.Applied(), func(name string) bool {
+		_, declared := pools[name]
+		return declared || slices.Contains(inUse, name)
+	})
+}
+
 // confirm asks the user, and refuses where nobody can be asked.
-func (a *app) confirm(what string) error {
+func (a *app) confirm(ctx context.Context, what string) error {
 	if !a.Interactive {
 		return usage("%s Give --yes to say that this is meant", what)
 	}
 	fmt.Fprint(a.Err, what+" Continue? [y/N] ")
-	answer, err := bufio.NewReader(a.In).ReadString('\n')
+	var answer string
+	var err error
+	read := make(chan struct{})
+	go func() { // nothing ends a terminal's read but the process
+		defer close(read)
+		answer, err = bufio.NewReader(a.In).ReadString('\n')
+	}()
+	select {
+	case <-read:
+	case <-ctx.Done():
+	}
+	if ctx.Err() != nil { // whatever was answered as well
+		fmt.Fprintln(a.Err)
+		return context.Cause(ctx)
+	}
 	if err != nil {
 		return usage("no answer: %w", err)
 	}

@@ -23,6 +23,9 @@ import (
 // verifyKeyVariable names the file for --bundle-verify-key, so that nobody forgets the flag.
 const verifyKeyVariable = "KUBEXM_BUNDLE_VERIFY_KEY"
 
+// formatJSON is the value of --log-format for programs.
+const formatJSON = "json"
+
 // app is what all commands share: the streams, and the flags that every command has.
 type app struct {
 	Streams
@@ -61,9 +64,9 @@ func (a *app) explain(err error, code int) {
 	switch {
 	case err == nil || errors.As(err, &status):
 	case code == exitInterrupted:
-		fmt.Fprintln(a.Err, "Interrupted. Completed steps are kept; the next run resumes.")
+		a.say(levelError, "Interrupted. Completed steps are kept; the next run resumes.")
 	default:
-		fmt.Fprintln(a.Err, "Error: "+strings.TrimSpace(host.Text(err.Error(), math.MaxInt)))
+		a.say(levelError, "Error: "+strings.TrimSpace(host.Text(err.Error(), math.MaxInt)))
 	}
 }
 
@@ -85,7 +88,7 @@ It keeps what it must know of a cluster in ./.kubexm/<cluster>.
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.stateRoot, "state-dir", clusterdir.Root, "directory that keeps the state of clusters")
 	flags.BoolVarP(&a.quiet, "quiet", "q", false, "show failures alone")
-	flags.StringVar(&a.logFormat, "log-format", "text", "how progress is reported: text, or json (a line per event, on standard error)")
+	flags.StringVar(&a.logFormat, "log-format", "text", "how progress, notes and errors are reported: text, or json (an object per line, on standard error)")
 	flags.StringVar(&a.logFile, "log-file", "", "write all events to this file too, a JSON object per line")
 	flags.StringVar(&a.metricsAddr, "metrics-addr", "", "serve Prometheus metrics at this address while the command runs, e.g. 127.0.0.1:9090")
 	flags.StringVar(&a.metricsFile, "metrics-file", "",
@@ -93,7 +96,7 @@ It keeps what it must know of a cluster in ./.kubexm/<cluster>.
 	flags.StringVar(&a.bundleKey, "bundle-verify-key", os.Getenv(verifyKeyVariable),
 		"file with public SSH keys, one per line, one of which must have signed the bundle (default $"+verifyKeyVariable+")")
 	root.PersistentPreRunE = func(*cobra.Command, []string) error {
-		if a.logFormat != "text" && a.logFormat != "json" {
+		if a.logFormat != "text" && a.logFormat != formatJSON {
 			return usage("--log-format: %q is none of text, json", a.logFormat)
 		}
 		return nil

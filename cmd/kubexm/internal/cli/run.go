@@ -185,13 +185,13 @@ func (a *app) showRan(r ran) {
 		fmt.Fprintf(a.Out, "%s: %s\n", r.Host, a.printable(line))
 	}
 	for line := range strings.Lines(r.Stderr) {
-		fmt.Fprintf(a.Err, "%s: %s\n", r.Host, a.printable(line))
+		a.say(levelInfo, r.Host+": "+a.printable(line))
 	}
 	switch {
 	case r.Error != "":
-		fmt.Fprintln(a.Err, r.Error)
+		a.say(levelError, r.Error)
 	case r.ExitCode != 0:
-		fmt.Fprintf(a.Err, "%s: exit code %d\n", r.Host, r.ExitCode)
+		a.say(levelError, fmt.Sprintf("%s: exit code %d", r.Host, r.ExitCode))
 	}
 }
 

@@ -85,8 +85,8 @@ func (a *app) keepPlane(ctx context.Context, s *source, name, path string) error
 	}
 	return a.showing(inventory{known}.about, func(reader event.Reader) (string, error) {
 		p, err := plane.Start(ctx, plane.Options{
-			Dir: dir.Plane(), Namespace: planner.Namespace, Hosts: len(known.Hosts), Bundle: bundle, Reader: reader, Holder: planner.Holder(),
-			OpenSSH: &a.openSSH,
+			Dir: dir.Plane(), Namespace: planner.Namespace, Hosts: len(known.Hosts), Bundle: bundle, Reader: reader,
+			Holder: planner.Holder(), OpenSSH: &a.openSSH,
 		})
 		if err != nil {
 			return "", err
@@ -96,7 +96,7 @@ func (a *app) keepPlane(ctx context.Context, s *source, name, path string) error
 		if unmovable, err := withoutCredentials(ctx, p.Client()); err != nil {
 			return "", err
 		} else if len(unmovable) > 0 {
-			a.note(fmt.Sprintf("Warning: another management cluster reaches no host by these Secrets, as it has neither your SSH agent nor your keys: %s. "+
+			a.warn(fmt.Sprintf("another management cluster reaches no host by these Secrets, as it has neither your SSH agent nor your keys: %s. "+
 				"Before clusterctl move, set ssh-privatekey or password in each.", strings.Join(unmovable, ", ")))
 		}
 		select {

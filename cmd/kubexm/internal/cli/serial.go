@@ -28,7 +28,7 @@ func (a *app) guard(dir clusterdir.Dir, tools planner.Tools, isCurrent bool) *se
 	tools.Reader = nil // what it asks is no part of what is shown
 	return &serial.Guard{
 		Dir: dir, Hosts: serial.Hosts(tools.Owners.Roles), Engine: tools.Engine(), Dial: tools.Hosts.Dial, Owners: tools.Owners.Of,
-		Holder: planner.Holder(), By: userName() + ", " + planner.Holder(), IsCurrent: isCurrent, Note: a.note,
+		Holder: planner.Holder(), By: userName() + ", " + planner.Holder(), IsCurrent: isCurrent, Note: a.warn,
 	}
 }
 

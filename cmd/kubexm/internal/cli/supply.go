@@ -34,7 +34,8 @@ func (a *app) bundlePath(flag, declared, version string) (string, error) {
 	if _, err := catalogue.Release(version); err != nil {
 		return "", usage("spec.kubernetes.version: there are no artifacts for it: %w", err)
 	}
-	return "", fmt.Errorf("there is no bundle for Kubernetes %s in %s: make one with: kubexm bundle create --kubernetes-version %s", version, own, version)
+	return "", fmt.Errorf("there is no bundle for Kubernetes %s in %s: say where it lies (spec.artifacts.bundle.path, or --bundle), or make one with: "+
+		"kubexm bundle create --kubernetes-version %s", version, own, version)
 }
 
 // defaultBundle is where "bundle create" puts a bundle.

@@ -128,8 +128,10 @@ func (a *app) upgrade(ctx context.Context, o *upgradeOptions) error {
 	}
 	defer unlock()
 	if u.known.KubernetesVersion == u.KubernetesVersion {
-		if err := u.declareVersion(); err != nil {
-			return err
+		if !o.plan {
+			if err := u.declareVersion(); err != nil {
+				return err
+			}
 		}
 		_, err := fmt.Fprintf(a.Out, "%s has %s already.\n", u.Name, u.KubernetesVersion)
 		return err
@@ -141,7 +143,7 @@ func (a *app) upgrade(ctx context.Context, o *upgradeOptions) error {
 		return err
 	}
 	if !o.yes {
-		if err := a.confirm(fmt.Sprintf("%s will be upgraded from %s to %s. There is no way back.", u.Name, u.known.KubernetesVersion, u.KubernetesVersion)); err != nil {
+		if err := a.confirm(ctx, fmt.Sprintf("%s will be upgraded from %s to %s. There is no way back.", u.Name, u.known.KubernetesVersion, u.KubernetesVersion)); err != nil {
 			return err
 		}
 	}

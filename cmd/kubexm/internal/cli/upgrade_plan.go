@@ -6,7 +6,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,7 +34,7 @@ func (a *app) showUpgrade(ctx context.Context, u *upgrade) error {
 	nodes, err := inspect.Nodes(ctx, u.dir)
 	switch {
 	case err != nil && u.begun():
-		a.note(fmt.Sprintf("   Warning: the cluster's API does not answer: %v", err))
+		a.warn(fmt.Sprintf("the cluster's API does not answer: %v", err))
 	case err != nil:
 		return fmt.Errorf("the cluster's API must answer before it is upgraded: %w", err)
 	}
@@ -55,18 +54,28 @@ func (a *app) showUpgrade(ctx context.Context, u *upgrade) error {
 			return err
 		}
 	}
-	out := a.Err
-	if u.plan {
-		out = a.Out
-	}
-	if a.quiet && !u.plan {
-		out = io.Discard
-	}
 	turns := turns(u, nodes)
-	if err := list(out, newFormat(), turns, turnTable()); err != nil || !u.plan {
+	if !u.plan {
+		return a.noteTurns(turns)
+	}
+	if err := list(a.Out, newFormat(), turns, turnTable()); err != nil {
 		return err
 	}
 	return a.showChanges(ctx, u)
+}
+
+// noteTurns says in which order hosts are upgraded.
+func (a *app) noteTurns(turns []turn) error {
+	switch {
+	case a.quiet:
+		return nil
+	case a.logFormat != formatJSON:
+		return list(a.Err, newFormat(), turns, turnTable())
+	}
+	for _, t := range turns {
+		a.note(fmt.Sprintf("turn %s: %s (%s) from %s to %s: %s", t.Turn, t.Host, t.Role, t.From, t.To, t.How))
+	}
+	return nil
 }
 
 // showChanges shows what is changed on each host.
@@ -116,14 +125,14 @@ func nodeProblems(nodes []inspect.Node, targets []spec.Target, from, to string) 
 func (a *app) checkAPIs(ctx context.Context, u *upgrade) error {
 	found, err := inspect.RemovedAPIs(ctx, u.dir, u.KubernetesVersion)
 	if err != nil {
-		a.note(fmt.Sprintf("   Warning: it is not known whether APIs are in use that %s does not serve: %v", u.KubernetesVersion, err))
+		a.warn(fmt.Sprintf("it is not known whether APIs are in use that %s does not serve: %v", u.KubernetesVersion, err))
 		return nil
 	}
 	if len(found) > 0 && !u.plan && !u.begun() && !u.acceptRemovedAPIs {
 		return &removedAPIs{version: u.KubernetesVersion, inUse: found}
 	}
 	for _, api := range found {
-		a.note(fmt.Sprintf("   Warning: in use: %s", api))
+		a.warn(fmt.Sprintf("in use: %s", api))
 	}
 	return nil
 }

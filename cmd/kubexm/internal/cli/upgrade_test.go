@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -173,7 +174,9 @@ func TestUpgradeRefused(t *testing.T) {
 	upgrade := func(args ...string) []string { return append([]string{"upgrade", "cluster"}, args...) }
 
 	refused("bring it up first", upgrade("--to", "v1.36.3")...)
-	known := &clusterdir.Inventory{Cluster: "prod", KubernetesVersion: "v1.35.4", Hosts: knownHosts(sevenDeclared(t, "v1.35.4")), ReadyTime: time.Now()}
+	known := &clusterdir.Inventory{
+		Cluster: "prod", KubernetesVersion: "v1.35.4", Hosts: knownHosts(sevenDeclared(t, "v1.35.4")), ReadyTime: time.Now(),
+	}
 	if err := errors.Join(dir.WriteInventory(known), os.MkdirAll(dir.Plane(), 0o700)); err != nil {
 		t.Fatal(err)
 	}
@@ -293,7 +296,9 @@ func TestDeclareVersion(t *testing.T) {
 // TestMaintenanceWindows: an upgrade begins in one, and is finished whenever.
 func TestMaintenanceWindows(t *testing.T) {
 	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	u := &upgrade{declared: sevenDeclared(t, "v1.36.3"), upgradeOptions: &upgradeOptions{}, known: &clusterdir.Inventory{KubernetesVersion: "v1.35.4"}}
+	u := &upgrade{
+		declared: sevenDeclared(t, "v1.36.3"), upgradeOptions: &upgradeOptions{}, known: &clusterdir.Inventory{KubernetesVersion: "v1.35.4"},
+	}
 	if err := u.inWindow(noon); err != nil {
 		t.Errorf("without windows: %v", err)
 	}
@@ -315,5 +320,44 @@ func TestMaintenanceWindows(t *testing.T) {
 	u.known.Upgrading, u.anyTime = "", true
 	if err := u.inWindow(noon); err != nil {
 		t.Errorf("at any time: %v", err)
+	}
+}
+
+// TestUpgradePlanChangesNothing: neither the config file, though --to differs from it, nor the record of who changed what.
+func TestUpgradePlanChangesNothing(t *testing.T) {
+	root := t.TempDir()
+	dir := stateOf(t, root)
+	c, _, err := config.Parse([]byte(sevenHosts))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := dir.WriteInventory(&clusterdir.Inventory{
+		Cluster: "prod", KubernetesVersion: "v1.36.3", ReadyTime: time.Now(), Hosts: knownHosts(&declared{Cluster: c}),
+		Encryption: c.Spec.Kubernetes.EncryptionAtRest,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(dir.Plane(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	file := configFile(t, sevenHosts)
+	command := []string{"upgrade", "cluster", "-f", file, "--to", "v1.36.3", "--bundle", emptyBundle(t, "v1.36.3")}
+	for _, plan := range []bool{true, false} {
+		args := command
+		if plan {
+			args = append(slices.Clone(command), "--plan")
+		}
+		code, stdout, stderr := runIn(t, root, args...)
+		if code != exitOK || !strings.Contains(stdout, "has v1.36.3 already") {
+			t.Fatalf("exit code %d: %s%s", code, stdout, stderr)
+		}
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = os.Stat(filepath.Join(root, "audit"))
+		if changed, recorded := string(content) != sevenHosts, err == nil; changed == plan || recorded == plan {
+			t.Errorf("plan %t: the config file is changed: %t; recorded: %t", plan, changed, recorded)
+		}
 	}
 }

@@ -6,6 +6,7 @@ package clusterdir
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
@@ -61,9 +62,41 @@ type Host struct {
 	// Adopted says that somebody else has made the host a part of the cluster: its reset removes what Kubernetes has put there, and brings
 	// nothing of it back.
 	Adopted bool `json:"adopted,omitempty"`
+	// Applied says that a plan was applied to the host and that no management plane is known to have it: who deletes the cluster resets it
+	// beside what the plane resets.
+	Applied bool `json:"applied,omitempty"`
 	// System is what was last seen of the host, nil if nothing was. Plans are made from it, so that a look at a host that is
 	// up to date costs one exchange.
 	System *host.System `json:"system,omitempty"`
+}
+
+// Host is the host with this name, nil if there is none.
+func (i *Inventory) Host(name string) *Host {
+	at := slices.IndexFunc(i.Hosts, func(h Host) bool { return h.Name == name })
+	if at < 0 {
+		return nil
+	}
+	return &i.Hosts[at]
+}
+
+// Applied are the names of the hosts that are Applied.
+func (i *Inventory) Applied() []string {
+	var names []string
+	for _, h := range i.Hosts {
+		if h.Applied {
+			names = append(names, h.Name)
+		}
+	}
+	return names
+}
+
+// SetApplied says of the hosts with these names, of those that there are, whether they are Applied.
+func (i *Inventory) SetApplied(names []string, applied bool) {
+	for n := range i.Hosts {
+		if slices.Contains(names, i.Hosts[n].Name) {
+			i.Hosts[n].Applied = applied
+		}
+	}
 }
 
 // ProxyJump is a jump host, and how it is logged in to, as of a Host.

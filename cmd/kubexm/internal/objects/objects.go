@@ -76,7 +76,18 @@ func Of(c *config.Cluster, in Inputs) []client.Object {
 	if m.JumpHostKey == nil {
 		m.JumpHostKey, m.JumpPrivateKey = func(string) string { return "" }, func(string) secret.Value { return secret.Value{} }
 	}
-	all := append(m.authorities(), m.secrets()...)
+	all := slices.Concat(m.authorities(), m.secrets(), AccessOf(c, m.Inputs))
+	all = append(all, m.infraCluster(), m.cluster(), m.machineTemplate(controlPlanePool), m.controlPlane())
+	for _, p := range pools(c) {
+		all = append(all, m.machineTemplate(p.name), m.configTemplate(p), m.machineDeployment(p))
+	}
+	return all
+}
+
+// AccessOf are those of Of by which hosts are reached. The inputs have all that concerns that.
+func AccessOf(c *config.Cluster, in Inputs) []client.Object {
+	m := &maker{Cluster: c, Inputs: in}
+	var all []client.Object
 	for i := range c.Hosts {
 		h := &c.Hosts[i]
 		all = append(all, m.credentials(credentialsOf(h), h.User, m.PrivateKey(h.Name), h.Password, true))
@@ -84,10 +95,6 @@ func Of(c *config.Cluster, in Inputs) []client.Object {
 			all = append(all, m.credentials(jumpCredentialsOf(h), j.User, m.JumpPrivateKey(h.Name), j.Password, false))
 		}
 		all = append(all, m.host(h))
-	}
-	all = append(all, m.infraCluster(), m.cluster(), m.machineTemplate(controlPlanePool), m.controlPlane())
-	for _, p := range pools(c) {
-		all = append(all, m.machineTemplate(p.name), m.configTemplate(p), m.machineDeployment(p))
 	}
 	return all
 }

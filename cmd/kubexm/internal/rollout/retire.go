@@ -37,6 +37,22 @@ func (s *Snapshot) inUse(h *infrav1.KubexmHost) bool {
 	})
 }
 
+// InUse are the names of the hosts of the cluster that are in use.
+func (s *Snapshot) InUse() []string {
+	var names []string
+	for i := range s.Hosts {
+		if s.inUse(&s.Hosts[i]) {
+			names = append(names, s.Hosts[i].Name)
+		}
+	}
+	return names
+}
+
+// HasHost reports whether the cluster has a host with this name.
+func (s *Snapshot) HasHost(name string) bool {
+	return slices.ContainsFunc(s.Hosts, func(h infrav1.KubexmHost) bool { return h.Name == name })
+}
+
 // ControlPlanes is how many hosts the control plane has.
 func (s *Snapshot) ControlPlanes() int {
 	n := 0

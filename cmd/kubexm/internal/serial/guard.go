@@ -127,7 +127,7 @@ func (g *Guard) Warn(ctx context.Context, facts map[string]*host.Facts) {
 		err = g.judge(local, facts, authority)
 	}
 	if err != nil {
-		g.Note("Warning: " + err.Error())
+		g.Note(err.Error())
 	}
 }
 
@@ -174,7 +174,7 @@ func (g *Guard) look(ctx context.Context) (map[string]*host.Facts, error) {
 		for _, f := range failed.Failures {
 			delete(facts, f.Host)
 			if host.KindOf(f.Err) != host.KindForeign {
-				g.Note(fmt.Sprintf("Warning: host %s does not say with which copy of the state it was changed: %v", f.Host, f.Err))
+				g.Note(fmt.Sprintf("host %s does not say with which copy of the state it was changed: %v", f.Host, f.Err))
 			}
 		}
 	}
