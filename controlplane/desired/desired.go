@@ -61,7 +61,7 @@ func Propagate(c *snapshot.ControlPlane, m *clusterv1.Machine) {
 		m.Annotations[clusterv1.MachineCertificatesExpiryDateAnnotation] = ends.UTC().Format(time.RFC3339)
 	}
 	t := c.Object.Spec.MachineTemplate.Spec
-	m.Spec.ReadinessGates = append(ownGates(c), t.ReadinessGates...)
+	m.Spec.ReadinessGates = gates(c)
 	m.Spec.Taints = t.Taints
 	m.Spec.Deletion = clusterv1.MachineDeletionSpec{
 		NodeDrainTimeoutSeconds:        t.Deletion.NodeDrainTimeoutSeconds,
@@ -70,16 +70,22 @@ func Propagate(c *snapshot.ControlPlane, m *clusterv1.Machine) {
 	}
 }
 
-// ownGates are what a Machine of ours needs beside its Node to be Ready.
-func ownGates(c *snapshot.ControlPlane) []clusterv1.MachineReadinessGate {
+// gates are what a Machine needs beside its Node to be Ready: what is ours, then what the user says, each once. A Machine that had one
+// twice would be refused.
+func gates(c *snapshot.ControlPlane) []clusterv1.MachineReadinessGate {
 	gates := []clusterv1.MachineReadinessGate{
 		{ConditionType: snapshot.APIServerPodHealthy},
 		{ConditionType: snapshot.ControllerManagerPodHealthy},
 		{ConditionType: snapshot.SchedulerPodHealthy},
 	}
-	if shared := c.Shared(); shared.Etcd.IsStacked() {
+	if c.Stacked() {
 		gates = append(gates, clusterv1.MachineReadinessGate{ConditionType: snapshot.EtcdPodHealthy},
 			clusterv1.MachineReadinessGate{ConditionType: snapshot.EtcdMemberHealthy})
+	}
+	for _, g := range c.Object.Spec.MachineTemplate.Spec.ReadinessGates {
+		if !slices.ContainsFunc(gates, func(has clusterv1.MachineReadinessGate) bool { return has.ConditionType == g.ConditionType }) {
+			gates = append(gates, g)
+		}
 	}
 	return gates
 }
@@ -97,7 +103,7 @@ func Config(c *snapshot.ControlPlane, name string, mode spec.BootstrapMode) *boo
 }
 
 // InventoryConfig is a new KubexmConfig for a host of the inventory that does not become a Node. The control plane owns it. Of
-// etcd's hosts the first by name begins the cluster.
+// etcd's hosts the first by name begins the cluster, unless one is known to have begun it: KubexmConfigs can be lost without their hosts.
 func InventoryConfig(c *snapshot.ControlPlane, ref bootstrapv1.HostReference) *bootstrapv1.KubexmConfig {
 	config := &bootstrapv1.KubexmConfig{
 		ObjectMeta: metav1.ObjectMeta{
@@ -112,6 +118,8 @@ func InventoryConfig(c *snapshot.ControlPlane, ref bootstrapv1.HostReference) *b
 		config.Spec.BootstrapMode = spec.BootstrapInit
 		if slices.ContainsFunc(c.Configs, func(other bootstrapv1.KubexmConfig) bool {
 			return other.Spec.HostRef.Role == spec.RoleEtcd && c.Controls(&other)
+		}) || slices.ContainsFunc(c.Known, func(m bootstrapv1.ClusterMember) bool {
+			return m.Role == spec.RoleEtcd && m.Phase != bootstrapv1.MemberJoining
 		}) {
 			config.Spec.BootstrapMode = spec.BootstrapJoin
 		}

@@ -4,6 +4,8 @@
 package desired_test
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -19,6 +22,7 @@ import (
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/desired"
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/snapshot"
+	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/webhooks"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
@@ -61,6 +65,46 @@ func TestMachine(t *testing.T) {
 	}
 	if last := m.Spec.ReadinessGates[len(m.Spec.ReadinessGates)-1].ConditionType; last != "Mine" || len(m.Spec.ReadinessGates) != 6 {
 		t.Errorf("gates %v, want ours and the user's", m.Spec.ReadinessGates)
+	}
+}
+
+// TestGatesOnce: a gate that the user gives, too, is there once, as Machines must have it, and all that a user may give fit on a Machine.
+func TestGatesOnce(t *testing.T) {
+	for name, etcd := range map[string]spec.Etcd{"stacked": {}, "apart": {Type: spec.EtcdKubexm, Hosts: spec.Hosts{Names: []string{"e1"}}}} {
+		t.Run(name, func(t *testing.T) {
+			c := controlPlane()
+			c.Object.Spec.Cluster.Etcd = etcd
+			most := 27
+			if !c.Stacked() {
+				most = 29
+			}
+			gates := &c.Object.Spec.MachineTemplate.Spec.ReadinessGates
+			*gates = []clusterv1.MachineReadinessGate{
+				{ConditionType: snapshot.APIServerPodHealthy, Polarity: clusterv1.PositivePolarityCondition},
+			}
+			for i := range most - 1 {
+				*gates = append(*gates, clusterv1.MachineReadinessGate{ConditionType: fmt.Sprintf("Mine%d", i)})
+			}
+			m := desired.Machine(c, "prod-x", clusterv1.ContractVersionedObjectReference{})
+			seen := map[string]bool{}
+			for _, gate := range m.Spec.ReadinessGates {
+				if seen[gate.ConditionType] {
+					t.Errorf("%s is there twice", gate.ConditionType)
+				}
+				seen[gate.ConditionType] = true
+			}
+			refused := func() bool {
+				return slices.ContainsFunc(webhooks.ValidateControlPlane(c.Object), func(err *field.Error) bool {
+					return err.Field == "spec.machineTemplate.spec.readinessGates"
+				})
+			}
+			if len(m.Spec.ReadinessGates) != 31 || refused() {
+				t.Errorf("there are %d of %d; refused: %t", len(m.Spec.ReadinessGates), most, refused())
+			}
+			if *gates = append(*gates, clusterv1.MachineReadinessGate{ConditionType: "TooMany"}); !refused() {
+				t.Errorf("%d are not refused", most+1)
+			}
+		})
 	}
 }
 
@@ -161,6 +205,33 @@ func TestConfig(t *testing.T) {
 	}
 	if metav1.GetControllerOf(config) != nil {
 		t.Error("Cluster API makes the Machine its controller, and could not if there were one")
+	}
+}
+
+// TestEtcdBeginsOnce: of etcd's hosts the first begins, and none does once one is known to have begun, whatever became of KubexmConfigs.
+func TestEtcdBeginsOnce(t *testing.T) {
+	known := func(phase bootstrapv1.MemberPhase) []bootstrapv1.ClusterMember {
+		return []bootstrapv1.ClusterMember{{Name: "e1", Role: spec.RoleEtcd, ConfigName: "prod-e1", Phase: phase}}
+	}
+	e1 := bootstrapv1.HostReference{Name: "e1", Role: spec.RoleEtcd}
+	for name, tc := range map[string]struct {
+		known []bootstrapv1.ClusterMember
+		want  spec.BootstrapMode
+	}{
+		"none is known":  {nil, spec.BootstrapInit},
+		"none has begun": {known(bootstrapv1.MemberJoining), spec.BootstrapInit},
+		"one has begun":  {known(bootstrapv1.MemberServing), spec.BootstrapJoin},
+		"a load balancer has": {[]bootstrapv1.ClusterMember{
+			{Name: "l", Role: spec.RoleLoadBalancer, Phase: bootstrapv1.MemberServing},
+		}, spec.BootstrapInit},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := controlPlane()
+			c.Known = tc.known
+			if got := desired.InventoryConfig(c, e1).Spec.BootstrapMode; got != tc.want {
+				t.Errorf("it is to %s, not to %s", got, tc.want)
+			}
+		})
 	}
 }
 

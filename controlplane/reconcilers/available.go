@@ -94,15 +94,21 @@ func (s *scope) setAvailable() {
 	case (down != nil || s.ControlPlane.Workload == nil) && conditions.Has(s.Object, controlplanev1.AvailableCondition):
 		return // nothing new was seen
 	}
-	parts := s.parts()
+	parts, quorum := s.parts(), 0
+	if parts.members > 0 {
+		quorum = parts.members/2 + 1
+	}
 	switch {
-	case parts.well == 0:
+	case parts.well == 0 && parts.silent == 0:
 		set(metav1.ConditionFalse, controlplanev1.NotAvailableReason,
 			lines("no control plane Machine has all of its components healthy", parts.problems(0, s.Now)))
-	case parts.members > 0 && parts.membersWell < parts.members/2+1:
+	case parts.membersWell+parts.membersSilent < quorum: // of those that are silent, the API server tells: it answers from etcd
 		set(metav1.ConditionFalse, controlplanev1.NotAvailableReason, lines(
-			fmt.Sprintf("%d of %d etcd members are healthy, and quorum is %d", parts.membersWell, parts.members, parts.members/2+1),
+			fmt.Sprintf("%d of %d etcd members are healthy, and quorum is %d", parts.membersWell, parts.members, quorum),
 			parts.problems(0, s.Now)))
+	case parts.well == 0:
+		set(metav1.ConditionUnknown, controlplanev1.HealthUnknownReason,
+			lines("of no control plane Machine it is known that all of its components are healthy", parts.problems(0, s.Now)))
 	default:
 		set(metav1.ConditionTrue, controlplanev1.AvailableReason, strings.Join(parts.problems(problemGrace, s.Now), "\n"))
 	}
@@ -114,11 +120,11 @@ func lines(first string, others []string) string {
 
 // parts are what a control plane consists of.
 type parts struct {
-	// well is how many Machines have all of their components healthy.
-	well int
-	// members is how many members of etcd are known, and membersWell how many of them are healthy.
-	members, membersWell int
-	ill                  []problem
+	// well is how many Machines have all of their components healthy, and silent how many others may have: their hosts do not answer.
+	well, silent int
+	// members is how many members of etcd are known, membersWell how many of them are healthy, and membersSilent how many others may be.
+	members, membersWell, membersSilent int
+	ill                                 []problem
 }
 
 // problem is what is wrong with a part, and since when.
@@ -153,32 +159,47 @@ func (s *scope) parts() *parts {
 		if config := s.ConfigOf(&m); config != nil && conditions.Has(config, bootstrapv1.HostResetCondition) {
 			continue // it has left
 		}
-		well := true
+		worst := metav1.ConditionTrue
 		for _, kind := range kinds {
 			now := conditions.Get(&m, kind)
-			isWell := now != nil && now.Status == metav1.ConditionTrue
-			well = well && isWell
-			if now == nil || now.Status == metav1.ConditionUnknown {
+			if now == nil || now.Status == metav1.ConditionUnknown && now.Message == "" {
+				worst = metav1.ConditionFalse
 				continue // it is not there yet
 			}
 			if kind == snapshot.EtcdPodHealthy {
-				if said := conditions.Get(&m, snapshot.EtcdMemberHealthy); isWell && said != nil && said.Status == metav1.ConditionFalse {
-					isWell, now, well = false, said, false
+				said := conditions.Get(&m, snapshot.EtcdMemberHealthy)
+				if now.Status == metav1.ConditionTrue && said != nil && said.Status == metav1.ConditionFalse {
+					now = said
 				}
-				p.members++
-				if isWell {
-					p.membersWell++
-				}
+				p.countMember(now.Status)
 			}
-			if !isWell {
-				p.ill = append(p.ill, problem{now.LastTransitionTime.Time, fmt.Sprintf("%s: %s: %s", m.Name, now.Type, now.Message)})
+			if now.Status == metav1.ConditionTrue {
+				continue
+			}
+			p.ill = append(p.ill, problem{now.LastTransitionTime.Time, fmt.Sprintf("%s: %s: %s", m.Name, now.Type, now.Message)})
+			if worst != metav1.ConditionFalse {
+				worst = now.Status
 			}
 		}
-		if well {
+		switch worst {
+		case metav1.ConditionTrue:
 			p.well++
+		case metav1.ConditionUnknown:
+			p.silent++
 		}
 	}
 	return p
+}
+
+// countMember counts a member of etcd that is healthy, or is not, or of which that is not known.
+func (p *parts) countMember(healthy metav1.ConditionStatus) {
+	p.members++
+	switch healthy {
+	case metav1.ConditionTrue:
+		p.membersWell++
+	case metav1.ConditionUnknown:
+		p.membersSilent++
+	}
 }
 
 // countEtcdHosts counts etcd's members on hosts of their own. Of an etcd that others run, nothing is known but that API servers work.
@@ -188,10 +209,15 @@ func (s *scope) countEtcdHosts(p *parts) {
 		if config.Spec.HostRef.Role != spec.RoleEtcd || !config.DeletionTimestamp.IsZero() {
 			continue
 		}
-		p.members++
-		if why := snapshot.ProblemOf(config); why == nil {
-			p.membersWell++
-		} else {
+		why, healthy := snapshot.ProblemOf(config), metav1.ConditionTrue
+		switch {
+		case snapshot.IsSilent(config):
+			healthy = metav1.ConditionUnknown
+		case why != nil:
+			healthy = metav1.ConditionFalse
+		}
+		p.countMember(healthy)
+		if why != nil {
 			p.ill = append(p.ill, problem{text: config.Spec.HostRef.Name + ": " + why.Message})
 		}
 	}

@@ -56,6 +56,23 @@ func (s *scope) breaks(machine int, kind string, ago time.Duration) {
 	})
 }
 
+// unreachable is what a KubexmConfig says whose host does not answer.
+var unreachable = metav1.Condition{
+	Type: bootstrapv1.HostReachableCondition, Status: metav1.ConditionFalse, Reason: bootstrapv1.UnreachableReason, Message: "no route",
+}
+
+// unanswered has the hosts of Machines not answer any more, whose components are units: they are asked there alone.
+func (s *scope) unanswered(machines ...int) {
+	for _, i := range machines {
+		m := &s.Machines[i]
+		for j := range s.ControlPlane.Workload.Components[m.Name] {
+			part := &s.ControlPlane.Workload.Components[m.Name][j]
+			part.Unknown, part.Problem = true, "Unreachable: no route"
+		}
+		s.tell(m)
+	}
+}
+
 func TestAvailable(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*scope)
@@ -99,7 +116,25 @@ func TestAvailable(t *testing.T) {
 			metav1.ConditionFalse, "CertificatesAvailable: the Secret prod-ca is gone"},
 		"etcd's own hosts have quorum": {etcdHosts("", "it was changed", ""), metav1.ConditionTrue, "* e2: Drifted: it was changed"},
 		"and have none":                {etcdHosts("off", "off", ""), metav1.ConditionFalse, "1 of 3 etcd members are healthy, and quorum is 2"},
-		"others run etcd":              {func(s *scope) { s.Object.Spec.Cluster.Etcd.Type = spec.EtcdExternal }, metav1.ConditionTrue, ""},
+		"no host answers": {func(s *scope) { s.unanswered(0, 1, 2) }, metav1.ConditionUnknown,
+			"of no control plane Machine it is known that all of its components are healthy\n* a: APIServerPodHealthy: Unreachable: no route"},
+		"one host answers": {func(s *scope) { s.unanswered(0, 1) }, metav1.ConditionTrue, ""},
+		"one host answers, and is ill": {func(s *scope) {
+			s.unanswered(0, 1)
+			s.breaks(2, snapshot.SchedulerPodHealthy, time.Minute)
+		}, metav1.ConditionUnknown, "* c: SchedulerPodHealthy: it crashes"},
+		"no host answers, and too many had none of etcd": {func(s *scope) {
+			s.unanswered(0, 1, 2)
+			s.breaks(0, snapshot.EtcdPodHealthy, time.Minute)
+			s.breaks(1, snapshot.EtcdPodHealthy, time.Minute)
+		}, metav1.ConditionFalse, "0 of 3 etcd members are healthy"},
+		"etcd's own hosts do not answer": {func(s *scope) {
+			etcdHosts("", "", "")(s)
+			for i := range s.Configs {
+				conditions.Set(&s.Configs[i], unreachable)
+			}
+		}, metav1.ConditionTrue, "* e1: Unreachable: no route"},
+		"others run etcd": {func(s *scope) { s.Object.Spec.Cluster.Etcd.Type = spec.EtcdExternal }, metav1.ConditionTrue, ""},
 		"it is not initialized": {func(s *scope) {
 			s.Object.Status.Initialization.ControlPlaneInitialized = nil
 			s.ControlPlane.Workload.Initialized = false

@@ -21,6 +21,14 @@ const askAgain = 5 * time.Second
 
 // reconcileDelete is what becomes of a KubexmControlPlane that is deleted, in order. Each phase says what it waits for.
 func (r *KubexmControlPlaneReconciler) reconcileDelete(ctx context.Context, s *scope) (ctrl.Result, error) {
+	// A cache may not show yet what was made a moment ago. Left behind, its hooks would keep it for ever.
+	var err error
+	if s.Machines, err = machinesOf(ctx, r.Reader, s.Cluster); err != nil {
+		return ctrl.Result{}, err
+	}
+	if s.Configs, err = configsOf(ctx, r.Reader, s.Cluster); err != nil {
+		return ctrl.Result{}, err
+	}
 	for _, phase := range []struct {
 		name string
 		do   func(context.Context, *scope) (*decision.Blocker, error)
@@ -31,7 +39,6 @@ func (r *KubexmControlPlaneReconciler) reconcileDelete(ctx context.Context, s *s
 		{"Machines", r.deleteMachines, 0},
 		{"hosts that are no Nodes", r.deleteInventory, 0},
 	} {
-		var err error
 		if s.deleting, err = phase.do(ctx, s); err != nil {
 			return ctrl.Result{}, fmt.Errorf("%s: %w", phase.name, err)
 		}

@@ -17,6 +17,23 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
+// TestDeletionTrustsNoCache: a Machine that a cache does not show yet is deleted all the same.
+func TestDeletionTrustsNoCache(t *testing.T) {
+	of := testScope()
+	own := &clusterv1.Machine{ObjectMeta: ofProd("a", clusterv1.MachineControlPlaneLabel)}
+	own.OwnerReferences = []metav1.OwnerReference{desired.Owner(of.Object)}
+	of.Object.Finalizers = []string{controlplanev1.ControlPlaneFinalizer}
+	of.Object.DeletionTimestamp = ptr.To(metav1.Now())
+	r := testReconciler(t, own)
+	if _, err := r.reconcileDelete(t.Context(), of); err != nil { // whose snapshot has no Machines
+		t.Fatal(err)
+	}
+	left, err := machinesOf(t.Context(), r.Reader, of.Cluster)
+	if err != nil || len(left) > 0 || len(of.Object.Finalizers) == 0 {
+		t.Errorf("%d Machines are left, and the finalizers are %v (%v)", len(left), of.Object.Finalizers, err)
+	}
+}
+
 // TestDeletionGoesByPhases: a worker is waited for before a Machine is deleted, and Machines before hosts that are no Nodes are.
 func TestDeletionGoesByPhases(t *testing.T) {
 	of := testScope()

@@ -23,7 +23,7 @@ import (
 )
 
 // reconcileInventory makes a KubexmConfig for each host of the inventory that is a part of the cluster without being a Node, and
-// deletes those of hosts that are not any more. Who converges them is who converges Machines' hosts.
+// deletes those of hosts that are not any more, as far as others serve in their place. Who converges them is who converges Machines' hosts.
 func (r *KubexmControlPlaneReconciler) reconcileInventory(ctx context.Context, s *scope) error {
 	if !s.Cluster.DeletionTimestamp.IsZero() {
 		return nil
@@ -52,16 +52,15 @@ func (r *KubexmControlPlaneReconciler) reconcileInventory(ctx context.Context, s
 		}
 		s.Configs = append(s.Configs, *config)
 	}
-	for i := range s.Configs {
-		config := &s.Configs[i]
-		if ref := config.Spec.HostRef; ref.Name == "" || !metav1.IsControlledBy(config, s.Object) || slices.Contains(wanted, ref) ||
-			!config.DeletionTimestamp.IsZero() {
-			continue
+	leaving, stay := s.Leaving(wanted)
+	if len(leaving) > 0 { // the cache may not show yet who leaves since a moment ago
+		if s.Configs, err = configsOf(ctx, r.Reader, s.Cluster); err != nil {
+			return err
 		}
-		if unknown != nil && config.Spec.HostRef.Role == spec.RoleEtcd {
-			s.blocked = unknown.Prefixed("the host %s: ", config.Spec.HostRef.Name)
-			continue
-		}
+		leaving, stay = s.Leaving(wanted)
+	}
+	s.staying = stay
+	for _, config := range leaving {
 		if err := r.Client.Delete(ctx, config); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("delete the KubexmConfig %s: %w", config.Name, err)
 		}
@@ -71,7 +70,8 @@ func (r *KubexmControlPlaneReconciler) reconcileInventory(ctx context.Context, s
 	return nil
 }
 
-// isTaken says so where the name of a KubexmConfig is somebody else's. If it is not, the cache does not show the KubexmConfig yet.
+// isTaken says so where the name of a KubexmConfig is somebody else's. If it is not, the cache does not show the KubexmConfig yet: it
+// counts all the same, or the next of etcd's hosts would begin another cluster.
 func (r *KubexmControlPlaneReconciler) isTaken(ctx context.Context, s *scope, config *bootstrapv1.KubexmConfig) error {
 	found := &bootstrapv1.KubexmConfig{}
 	if err := r.Reader.Get(ctx, client.ObjectKeyFromObject(config), found); err != nil {
@@ -81,6 +81,11 @@ func (r *KubexmControlPlaneReconciler) isTaken(ctx context.Context, s *scope, co
 		s.blocked = decision.Block(bootstrapv1.InvalidReason,
 			"the KubexmConfig %s is not of this control plane, and keeps the host %s out of the cluster: delete it",
 			config.Name, config.Spec.HostRef.Name)
+		return nil
+	}
+	// One that the cache shows has another role still.
+	if !slices.ContainsFunc(s.Configs, func(c bootstrapv1.KubexmConfig) bool { return c.Name == found.Name }) {
+		s.Configs = append(s.Configs, *found)
 	}
 	return nil
 }

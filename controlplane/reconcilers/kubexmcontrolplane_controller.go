@@ -74,6 +74,8 @@ type scope struct {
 	blocked *decision.Blocker
 	// wait is what that waits for, if nothing else stands in the way.
 	wait *snapshot.Wait
+	// staying are why hosts that are no Nodes stay though they are not wanted any more.
+	staying []*decision.Blocker
 	// preflight is what must be repaired before another version is rolled out, nil if nothing must.
 	preflight *decision.Blocker
 	// serving is what became of the requests of kubelets for serving certificates, nil if it was not looked.

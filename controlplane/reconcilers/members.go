@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/csaupgrade"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,6 +32,7 @@ const clusterConfigOwner = bootstrapv1.ClusterConfigOwner
 // fetchClusterConfig reads the Cluster's KubexmClusterConfig from the API server: what is decided of members goes on from it.
 func (r *KubexmControlPlaneReconciler) fetchClusterConfig(ctx context.Context, s *scope) error {
 	found := &bootstrapv1.KubexmClusterConfig{}
+	s.Served = ptr.Deref(s.Cluster.Status.Initialization.ControlPlaneInitialized, false)
 	err := r.Reader.Get(ctx, client.ObjectKeyFromObject(s.Cluster), found)
 	switch {
 	case apierrors.IsNotFound(err):
@@ -40,6 +42,7 @@ func (r *KubexmControlPlaneReconciler) fetchClusterConfig(ctx context.Context, s
 		return fmt.Errorf("get the KubexmClusterConfig %s: %w", s.Cluster.Name, err)
 	}
 	s.clusterConfig, s.Known = found, found.Spec.Members
+	s.Served = s.Served || found.Spec.APIServerVersion != ""
 	return nil
 }
 

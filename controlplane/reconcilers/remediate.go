@@ -31,6 +31,7 @@ func (r *KubexmControlPlaneReconciler) reconcileUnhealthyMachines(ctx context.Co
 	for _, do := range []func(context.Context, *scope) error{
 		r.dropRecord,       // of a Machine whose successor exists
 		r.settleHealthy,    // before anything is tried with them
+		r.deferMaintained,  // whose hosts nobody is to touch
 		r.convergeAgain,    // all of them at once: it disrupts nothing
 		r.remediateMachine, // one at a time
 	} {
@@ -73,6 +74,18 @@ func (r *KubexmControlPlaneReconciler) remediateMachine(ctx context.Context, s *
 		return nil
 	}
 	return r.replaceUnhealthy(ctx, s, d)
+}
+
+// deferMaintained says of unhealthy Machines whose hosts are in maintenance that they are left alone.
+func (r *KubexmControlPlaneReconciler) deferMaintained(ctx context.Context, s *scope) error {
+	for _, m := range s.Own() {
+		if why := s.Maintained(&m); why != nil {
+			if err := r.reportOwnerRemediated(ctx, s, &m, why.Reason, why.Message); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // convergeAgain asks the hosts of unhealthy Machines to be converged again: by an annotation of their KubexmConfigs,

@@ -17,7 +17,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/snapshot"
 )
 
-// setScaling says how many Machines are on their way in or out, and what they wait for.
+// setScaling says how many Machines are on their way in or out, which hosts that are no Nodes are to leave, and what that waits for.
 func (s *scope) setScaling(own []clusterv1.Machine) {
 	want, have := s.Replicas(), len(own)
 	var coming []string
@@ -31,9 +31,15 @@ func (s *scope) setScaling(own []clusterv1.Machine) {
 	} else {
 		s.set(controlplanev1.ScalingUpCondition, metav1.ConditionFalse, clusterv1.NotScalingUpReason, "")
 	}
+	var going []string
 	if have > want {
-		s.set(controlplanev1.ScalingDownCondition, metav1.ConditionTrue, clusterv1.ScalingDownReason,
-			joined([]string{fmt.Sprintf("%d Machines exist, %d are wanted", have, want), s.blocked.String()}, "; "))
+		going = append(going, fmt.Sprintf("%d Machines exist, %d are wanted", have, want), s.blocked.String())
+	}
+	for _, why := range s.staying {
+		going = append(going, why.Message)
+	}
+	if len(going) > 0 {
+		s.set(controlplanev1.ScalingDownCondition, metav1.ConditionTrue, clusterv1.ScalingDownReason, joined(going, "; "))
 	} else {
 		s.set(controlplanev1.ScalingDownCondition, metav1.ConditionFalse, clusterv1.NotScalingDownReason, "")
 	}

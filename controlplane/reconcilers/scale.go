@@ -47,7 +47,8 @@ func (r *KubexmControlPlaneReconciler) reconcileMachines(ctx context.Context, s 
 		return nil
 	case s.Lost():
 		s.blocked = decision.Block(controlplanev1.NotAvailableReason,
-			"the cluster's data was on the Machines that are gone: delete the Cluster, or restore a backup into a new one")
+			"the cluster's data was on the Machines that do not exist: restore these objects, or delete the Cluster and restore a backup of "+
+				"etcd into a new one")
 		return nil
 	}
 	if s.Approved() {
@@ -192,7 +193,7 @@ func (r *KubexmControlPlaneReconciler) create(
 		return fmt.Errorf("make an infrastructure machine from the %s %s: %w", template.GetKind(), template.GetName(), err)
 	}
 	m := desired.Machine(s.ControlPlane, name, ref)
-	if record := s.InProgress(); record != nil {
+	if record := s.ForNew(); record != nil {
 		value, err := record.Annotation()
 		if err != nil {
 			return fmt.Errorf("record of the Machine %s: %w", record.Machine, err)

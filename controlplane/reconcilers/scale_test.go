@@ -7,17 +7,21 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/snapshot"
 	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
@@ -69,5 +73,34 @@ func TestNothingIsLeftOfHalfAMachine(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestRecordGoesOn: a Machine that is made soon after an unhealthy one was replaced has the record of that, whatever it is made for.
+func TestRecordGoesOn(t *testing.T) {
+	s := testScope()
+	s.Now = time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
+	s.Object.Status.LastRemediation = controlplanev1.LastRemediation{
+		Machine: "b", Time: metav1.NewTime(s.Now.Add(-time.Minute)), RetryCount: ptr.To[int32](2),
+	}
+	r := testReconciler(t)
+	if err := infrav1.AddToScheme(r.Client.Scheme()); err != nil {
+		t.Fatal(err)
+	}
+	template := &infrav1.KubexmMachineTemplate{}
+	template.Namespace, template.Name = "fleet", "any"
+	r.Client = fake.NewClientBuilder().WithScheme(r.Client.Scheme()).WithObjects(template).Build()
+	r.Reader, r.Events = r.Client, events.NewFakeRecorder(10)
+	from := &unstructured.Unstructured{}
+	from.SetGroupVersionKind(infrav1.GroupVersion.WithKind("KubexmMachineTemplate"))
+	if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(template), from); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.create(t.Context(), s, from, snapshot.Decision{Create: true, BootstrapMode: spec.BootstrapJoin}); err != nil {
+		t.Fatal(err)
+	}
+	got := snapshot.ParseRecord(s.Machines[0].Annotations[controlplanev1.RemediationForAnnotation])
+	if got == nil || got.Machine != "b" || got.RetryCount != 2 {
+		t.Errorf("the record is %+v", got)
 	}
 }

@@ -109,8 +109,7 @@ func (s *scope) setHealth() {
 			continue // what was seen last is likely to be so still
 		}
 		status, reason, message := s.health(of)
-		if problems := s.EtcdProblems(); kind == controlplanev1.EtcdClusterHealthyCondition &&
-			len(problems) > 0 && status != metav1.ConditionUnknown {
+		if problems := s.EtcdProblems(); kind == controlplanev1.EtcdClusterHealthyCondition && len(problems) > 0 && s.isObserved() {
 			status, reason, message = metav1.ConditionFalse, controlplanev1.NotHealthyReason,
 				joined(append([]string{message}, problems...), "\n")
 		}
@@ -118,33 +117,52 @@ func (s *scope) setHealth() {
 	}
 }
 
+// isObserved reports whether the cluster has just been observed through its API.
+func (s *scope) isObserved() bool {
+	w := s.ControlPlane.Workload
+	return w != nil && w.Err == nil && w.Initialized
+}
+
 func (s *scope) health(of []string) (metav1.ConditionStatus, string, string) {
 	if down := s.connectionDown(); down != nil {
 		return metav1.ConditionUnknown, down.Reason, down.Message
 	}
-	w := s.ControlPlane.Workload
-	if w == nil || !w.Initialized {
+	if !s.isObserved() {
 		return metav1.ConditionUnknown, controlplanev1.HealthUnknownReason, ""
 	}
-	var problems []string
+	w := s.ControlPlane.Workload
+	var problems, unknown []string
 	known := 0
 	for _, machine := range slices.Sorted(maps.Keys(w.Components)) {
 		for _, c := range w.Components[machine] {
 			if !slices.Contains(of, c.Condition) {
 				continue
 			}
-			if known++; c.Problem != "" {
+			switch known++; {
+			case c.Unknown:
+				unknown = append(unknown, machine+": "+c.Problem)
+			case c.Problem != "":
 				problems = append(problems, machine+": "+c.Problem)
 			}
 		}
 	}
 	switch {
-	case len(problems) > 0:
-		return metav1.ConditionFalse, controlplanev1.NotHealthyReason, strings.Join(problems, "\n")
 	case known == 0 && slices.Equal(of, []string{snapshot.EtcdPodHealthy}) && !s.Stacked():
 		return s.etcdElsewhere()
 	case known == 0:
 		return metav1.ConditionUnknown, controlplanev1.HealthUnknownReason, "no control plane Machine has a Node yet"
+	}
+	return verdict(problems, unknown)
+}
+
+// verdict is the health of what has these problems, and of which this is not known.
+func verdict(problems, unknown []string) (metav1.ConditionStatus, string, string) {
+	message := strings.Join(slices.Concat(problems, unknown), "\n")
+	switch {
+	case len(problems) > 0:
+		return metav1.ConditionFalse, controlplanev1.NotHealthyReason, message
+	case len(unknown) > 0:
+		return metav1.ConditionUnknown, controlplanev1.HealthUnknownReason, message
 	}
 	return metav1.ConditionTrue, controlplanev1.HealthyReason, ""
 }
@@ -152,20 +170,21 @@ func (s *scope) health(of []string) (metav1.ConditionStatus, string, string) {
 // etcdElsewhere is the health of an etcd that has no members on the control plane's hosts. It has quorum: the API server has
 // just answered from it. Of its own hosts, the look at them tells; of those that others run, nothing does.
 func (s *scope) etcdElsewhere() (metav1.ConditionStatus, string, string) {
-	var problems []string
+	var problems, unknown []string
 	for i := range s.Configs {
 		config := &s.Configs[i]
 		if config.Spec.HostRef.Role != spec.RoleEtcd || !s.Controls(config) {
 			continue
 		}
-		if problem := snapshot.ProblemOf(config); problem != nil {
+		switch problem := snapshot.ProblemOf(config); {
+		case problem == nil:
+		case snapshot.IsSilent(config):
+			unknown = append(unknown, config.Spec.HostRef.Name+": "+problem.Message)
+		default:
 			problems = append(problems, config.Spec.HostRef.Name+": "+problem.Message)
 		}
 	}
-	if len(problems) > 0 {
-		return metav1.ConditionFalse, controlplanev1.NotHealthyReason, strings.Join(problems, "\n")
-	}
-	return metav1.ConditionTrue, controlplanev1.HealthyReason, ""
+	return verdict(problems, unknown)
 }
 
 // setMachines sums up the Machines' own conditions.

@@ -40,6 +40,15 @@ func TestHealthOfEtcd(t *testing.T) {
 		"stacked and well": {components: []snapshot.Component{{Condition: snapshot.EtcdPodHealthy}}, want: metav1.ConditionTrue},
 		"stacked and ill": {components: []snapshot.Component{{Condition: snapshot.EtcdPodHealthy, Problem: "no disk"}},
 			want: metav1.ConditionFalse, says: "m: no disk"},
+		"stacked, and its host does not answer": {
+			components: []snapshot.Component{{Condition: snapshot.EtcdPodHealthy, Problem: "no route", Unknown: true}},
+			want:       metav1.ConditionUnknown, says: "m: no route",
+		},
+		"one of its hosts does not answer": {etcd: dedicated, configs: []bootstrapv1.KubexmConfig{func() bootstrapv1.KubexmConfig {
+			c := host(metav1.ConditionTrue)
+			conditions.Set(&c, unreachable)
+			return c
+		}()}, want: metav1.ConditionUnknown, says: "e1: Unreachable: no route"},
 		"stacked and not seen yet": {want: metav1.ConditionUnknown},
 		"external":                 {etcd: spec.Etcd{Type: spec.EtcdExternal}, want: metav1.ConditionTrue},
 		"on hosts of its own":      {etcd: dedicated, configs: []bootstrapv1.KubexmConfig{host(metav1.ConditionTrue)}, want: metav1.ConditionTrue},

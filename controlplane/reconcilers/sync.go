@@ -119,6 +119,8 @@ func (s *scope) tell(m *clusterv1.Machine) []string {
 			if down := s.connectionDown(); down != nil {
 				condition.Reason, condition.Message = down.Reason, down.Message
 			}
+		case c.Unknown:
+			condition.Status, condition.Reason, condition.Message = metav1.ConditionUnknown, controlplanev1.HealthUnknownReason, c.Problem
 		case c.Problem != "":
 			condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, controlplanev1.NotHealthyReason, c.Problem
 		}

@@ -30,7 +30,8 @@ func TestUnknownEtcdMember(t *testing.T) {
 		f.turn()
 		g.Expect(f.names()).To(HaveLen(3))
 		for _, m := range f.machines() {
-			g.Expect(conditions.IsTrue(&m, snapshot.EtcdMemberHealthy)).To(BeTrue(), "%s: %v", m.Name, conditions.Get(&m, snapshot.EtcdMemberHealthy))
+			said := conditions.Get(&m, snapshot.EtcdMemberHealthy)
+			g.Expect(conditions.IsTrue(&m, snapshot.EtcdMemberHealthy)).To(BeTrue(), "%s: %v", m.Name, said)
 		}
 	}, patience, interval).Should(Succeed())
 

@@ -276,6 +276,12 @@ func (c *ControlPlane) HostProblem(m *clusterv1.Machine) *decision.Blocker {
 	return ProblemOf(config)
 }
 
+// IsSilent reports whether nothing is known of a KubexmConfig's host at present: it does not answer, or not what it was asked for.
+func IsSilent(config *bootstrapv1.KubexmConfig) bool {
+	unreached, problem := hosthealth.Problem(config, bootstrapv1.HostReachableCondition), ProblemOf(config)
+	return unreached != nil || problem != nil && problem.Reason == bootstrapv1.ObservationFailedReason
+}
+
 // ProblemOf is what is wrong with a KubexmConfig's host; see HostProblem. What becomes of its Node, the Machine says. The message begins
 // with the reason: conditions that have one of their own show it.
 func ProblemOf(config *bootstrapv1.KubexmConfig) *decision.Blocker {

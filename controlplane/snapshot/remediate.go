@@ -15,12 +15,13 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
+	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/internal/decision"
 	"github.com/mensylisir/cluster-api-provider-kubexm/internal/remediation"
 )
 
-// defaultMinHealthy is after what time an unhealthy Machine has nothing to do any more with the one that it replaced.
+// defaultMinHealthy is minHealthy if nothing is said.
 const defaultMinHealthy = time.Hour
 
 // Record is what is kept of a Machine that is replaced because it is unhealthy: on the control plane until its successor
@@ -72,9 +73,12 @@ func (c *ControlPlane) InProgress() *Record {
 	return r
 }
 
-// LastRemediation is the newest of all records, nil if there is none.
+// LastRemediation is the newest of all records, nil if there is none. Of a Machine that is gone, the status has it.
 func (c *ControlPlane) LastRemediation() *Record {
 	last := c.InProgress()
+	if was := c.Object.Status.LastRemediation; was.Machine != "" && (last == nil || was.Time.After(last.Timestamp.Time)) {
+		last = &Record{Machine: was.Machine, Timestamp: was.Time, RetryCount: ptr.Deref(was.RetryCount, 0)}
+	}
 	for _, m := range c.Own() {
 		if r := ParseRecord(m.Annotations[controlplanev1.RemediationForAnnotation]); r != nil &&
 			(last == nil || r.Timestamp.After(last.Timestamp.Time)) {
@@ -82,6 +86,23 @@ func (c *ControlPlane) LastRemediation() *Record {
 		}
 	}
 	return last
+}
+
+// ForNew is the record that a Machine gets which is made now: of the unhealthy one that it succeeds, or of one that was replaced a short
+// while ago. A rollout, too, replaces successors, and for all that is known, what is unhealthy in their place is so for the same reason.
+func (c *ControlPlane) ForNew() *Record {
+	if begun := c.InProgress(); begun != nil {
+		return begun
+	}
+	if last := c.LastRemediation(); last != nil && c.Now.Sub(last.Timestamp.Time) < c.minHealthy() {
+		return last
+	}
+	return nil
+}
+
+// minHealthy is after what time an unhealthy Machine has nothing to do any more with the one that it replaced.
+func (c *ControlPlane) minHealthy() time.Duration {
+	return seconds(c.Object.Spec.Remediation.MinHealthyPeriodSeconds, defaultMinHealthy)
 }
 
 // IsToBeRemediated reports whether a MachineHealthCheck has found a Machine unhealthy, and leaves it to its owner.
@@ -134,10 +155,21 @@ func (c *ControlPlane) Remediate() Remediation {
 		return r.deferred(next.Message)
 	}
 	r = c.retry(r)
-	if r.Blocked != nil || !c.Initialized() {
+	if r.Blocked != nil || !c.Begun() {
 		return r
 	}
 	return c.safely(r)
+}
+
+// Maintained is that nobody is to touch the host of an unhealthy Machine now, which is left alone until that ends; nil if somebody may.
+func (c *ControlPlane) Maintained(m *clusterv1.Machine) *decision.Blocker {
+	config := c.ConfigOf(m)
+	if !IsToBeRemediated(m) || !m.DeletionTimestamp.IsZero() || config == nil ||
+		conditions.GetReason(config, bootstrapv1.HostReachableCondition) != bootstrapv1.HostInMaintenanceReason {
+		return nil
+	}
+	return decision.Block(controlplanev1.RemediationDeferredReason, "%s",
+		conditions.GetMessage(config, bootstrapv1.HostReachableCondition))
 }
 
 // ToConverge are the unhealthy Machines whose hosts are to be brought to what they must be once more: what has stopped is started
@@ -153,15 +185,15 @@ func (c *ControlPlane) ToConverge() []clusterv1.Machine {
 // soon is the same.
 func (c *ControlPlane) isForThis(m *clusterv1.Machine, asked time.Time) bool {
 	since := conditions.GetLastTransitionTime(m, clusterv1.MachineHealthCheckSucceededCondition)
-	again := seconds(c.Object.Spec.Remediation.MinHealthyPeriodSeconds, defaultMinHealthy)
-	return !asked.IsZero() && (since == nil || !asked.Before(since.Time) || c.Now.Sub(asked) < again)
+	return !asked.IsZero() && (since == nil || !asked.Before(since.Time) || c.Now.Sub(asked) < c.minHealthy())
 }
 
 // isRemediable reports whether a Machine is unhealthy and has a host that was a part of the control plane, so that converging or
 // rebooting it may help: others are on their way there anyway. One that somebody wants replaced is not.
 func (c *ControlPlane) isRemediable(m *clusterv1.Machine) bool {
 	_, asked := m.Annotations[clusterv1.RemediateMachineAnnotation]
-	return IsToBeRemediated(m) && m.DeletionTimestamp.IsZero() && !asked && m.Status.NodeRef.IsDefined() && c.ConfigOf(m) != nil
+	return IsToBeRemediated(m) && m.DeletionTimestamp.IsZero() && !asked && m.Status.NodeRef.IsDefined() && c.ConfigOf(m) != nil &&
+		c.Maintained(m) == nil
 }
 
 func (r Remediation) deferred(why string) Remediation {
@@ -179,7 +211,7 @@ func (c *ControlPlane) retry(r Remediation) Remediation {
 	r.Record = Record{Machine: r.Machine.Name, Timestamp: metav1.NewTime(c.Now.UTC().Truncate(time.Second))}
 	last := ParseRecord(r.Machine.Annotations[controlplanev1.RemediationForAnnotation])
 	limits := c.Object.Spec.Remediation
-	if last == nil || c.Now.Sub(last.Timestamp.Time) >= seconds(limits.MinHealthyPeriodSeconds, defaultMinHealthy) {
+	if last == nil || c.Now.Sub(last.Timestamp.Time) >= c.minHealthy() {
 		return r
 	}
 	if period := seconds(limits.RetryPeriodSeconds, 0); c.Now.Sub(last.Timestamp.Time) < period {
@@ -245,9 +277,9 @@ func (c *ControlPlane) wouldLoseQuorum(machines []clusterv1.Machine, joining int
 }
 
 // mostBroken is the Machine that is replaced first: one that somebody wants replaced, then one without a Node, then one whose
-// components are not well, the oldest first.
+// components are not well, the oldest first. None whose host is in maintenance is.
 func (c *ControlPlane) mostBroken() *clusterv1.Machine {
-	broken := slices.DeleteFunc(c.Own(), func(m clusterv1.Machine) bool { return !IsToBeRemediated(&m) })
+	broken := slices.DeleteFunc(c.Own(), func(m clusterv1.Machine) bool { return !IsToBeRemediated(&m) || c.Maintained(&m) != nil })
 	if len(broken) == 0 {
 		return nil
 	}

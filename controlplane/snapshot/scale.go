@@ -40,7 +40,7 @@ type Decision struct {
 	EtcdSaved bool
 }
 
-// Decide is the next step. A control plane that was initialized has its data on its hosts: when the last of them is gone,
+// Decide is the next step. A control plane that has begun has its data on its hosts: when the last of them is gone,
 // another one would be another cluster under the same name.
 //
 // Machines that are missing come first, and those that are too many; then those are replaced that must be; then hosts follow.
@@ -58,7 +58,7 @@ func (c *ControlPlane) decide() Decision {
 		return Decision{}
 	case len(own) == 0:
 		return Decision{Create: true, BootstrapMode: spec.BootstrapInit, Why: "the first of them"}
-	case !c.Initialized() && len(own) == 1 && own[0].Spec.Version != c.Object.Spec.Version && own[0].DeletionTimestamp.IsZero():
+	case !c.Begun() && len(own) == 1 && own[0].Spec.Version != c.Object.Spec.Version && own[0].DeletionTimestamp.IsZero():
 		return Decision{Follow: &own[0], Why: "it has not begun the control plane yet"}
 	case len(own) < want && c.InProgress() != nil:
 		return c.succeed(c.InProgress().Machine)

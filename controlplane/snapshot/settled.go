@@ -35,6 +35,8 @@ const (
 	ReplacementImpossibleReason = "ReplacementImpossible"
 	// WaitingForEtcdHostsReason means that etcd's own hosts are updated first.
 	WaitingForEtcdHostsReason = "WaitingForEtcdHosts"
+	// WaitingForHostsReason means that hosts of the inventory stay until those serve that take their place.
+	WaitingForHostsReason = "WaitingForHosts"
 	// KubeletTooOldReason means that a worker would be too many minor versions older than the API servers.
 	KubeletTooOldReason = "KubeletTooOld"
 	// HostUnhealthyReason means that a host cannot be rebooted, or must not be.
@@ -110,7 +112,10 @@ func (c *ControlPlane) unhealthy(m *clusterv1.Machine) *decision.Blocker {
 		return decision.Block(controlplanev1.HealthUnknownReason, "nothing is known yet of the Machine %s", m.Name)
 	}
 	for _, part := range parts {
-		if part.Problem != "" {
+		switch {
+		case part.Unknown:
+			return decision.Block(controlplanev1.HealthUnknownReason, "it is not known whether the Machine %s is healthy: %s", m.Name, part.Problem)
+		case part.Problem != "":
 			return decision.Block(MachineUnhealthyReason, "the Machine %s is not healthy: %s", m.Name, part.Problem)
 		}
 	}

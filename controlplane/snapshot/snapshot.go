@@ -30,6 +30,8 @@ type ControlPlane struct {
 	Configs []bootstrapv1.KubexmConfig
 	// Known are the members as the KubexmClusterConfig lists them.
 	Known []bootstrapv1.ClusterMember
+	// Served is whether something else than the object's status says that the cluster has begun. A move or a restore loses statuses.
+	Served bool
 	// Templates are what Machines' infrastructure machines were made from, by the Machines' names, as far as it is known.
 	Templates map[string]Template
 	// Now is when all of this was so.
@@ -58,6 +60,8 @@ type Component struct {
 	Condition string
 	// Problem is what is wrong with it, "" if it is healthy.
 	Problem string
+	// Unknown is whether that is not known: Problem is why it could not be asked.
+	Unknown bool
 }
 
 // Conditions of control plane Machines. The names are those that Cluster API's own control plane uses, so that its tools
@@ -104,6 +108,9 @@ func (c *ControlPlane) Initialized() bool {
 	return ptr.Deref(c.Object.Status.Initialization.ControlPlaneInitialized, false)
 }
 
+// Begun reports whether there is a cluster, with data that must not be lost: another one is not begun in its place.
+func (c *ControlPlane) Begun() bool { return c.Initialized() || c.Served }
+
 // Replicas is how many Machines there must be.
 func (c *ControlPlane) Replicas() int {
 	if !c.Object.DeletionTimestamp.IsZero() {
@@ -112,9 +119,9 @@ func (c *ControlPlane) Replicas() int {
 	return int(ptr.Deref(c.Object.Spec.Replicas, 1))
 }
 
-// Lost reports whether the control plane was initialized and has no Machine any more.
+// Lost reports whether the control plane has begun and has no Machine any more, or none yet in a restore.
 func (c *ControlPlane) Lost() bool {
-	return c.Initialized() && len(c.Own()) == 0 && c.Object.DeletionTimestamp.IsZero()
+	return c.Begun() && len(c.Own()) == 0 && c.Object.DeletionTimestamp.IsZero()
 }
 
 // NextFailureDomain is that of the next Machine: of those for control planes the one with the fewest Machines that are up to

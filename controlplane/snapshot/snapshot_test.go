@@ -126,7 +126,9 @@ func TestDecide(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &snapshot.ControlPlane{Object: object(), Machines: slices.Clone(tc.machines), Workload: tc.workload, Now: born.Add(time.Hour)}
+			s := &snapshot.ControlPlane{
+				Object: object(), Machines: slices.Clone(tc.machines), Workload: tc.workload, Now: born.Add(time.Hour),
+			}
 			for i := range s.Machines { // whose etcd has just said that it is well
 				config := bootstrapv1.KubexmConfig{}
 				config.Name, s.Machines[i].Spec.Bootstrap.ConfigRef.Name = s.Machines[i].Name, s.Machines[i].Name
@@ -152,6 +154,23 @@ func TestDecide(t *testing.T) {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
+	}
+}
+
+// TestLost: where an API server has served, another control plane is not begun, though a restore has brought back neither the status nor
+// the Machines.
+func TestLost(t *testing.T) {
+	c := &snapshot.ControlPlane{Object: object(), Now: born.Add(time.Hour)}
+	if d := c.Decide(); c.Lost() || d.BootstrapMode != spec.BootstrapInit {
+		t.Errorf("a new one: lost: %t, %+v", c.Lost(), d)
+	}
+	c.Served = true
+	if d := c.Decide(); !c.Lost() || d.Create {
+		t.Errorf("one that has served: lost: %t, %+v", c.Lost(), d)
+	}
+	c.Object.Spec.Version = "v1.37.0"
+	if c.Machines = []clusterv1.Machine{machine("a")}; c.Decide().Follow != nil {
+		t.Error("the host that has the data follows, as if it had not begun yet")
 	}
 }
 

@@ -35,8 +35,8 @@ import (
 //	                         canary=approval, or for how many seconds
 //	waits                    what is shown to who is to agree
 //	approve                  somebody agrees to that
-//	set <machine> …          what is so of a Machine: ill=(why) waits=(for what) failed=(why) lost=(why) deleting marked domain=
-//	                         ends=(days) well
+//	set <machine> …          what is so of a Machine: ill=(why) waits=(for what) failed=(why) lost=(why) maintained=(why) deleting
+//	                         marked domain= ends=(days) well
 //	unhealthy <machine> …    a MachineHealthCheck has found so: asked, if somebody wants it replaced
 //	healthy <machine>        it has found otherwise
 //	repair                     what becomes of the unhealthy Machine whose turn it is, and does it
@@ -279,15 +279,19 @@ func (p *play) set(d *datadriven.TestData) error {
 				Type: bootstrapv1.HostConvergedCondition, Status: metav1.ConditionFalse,
 				Reason: bootstrapv1.StepFailedReason, Message: value,
 			})
-		case "lost":
+		case "lost", "maintained":
+			reason := bootstrapv1.UnreachableReason
+			if arg.Key == "maintained" {
+				reason = bootstrapv1.HostInMaintenanceReason
+			}
 			conditions.Set(config, metav1.Condition{
-				Type: bootstrapv1.HostReachableCondition, Status: metav1.ConditionFalse,
-				Reason: bootstrapv1.UnreachableReason, Message: value,
+				Type: bootstrapv1.HostReachableCondition, Status: metav1.ConditionFalse, Reason: reason, Message: value,
 			})
 		case "well":
 			delete(p.ill, name)
 			joined(m)
 			conditions.Delete(m, clusterv1.MachineInfrastructureReadyCondition)
+			conditions.Delete(config, bootstrapv1.HostReachableCondition)
 			converged(config, m.Spec.Version)
 		case "deleting":
 			deleting(m)
@@ -386,16 +390,27 @@ func (p *play) check(d *datadriven.TestData) error {
 
 // repair does what is to be done about unhealthy Machines, and reports whether that was something.
 func (p *play) repair() (string, bool) {
+	if last := p.LastRemediation(); last != nil {
+		p.Object.Status.LastRemediation = controlplanev1.LastRemediation{
+			Machine: last.Machine, Time: last.Timestamp, RetryCount: &last.RetryCount,
+		}
+	}
 	if p.InProgress() == nil {
 		delete(p.Object.Annotations, controlplanev1.RemediationInProgressAnnotation)
 	}
 	asked := ""
+	for _, m := range p.Own() {
+		if why := p.Maintained(&m); why != nil {
+			asked += fmt.Sprintf("leave %s alone, %s: %s\n", m.Name, why.Reason, why)
+		}
+	}
+	maintained := asked
 	for _, m := range p.ToConverge() {
 		config := p.ConfigOf(&m)
 		metav1.SetMetaDataAnnotation(&config.ObjectMeta, bootstrapv1.ConvergeAnnotation, p.Now.Format(time.RFC3339))
 		asked += fmt.Sprintf("converge %s again\n", m.Name)
 	}
-	if asked != "" {
+	if asked != maintained {
 		return asked, true
 	}
 	r := p.Remediate()
@@ -404,7 +419,7 @@ func (p *play) repair() (string, bool) {
 	}
 	switch {
 	case r.Machine == nil:
-		return "nothing to repair\n", false
+		return cmp.Or(maintained, "nothing to repair\n"), false
 	case r.Reboot:
 		metav1.SetMetaDataAnnotation(&p.ConfigOf(r.Machine).ObjectMeta, bootstrapv1.RebootAnnotation, p.Now.Format(time.RFC3339))
 		return fmt.Sprintf("reboot %s\n", r.Machine.Name), true
@@ -485,7 +500,7 @@ func (p *play) make() {
 	wanted := p.Object.Spec.MachineTemplate.Spec.InfrastructureRef
 	p.Templates[m.Name] = snapshot.Template{GroupKind: wanted.GroupKind().String(), Name: wanted.Name}
 	p.Configs = append(p.Configs, bootstrapv1.KubexmConfig{ObjectMeta: metav1.ObjectMeta{Name: m.Name}})
-	if record := p.InProgress(); record != nil {
+	if record := p.ForNew(); record != nil {
 		value, err := record.Annotation()
 		if err != nil {
 			p.t.Fatal(err)

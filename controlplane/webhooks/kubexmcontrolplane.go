@@ -60,6 +60,7 @@ func ValidateControlPlane(c *controlplanev1.KubexmControlPlane) field.ErrorList 
 	machines := path.Child("machineTemplate")
 	errs = append(errs, c.Spec.MachineTemplate.ObjectMeta.Validate(machines.Child("metadata"))...)
 	errs = append(errs, validateTaints(c.Spec.MachineTemplate.Spec.Taints, machines.Child("spec", "taints"))...)
+	errs = append(errs, validateGates(c.Spec.MachineTemplate.Spec.ReadinessGates, &c.Spec.Cluster, machines.Child("spec", "readinessGates"))...)
 	errs = append(errs, validateRollout(&c.Spec.Rollout, ptr.To(ptr.Deref(c.Spec.Replicas, 1)), &c.Spec.Cluster, path.Child("rollout"))...)
 	errs = append(errs, validateNaming(c.Spec.MachineNaming, path.Child("machineNaming"))...)
 	errs = append(errs, validateEndpoint(c.Spec.ControlPlaneEndpoint, &c.Spec.Cluster, path)...)
@@ -109,6 +110,25 @@ func validateReplicas(replicas int32, cluster *spec.Cluster, path *field.Path) f
 			"%d control plane Machines need a load balancer, or all others depend on the first one: set another type than None", replicas))}
 	}
 	return nil
+}
+
+// maxGates are the most readiness gates that a Machine may have. Of them, ownGates are for components of its control plane, and etcdGates
+// for etcd where that runs on it.
+const maxGates, ownGates, etcdGates = 32, 3, 2
+
+// validateGates checks that a Machine has room for the gates that are its control plane's.
+func validateGates(gates []clusterv1.MachineReadinessGate, cluster *spec.Cluster, path *field.Path) field.ErrorList {
+	cluster = cluster.DeepCopy()
+	cluster.Default()
+	ours := ownGates
+	if cluster.Etcd.IsStacked() {
+		ours += etcdGates
+	}
+	if len(gates)+ours <= maxGates {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, len(gates), fmt.Sprintf(
+		"a Machine has %d readiness gates at most, and %d of them are its control plane's: use at most %d", maxGates, ours, maxGates-ours))}
 }
 
 // validateEndpoint checks that what the endpoint is, is written once.

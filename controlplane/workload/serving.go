@@ -20,8 +20,8 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/snapshot"
 )
 
-// ApproveServing approves the requests of kubelets for serving certificates that may be (see snapshot.ControlPlane.MayServe). Others stay as
-// they are: somebody else may know better.
+// ApproveServing approves the requests of kubelets for serving certificates that may be (see snapshot.ControlPlane.MayServe). Others stay
+// as they are: somebody else may know better.
 func (v *View) ApproveServing(ctx context.Context, c *snapshot.ControlPlane) *snapshot.Serving {
 	s := &snapshot.Serving{}
 	requests := v.client.CertificatesV1().CertificateSigningRequests()

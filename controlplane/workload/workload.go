@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/snapshot"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pipeline"
@@ -83,14 +84,17 @@ func (v *View) Look(ctx context.Context, c *snapshot.ControlPlane) *snapshot.Wor
 			continue
 		}
 		for _, part := range shown.Components {
-			problem := c.HostProblem(&m).String()
+			seen := snapshot.Component{Condition: conditions[part.Name]}
 			if part.IsPod {
-				if problem, err = v.problem(ctx, part.Name+"-"+node); err != nil {
-					w.Err = err
-					return w
-				}
+				seen.Problem, err = v.problem(ctx, part.Name+"-"+node)
+			} else {
+				seen.Problem, seen.Unknown = unit(c, &m)
 			}
-			w.Components[m.Name] = append(w.Components[m.Name], snapshot.Component{Condition: conditions[part.Name], Problem: problem})
+			if err != nil {
+				w.Err = err
+				return w
+			}
+			w.Components[m.Name] = append(w.Components[m.Name], seen)
 		}
 	}
 	return w
@@ -101,6 +105,13 @@ func (v *View) Look(ctx context.Context, c *snapshot.ControlPlane) *snapshot.Wor
 var conditions = map[string]string{
 	"kube-apiserver": snapshot.APIServerPodHealthy, "kube-controller-manager": snapshot.ControllerManagerPodHealthy,
 	"kube-scheduler": snapshot.SchedulerPodHealthy, "etcd": snapshot.EtcdPodHealthy,
+}
+
+// unit is what is wrong with a unit on a Machine's host, or why that is not known: a host that does not answer may do its work all the
+// same.
+func unit(c *snapshot.ControlPlane, m *clusterv1.Machine) (problem string, unknown bool) {
+	config := c.ConfigOf(m)
+	return c.HostProblem(m).String(), config != nil && snapshot.IsSilent(config)
 }
 
 func (v *View) problem(ctx context.Context, name string) (string, error) {

@@ -94,20 +94,35 @@ func TestLookAtUnits(t *testing.T) {
 			Type: bootstrapv1.HostConvergedCondition, Status: metav1.ConditionFalse, Reason: bootstrapv1.DriftedReason, Message: "a unit stopped",
 		})
 	}
+	lost := func(c *snapshot.ControlPlane) {
+		conditions.Set(&c.Configs[0], metav1.Condition{
+			Type: bootstrapv1.HostReachableCondition, Status: metav1.ConditionFalse, Reason: bootstrapv1.UnreachableReason, Message: "no route",
+		})
+	}
+	unseen := func(c *snapshot.ControlPlane) {
+		conditions.Set(&c.Configs[0], metav1.Condition{
+			Type: bootstrapv1.HostConvergedCondition, Status: metav1.ConditionFalse, Reason: bootstrapv1.ObservationFailedReason, Message: "no space",
+		})
+	}
 	external := func(c *snapshot.ControlPlane) { c.Object.Spec.Cluster.Etcd.Type = spec.EtcdExternal }
 	answers := serve(t, map[string]string{"/api/v1/namespaces/kube-system/configmaps/kube-root-ca.crt": `{"kind":"ConfigMap","apiVersion":"v1"}`})
 	for name, tc := range map[string]struct {
 		change []func(*snapshot.ControlPlane)
 		want   int
 		broken bool
+		// unknown is whether that is only not known to be well.
+		unknown bool
 	}{
-		"all is well":            {[]func(*snapshot.ControlPlane){binary}, 4, false},
-		"the host has changed":   {[]func(*snapshot.ControlPlane){binary, broken}, 4, true},
-		"others look after etcd": {[]func(*snapshot.ControlPlane){binary, external}, 3, false},
+		"all is well":               {[]func(*snapshot.ControlPlane){binary}, 4, false, false},
+		"the host has changed":      {[]func(*snapshot.ControlPlane){binary, broken}, 4, true, false},
+		"the host does not answer":  {[]func(*snapshot.ControlPlane){binary, broken, lost}, 4, true, true},
+		"a check on it did not end": {[]func(*snapshot.ControlPlane){binary, unseen}, 4, true, true},
+		"others look after etcd":    {[]func(*snapshot.ControlPlane){binary, external}, 3, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := look(t, answers, tc.change...)
-			if got := w.Components["m"]; w.Err != nil || !w.Initialized || len(got) != tc.want || (got[0].Problem != "") != tc.broken {
+			if got := w.Components["m"]; w.Err != nil || !w.Initialized || len(got) != tc.want || (got[0].Problem != "") != tc.broken ||
+				got[0].Unknown != tc.unknown {
 				t.Errorf("error %v, initialized %v, components %v", w.Err, w.Initialized, got)
 			}
 		})

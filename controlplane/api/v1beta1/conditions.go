@@ -54,7 +54,8 @@ const (
 const (
 	// AvailableCondition is whether the control plane takes requests: its certificate authorities exist, etcd has quorum, and all
 	// components of at least one Machine are healthy. Its message names what is not healthy all the same. While the API server does
-	// not answer, it stays as it was for five minutes, and is Unknown then. The Cluster shows it as ControlPlaneAvailable.
+	// not answer, it stays as it was for five minutes, and is Unknown then. It is Unknown, too, where components run as units, and no host
+	// of a Machine that may be healthy answers. The Cluster shows it as ControlPlaneAvailable.
 	AvailableCondition = clusterv1.AvailableCondition
 
 	// InitializedCondition is whether the API server has taken requests, so that hosts can join. It stays True.
@@ -83,7 +84,8 @@ const (
 	// waited for, such as a host.
 	ScalingUpCondition = clusterv1.ScalingUpCondition
 
-	// ScalingDownCondition is whether there are more Machines than replicas.
+	// ScalingDownCondition is whether there are more Machines than replicas, or hosts of etcd's own or of load balancers that are not
+	// wanted any more and stay until others serve in their place. The message says what is waited for.
 	ScalingDownCondition = clusterv1.ScalingDownCondition
 
 	// RemediatingCondition is whether there are unhealthy Machines, to be repaired or replaced. The message says what becomes of them.

@@ -47,6 +47,10 @@ func (r *KubexmHostReconciler) Reconcile(ctx context.Context, request ctrl.Reque
 		err := r.Client.Patch(ctx, host, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 		return ctrl.Result{}, client.IgnoreNotFound(err) // the change is watched
 	}
+	if host.Spec.ClaimRef == (infrav1.MachineReference{}) && host.IsQuarantined() && !isPaused &&
+		conditions.GetReason(host, infrav1.CleanCondition) == infrav1.InUseReason {
+		host.MarkNotReset() // or it would be in use still, and in quarantine again, when its quarantine is ended
+	}
 	ids, err := r.readIdentities(ctx)
 	if err != nil {
 		return ctrl.Result{}, err

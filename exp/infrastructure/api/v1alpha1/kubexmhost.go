@@ -174,6 +174,14 @@ type MachineReference struct {
 	UID string `json:"uid,omitempty"`
 }
 
+// String is who has the host, for messages. Where somebody has removed the claim by hand, that is not known.
+func (r MachineReference) String() string {
+	if r == (MachineReference{}) {
+		return "somebody"
+	}
+	return fmt.Sprintf("the %s %s of the Cluster %s", r.KindOrDefault(), r.Name, r.ClusterName)
+}
+
 // Names reports whether the claim is of this object, or of one of its name before it: all but the UID is the same.
 func (r MachineReference) Names(other MachineReference) bool {
 	other.UID = r.UID
@@ -210,10 +218,8 @@ func (h *KubexmHost) MarkNotReset() {
 
 // setUnclean says why the host is not clean: what became of who has it.
 func (h *KubexmHost) setUnclean(reason, what string) {
-	claim := h.Spec.ClaimRef
 	conditions.Set(h, metav1.Condition{
-		Type: CleanCondition, Status: metav1.ConditionFalse, Reason: reason,
-		Message: fmt.Sprintf("the %s %s of the Cluster %s %s", claim.KindOrDefault(), claim.Name, claim.ClusterName, what),
+		Type: CleanCondition, Status: metav1.ConditionFalse, Reason: reason, Message: fmt.Sprintf("%s %s", h.Spec.ClaimRef, what),
 	})
 }
 
@@ -233,8 +239,7 @@ func (h *KubexmHost) Release(now metav1.Time) {
 		}
 		return
 	}
-	q := Quarantine{Reason: NotResetReason, Time: now, Message: fmt.Sprintf(
-		"the %s %s of the Cluster %s had the host, and it was not reset after that", claim.KindOrDefault(), claim.Name, claim.ClusterName)}
+	q := Quarantine{Reason: NotResetReason, Time: now, Message: fmt.Sprintf("%s had the host, and it was not reset after that", claim)}
 	if clean != nil && clean.Reason == ResetFailedReason {
 		q.Reason, q.Message = ResetFailedReason, q.Message+": "+clean.Message
 	}
