@@ -15,6 +15,38 @@
 //	stand_still.go what an operation over several hosts wants of one: that nothing goes on there
 //	party.go       how such an operation comes to the host, and what that must be
 //
+// The verbs, by their operation:
+//
+//	enroll.go             close_access.go       converge.go     keep_up.go              check_drift.go
+//	assess_disruption.go  renew_certificates.go restart.go      reboot.go               snapshot_etcd.go
+//	collect_logs.go       recover.go            stop_apiserver.go                       reset.go
+//
+// What they ask:
+//
+//	access.go        by which address and credentials the host is reached
+//	door.go          the key pair and the user of the bootstrap data
+//	sources.go       the Secrets and ConfigMaps that the host takes something from
+//	consent.go       which of these may come to hosts
+//	authorities.go   whether the cluster's certificate authority may be used
+//	inventory.go     whether a host that the KubexmConfig names is a member
+//	owner.go         whose the host is
+//	maintenance.go   whether nobody is to touch it
+//	policy.go        the policies that the cluster's hosts share
+//	disruption.go    what may be disrupted, and when
+//	turns.go         whose turn it is
+//
+// What becomes of what they see:
+//
+//	doubt.go         observations that know nothing of some steps
+//	drift.go         what differs
+//	certificates.go  the host's certificates
+//	etcd.go          how its etcd is
+//	bmc.go           the reset of a machine by its management controller
+//	without_plan.go  what needs no plan, and takes no lock
+//	heartbeat.go     hosts of the inventory that nobody has
+//
+// Of workers' hosts:
+//
 //	kubexmremediation_controller.go  what a KubexmRemediation asks of a host, and of its Machine
 //	remediation.go                   pure: what becomes of an unhealthy worker; what is tried with its host is in internal/remediation
 package reconcilers

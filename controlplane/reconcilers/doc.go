@@ -6,12 +6,19 @@
 //
 //	kubexmcontrolplane_controller.go  the reconciler: phases in order
 //	certificates.go  the certificate authorities
+//	authorities.go   those that are not the ones which hosts know
+//	recover.go       those that are read back from hosts
 //	kubeconfig.go    the administrator's kubeconfig
 //	apis.go          which APIs are in use that another version does not serve
+//	members.go       the list of all hosts of the cluster, in the KubexmClusterConfig
+//	inventory.go     hosts of the cluster that are no Nodes
 //	scale.go         making, replacing and changing Machines, one at a time
 //	remediate.go     replacing unhealthy Machines
+//	discard.go       what was made for a Machine that never came to be
+//	serving.go       kubelets' requests for serving certificates
 //	sync.go          what reaches Machines in place
 //	status.go        what is said of it
+//	available.go     whether the cluster's API answers, and its components are well
 //	rolling.go       what is said of changes on their way
 //	delete.go        the workers first, then the Machines
 package reconcilers

@@ -90,8 +90,52 @@ func apiTypes(all []*file, dir string) (map[string]*ast.GenDecl, map[string]*ast
 }
 
 func TestFieldsOfAPIs(t *testing.T) {
-	all := files(t)
-	seen := 0
+	const path, begin = "bootstrap/api/v1beta1/planted.go", "// Planted is.\ntype Planted struct "
+	kept(t, fieldsOfAPIs,
+		plant{"planted.go:2: begin the comment of Planted with its name", path, "type Planted struct{}"},
+		plant{"planted.go:3: Planted.some: a bool cannot grow", path, begin + "{ Some bool `json:\"some\"` }"},
+		plant{"planted.go:4: Planted: Other has no name in JSON", path, begin + "{\n Other string; A string `json:\"a\"` }"},
+	)
+}
+
+// Each problem of a field is found, and by itself.
+func TestProblemsOfFieldsAreSeen(t *testing.T) {
+	const short = "+kubebuilder:validation:MinLength=1\n+kubebuilder:validation:MaxLength=9"
+	alone := func(want, json, options, kind, doc string) {
+		found := (&field{json: json, options: options, kind: kind, doc: doc}).problems()
+		if want == "" && len(found) == 0 {
+			return
+		}
+		if len(found) != 1 || !strings.Contains(found[0], want) {
+			t.Errorf("found %q, want %q alone", found, want)
+		}
+	}
+	alone("", "a", "omitempty", "string", "a is.\n+optional\n"+short)
+	alone("say one of +optional", "a", "omitempty", "string", "a is.\n"+short)
+	alone("begin the comment", "a", "omitempty", "string", "It is.\n+optional\n"+short)
+	alone("in camelCase", "A", "omitempty", "string", "A is.\n+optional\n"+short)
+	alone("the tag omitempty", "a", "", "string", "a is.\n+optional\n"+short)
+	const properties, items = "+kubebuilder:validation:MaxProperties=1", "\n+kubebuilder:validation:MaxItems=1"
+	for want, f := range map[string][]string{
+		"maps are of strings alone":     {"map[string]int", properties},
+		"by MaxProperties":              {"map[string]string", ""},
+		"limit the string by MaxLength": {"string", "+kubebuilder:validation:MinLength=1"},
+		"say by MinLength":              {"*string", "+kubebuilder:validation:MaxLength=1"},
+		"by Minimum":                    {"int32", ""},
+		"a bool cannot grow":            {"*bool", ""},
+		"is not for APIs":               {"float64", ""},
+		"say by listType":               {"[]int32", items},
+		"by MaxItems":                   {"[]int32", "+listType=set"},
+		"say by listMapKey":             {"[]T", "+listType=map" + items},
+		"items are no pointers":         {"[]*T", "+listType=atomic" + items},
+		"by items:MaxLength":            {"[]string", "+listType=set" + items},
+	} {
+		alone(want, "a", "omitempty", f[0], "a is.\n+optional\n"+f[1])
+	}
+}
+
+func fieldsOfAPIs(in *tree, report func(string, ...any)) {
+	all, seen := in.files, 0
 	for _, f := range all {
 		if !within(f.dir, "pkg/spec", "bootstrap/api/...", "controlplane/api/...", "exp/infrastructure/api/...") || f.isTest() || f.isGenerated() {
 			continue
@@ -107,15 +151,21 @@ func TestFieldsOfAPIs(t *testing.T) {
 				return true
 			}
 			if !strings.HasPrefix(docs[named.Name.Name].Doc.Text(), named.Name.Name+" ") {
-				t.Errorf("%s: begin the comment of %s with its name", f.at(named), named.Name.Name)
+				report("%s: begin the comment of %s with its name", f.at(named), named.Name.Name)
 			}
+			tagged := slices.ContainsFunc(structure.Fields.List, func(member *ast.Field) bool { return member.Tag != nil })
 			for _, member := range structure.Fields.List {
 				if member.Tag == nil {
+					for _, name := range member.Names {
+						if name.IsExported() && tagged {
+							report("%s: %s: %s has no name in JSON", f.at(member), named.Name.Name, name.Name)
+						}
+					}
 					continue
 				}
 				tag, err := strconv.Unquote(member.Tag.Value)
 				if err != nil {
-					t.Fatal(err)
+					report("%s: %v", f.at(member), err)
 				}
 				name, options, _ := strings.Cut(reflect.StructTag(tag).Get("json"), ",")
 				if name == "" || name == "-" {
@@ -125,14 +175,14 @@ func TestFieldsOfAPIs(t *testing.T) {
 				for _, problem := range (&field{
 					json: name, options: options, kind: kindOf(member.Type), doc: plain(member.Doc), named: docs, specs: specs,
 				}).problems() {
-					t.Errorf("%s: %s.%s: %s", f.at(member), named.Name.Name, name, problem)
+					report("%s: %s.%s: %s", f.at(member), named.Name.Name, name, problem)
 				}
 			}
 			return true
 		})
 	}
 	if seen < 100 {
-		t.Errorf("only %d fields were found: this test does not see the APIs", seen)
+		report("only %d fields were found: this test does not see the APIs", seen)
 	}
 }
 

@@ -5,10 +5,7 @@ package architecture
 
 import (
 	"go/ast"
-	"io/fs"
-	"os"
 	"path"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -31,7 +28,16 @@ var beside = map[string]string{"kubeproxy": "pkg/component/binary"}
 var domainWords = []string{"etcd", "kubeadm", "binary", "none"}
 
 func TestComponentsAreKnownInFewPlaces(t *testing.T) {
-	known, seen := knownIn(t), map[string]bool{}
+	const name, text = "var canals = `calico`", "# a comment\nmode=Flannel\n"
+	kept(t, knownInFewPlaces,
+		plant{"calico is known by name in", "cmd/a.go", name, "cmd/b.go", name, "exp/c.go", name, "exp/d.go", name},
+		plant{"flannel is known by name in", "pkg/a.sh", text, "pkg/b.conf", text, "bootstrap/c.sh", text, "cmd/d.yaml", text},
+		plant{"pkg/component/binary does not know kubeproxy any more", "pkg/component/tables/tables.go", ""},
+	)
+}
+
+func knownInFewPlaces(in *tree, report func(string, ...any)) {
+	known, seen := knownIn(in, report), map[string]bool{}
 	for name, where := range known {
 		where = slices.DeleteFunc(where, func(file string) bool {
 			theirs := beside[name] != "" && path.Dir(file) == beside[name]
@@ -39,22 +45,21 @@ func TestComponentsAreKnownInFewPlaces(t *testing.T) {
 			return theirs
 		})
 		if len(where) > edits {
-			t.Errorf("%s is known by name in %d files outside of its folder, more than %d: %s\nask what fills its slot, or have its folder say it",
+			report("%s is known by name in %d files outside of its folder, more than %d: %s\nask what fills its slot, or have its folder say it",
 				name, len(where), edits, strings.Join(where, ", "))
 		}
 	}
 	for name, where := range beside {
 		if !seen[name] {
-			t.Errorf("%s does not know %s any more: take it off the list", where, name)
+			report("%s does not know %s any more: take it off the list", where, name)
 		}
 	}
 }
 
 // knownIn are the files that have a component's name, by component, outside of its folder and its homes.
-func knownIn(t *testing.T) map[string][]string {
-	t.Helper()
+func knownIn(in *tree, report func(string, ...any)) map[string][]string {
 	words := map[string]*regexp.Regexp{}
-	for _, f := range files(t) {
+	for _, f := range in.files {
 		for name := range f.imports() {
 			if folder := path.Base(name); f.dir == "pkg/component/tables" && path.Dir(name) == "pkg/component" && !slices.Contains(domainWords, folder) {
 				// cri-o and CRIO, kube-vip and KubeVIP, …
@@ -63,7 +68,7 @@ func knownIn(t *testing.T) map[string][]string {
 		}
 	}
 	if len(words) < 10 {
-		t.Fatalf("only %d components were found in the tables", len(words))
+		report("only %d components were found in the tables", len(words))
 	}
 	known := map[string][]string{}
 	note := func(file, text string) {
@@ -73,7 +78,7 @@ func knownIn(t *testing.T) map[string][]string {
 			}
 		}
 	}
-	for _, f := range files(t) {
+	for _, f := range in.files {
 		if f.isTest() || f.isGenerated() || within(f.dir, homes...) || within(f.dir, "test/...", "hack/...") {
 			continue
 		}
@@ -89,26 +94,16 @@ func knownIn(t *testing.T) map[string][]string {
 			return true
 		})
 	}
-	err := filepath.WalkDir("../../pkg", func(name string, entry fs.DirEntry, err error) error {
-		if err == nil && entry.IsDir() && entry.Name() == "testdata" {
-			return filepath.SkipDir
+	for _, f := range in.texts {
+		if within(f.path, homes...) || within(f.dir, homes...) || !within(f.dir, "pkg/...", "bootstrap/...", "controlplane/...", "cmd/...") ||
+			path.Ext(f.path) == ".md" {
+			continue
 		}
-		file := strings.TrimPrefix(filepath.ToSlash(name), "../../")
-		home := within(file, homes...) || within(path.Dir(file), homes...)
-		kinds := []string{".sh", ".yaml", ".conf", ".service", ".conflist", ".cfg", ".json"}
-		if err != nil || entry.IsDir() || !slices.Contains(kinds, filepath.Ext(name)) || home {
-			return err
-		}
-		content, err := os.ReadFile(name)
-		for line := range strings.Lines(string(content)) {
+		for line := range strings.Lines(string(f.content)) {
 			if code := strings.TrimSpace(line); !strings.HasPrefix(code, "#") {
-				note(file, code)
+				note(f.path, code)
 			}
 		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 	return known
 }

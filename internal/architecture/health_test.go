@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// conditionReaders are files that read a host's conditions beside those who write and judge them, and why. The list only gets shorter.
-var conditionReaders = map[string]string{
+// conditionReaders are files that read a host's conditions beside those who write and judge them.
+var conditionReaders = exempt{
 	"bootstrap/operations/verbs.go":           "shows what keeps a host from what it was asked for",
 	"cmd/kubexm/internal/rollout/adopt.go":    "asks for the one reason that an owner is named for",
 	"cmd/kubexm/internal/rollout/again.go":    "asks for the one reason that a host is asked again for",
@@ -19,8 +19,17 @@ var conditionReaders = map[string]string{
 
 // How a host is follows from its conditions in one place. Who writes them reads them, too.
 func TestHostsAreJudgedInOnePlace(t *testing.T) {
-	seen := map[string]bool{}
-	for _, f := range files(t) {
+	kept(t, judgements,
+		plant{"controlplane/desired/planted.go:2 reads how a host is", "controlplane/desired/planted.go", "var is = bootstrapv1.HostReadyCondition"},
+		plant{"controlplane/desired/planted.go:2 reads how a host is", "controlplane/desired/planted.go", `const is = "HostConverged"`},
+		plant{"bootstrap/operations/verbs.go breaks the rule no more", "bootstrap/operations/verbs.go", ""},
+	)
+}
+
+func judgements(in *tree, report func(string, ...any)) {
+	broken, end := conditionReaders.but(report)
+	defer end()
+	for _, f := range in.files {
 		if f.isTest() || within(f.dir, "bootstrap/reconcilers", "internal/hosthealth", "test/...") {
 			continue
 		}
@@ -29,18 +38,14 @@ func TestHostsAreJudgedInOnePlace(t *testing.T) {
 				return false // it is asked there
 			}
 			selector, ok := node.(*ast.SelectorExpr)
-			if !ok || selector.Sel.Name != "HostConvergedCondition" && selector.Sel.Name != "HostReadyCondition" {
-				return true
+			reads := ok && (selector.Sel.Name == "HostConvergedCondition" || selector.Sel.Name == "HostReadyCondition")
+			if text, ok := node.(*ast.BasicLit); ok && f.dir != "bootstrap/api/v1beta1" {
+				reads = text.Value == `"HostConverged"` || text.Value == `"HostReady"`
 			}
-			if seen[f.path] = true; conditionReaders[f.path] == "" {
-				t.Errorf("%s reads how a host is: ask internal/hosthealth", f.at(selector))
+			if reads {
+				broken(f.path, "%s reads how a host is: ask internal/hosthealth", f.at(node))
 			}
 			return true
 		})
-	}
-	for reader := range conditionReaders {
-		if !seen[reader] {
-			t.Errorf("%s does not read a host's conditions any more: take it off the list", reader)
-		}
 	}
 }

@@ -44,7 +44,6 @@ var rules = []rule{
 	{"pkg/os/tables", []string{"pkg/os/..."}},
 	{"pkg/os/...", []string{"pkg/os/family"}},
 	{"pkg/preflight/...", []string{"pkg/component", "pkg/component/tables", "pkg/os/tables", "pkg/host", "pkg/spec", "pkg/artifact"}},
-	{"pkg/step/steptest", []string{"pkg/step", "internal/golden"}},
 	{"pkg/step/...", []string{"pkg/os/family", "pkg/host", "pkg/artifact", "pkg/artifact/deb", "pkg/pki", "pkg/graph", "pkg/spec", "pkg/secret"}},
 	{"pkg/plan/...", []string{"pkg/step", "pkg/graph", "pkg/host", "pkg/secret", "pkg/artifact"}},
 	{"pkg/kube/...", []string{"pkg/step", "pkg/secret", "pkg/spec"}},
@@ -96,10 +95,19 @@ func ruleOf(dir string) (rule, bool) {
 }
 
 func TestImports(t *testing.T) {
-	for _, f := range files(t) {
+	kept(t, imports,
+		plant{"pkg/step/planted.go imports pkg/component", "pkg/step/planted.go", `import _ "./pkg/component"`},
+		plant{"pkg/planted/planted.go: say in rules what the package pkg/planted may import", "pkg/planted/planted.go", ""},
+	)
+}
+
+func imports(in *tree, report func(string, ...any)) {
+	used := map[string]bool{}
+	for _, f := range in.files {
 		rule, found := ruleOf(f.dir)
+		used[rule.packages] = true
 		if !found {
-			t.Errorf("%s: say in rules what the package %s may import", f.path, f.dir)
+			report("%s: say in rules what the package %s may import", f.path, f.dir)
 			continue
 		}
 		if f.isTest() {
@@ -108,10 +116,84 @@ func TestImports(t *testing.T) {
 		for name := range f.imports() {
 			imported, ours := strings.CutPrefix(name, "./")
 			if ours && !within(imported, rule.imports...) && !within(imported, rule.packages) {
-				t.Errorf("%s imports %s, which the rule of %s does not allow", f.path, imported, rule.packages)
+				report("%s imports %s, which the rule of %s does not allow", f.path, imported, rule.packages)
 			}
 		}
 	}
+	for _, r := range rules {
+		if !used[r.packages] {
+			report("no package follows the rule of %s: it is below another one, or of nothing", r.packages)
+		}
+	}
+}
+
+// walls are what packages may not reach, whatever lies between; but is what may be reached behind it.
+var walls = []struct {
+	packages   string
+	reach, but []string
+}{
+	{"pkg/...", []string{"bootstrap/...", "controlplane/...", "exp/...", "cmd/...", "config/...", "internal/...", "hack/...", "test/..."}, nil},
+	{"internal/...", []string{"bootstrap/...", "controlplane/...", "exp/...", "cmd/...", "pkg/..."}, append(apis, "pkg/spec", "pkg/secret")},
+	{"bootstrap/...", []string{"controlplane/...", "exp/...", "cmd/..."}, []string{"exp/infrastructure/api/..."}},
+	{"bootstrap/target", []string{"..."}, []string{"bootstrap/api/...", "internal/decision", "pkg/spec", "pkg/secret"}},
+	{"controlplane/...", []string{"bootstrap/...", "exp/...", "cmd/..."}, []string{"bootstrap/api/...", "exp/infrastructure/api/..."}},
+	{"exp/infrastructure/...", []string{"bootstrap/...", "controlplane/...", "exp/...", "cmd/..."}, []string{"exp/infrastructure/..."}},
+	{"exp/inplace", []string{"bootstrap/...", "controlplane/...", "exp/...", "cmd/..."}, apis},
+	{"exp/runtimeextension", []string{"bootstrap/...", "controlplane/...", "exp/...", "cmd/..."}, append(
+		apis, "bootstrap/webhooks", "exp/infrastructure/webhooks", "exp/inplace",
+	)},
+}
+
+// forTests are packages of which tests are made, and no program.
+func forTests(dir string) bool {
+	return strings.HasSuffix(dir, "test") || within(dir, "test/...", "internal/testapi", "internal/golden")
+}
+
+func TestWallsHaveNoHoles(t *testing.T) {
+	kept(t, holes,
+		plant{"bootstrap/infra reaches controlplane/snapshot, by way of internal/planted",
+			"internal/planted/planted.go", `import _ "./controlplane/snapshot"`, "bootstrap/infra/planted.go", `import _ "./internal/planted"`},
+		plant{"exp/infrastructure/reconcilers reaches bootstrap/api/v1beta1, by way of internal/hosthealth",
+			"exp/infrastructure/reconcilers/planted.go", `import _ "./internal/hosthealth"`},
+		plant{"cmd/kubexm reaches pkg/component/nulltest, by way of pkg/component/tables",
+			"pkg/component/tables/planted.go", `import _ "./pkg/component/nulltest"`},
+	)
+}
+
+func holes(in *tree, report func(string, ...any)) {
+	imports := map[string][]string{}
+	for _, f := range in.files {
+		for name := range f.imports() {
+			if imported, ours := strings.CutPrefix(name, "./"); ours && !strings.HasSuffix(f.path, "_test.go") {
+				imports[f.dir] = append(imports[f.dir], imported)
+			}
+		}
+	}
+	for dir := range imports {
+		for reached, by := range reaches(imports, dir) {
+			bad := forTests(reached)
+			for _, w := range walls {
+				behind := within(reached, w.reach...) && !within(reached, w.but...) && !within(reached, w.packages)
+				bad = bad || behind && within(dir, w.packages)
+			}
+			if bad && !forTests(dir) {
+				report("%s reaches %s, by way of %s", dir, reached, by)
+			}
+		}
+	}
+}
+
+// reaches are the packages that dir imports, and those that they import, with one that does so.
+func reaches(imports map[string][]string, dir string) map[string]string {
+	by, queue := map[string]string{}, []string{dir}
+	for ; len(queue) > 0; queue = queue[1:] {
+		for _, imported := range imports[queue[0]] {
+			if _, known := by[imported]; !known && imported != dir {
+				by[imported], queue = queue[0], append(queue, imported)
+			}
+		}
+	}
+	return by
 }
 
 // aliases are the names by which packages are imported everywhere.
@@ -128,13 +210,33 @@ var aliases = map[string]string{
 }
 
 func TestAliases(t *testing.T) {
-	for _, f := range files(t) {
+	kept(t, imported,
+		plant{"planted.go:2: import k8s.io/api/core/v1 as corev1", "pkg/kube/planted.go", `import v1 "k8s.io/api/core/v1"`},
+		plant{"planted.go:3 imports ./pkg/step twice", "pkg/kube/planted.go", "import \"./pkg/step\"\nimport other \"./pkg/step\""},
+		plant{"planted.go:2: name what is used of ./pkg/step", "pkg/kube/planted.go", `import . "./pkg/step"`},
+	)
+}
+
+// imported: other rules look for identifiers behind the name of a package, of which there is one in a file.
+func imported(in *tree, report func(string, ...any)) {
+	for _, f := range in.files {
 		if f.isGenerated() {
 			continue
 		}
-		for name, spec := range f.imports() {
+		specs := f.imports()
+		for name, spec := range specs {
 			if want, pinned := aliases[name]; pinned && (spec.Name == nil || spec.Name.Name != want) {
-				t.Errorf("%s: import %s as %s", f.at(spec), name, want)
+				report("%s: import %s as %s", f.at(spec), name, want)
+			}
+			if spec.Name != nil && spec.Name.Name == "." && !f.isTest() {
+				report("%s: name what is used of %s", f.at(spec), name)
+			}
+		}
+		for _, spec := range f.syntax.Imports {
+			for name, last := range specs {
+				if spec != last && spec.Path.Value == last.Path.Value {
+					report("%s imports %s twice", f.at(last), name)
+				}
 			}
 		}
 	}

@@ -72,35 +72,120 @@ func uses(f *file, dir string) map[string]ast.Node {
 // Generic steps are for components, and for the packages below pkg/step, which make dedicated steps of them, and tasks are made of
 // these. What every step is, and the data that steps take, is for all.
 func TestGenericStepsAreForDedicatedOnes(t *testing.T) {
-	all := files(t)
-	generic := genericKinds(all)
+	kept(t, genericSteps,
+		plant{"planted.go:3 uses the generic step.File", "pkg/module/planted.go", "import made \"./pkg/step\"\nvar file = made.File{}"},
+		plant{"planted.go:3 uses the generic step.Programs", "bootstrap/door/planted.go", "import \"./pkg/step\"\nvar all = step.Programs(`/`, nil)"},
+	)
+}
+
+func genericSteps(in *tree, report func(string, ...any)) {
+	generic := genericKinds(in.files)
 	if len(generic) < 10 || !generic["File"] || !generic["Command"] {
-		t.Fatalf("the generic kinds of pkg/step were not found: %v", generic)
+		report("the generic kinds of pkg/step were not found: %v", generic)
 	}
-	for _, f := range all {
+	for _, f := range in.files {
 		// Plans are printed and read, and engines run, whatever the step; what is tested and measured is as generic as can be.
 		if within(f.dir, "pkg/step/...", "pkg/component/...", "pkg/plan/...", "pkg/engine/...", "pkg/kube/...", "test/...") || f.isTest() {
 			continue
 		}
 		for name, node := range uses(f, "pkg/step") {
 			if generic[name] {
-				t.Errorf("%s uses the generic step.%s: make a dedicated step of it, below pkg/step", f.at(node), name)
+				report("%s uses the generic step.%s: make a dedicated step of it, below pkg/step", f.at(node), name)
 			}
 		}
 	}
 }
 
+// Tasks are made of dedicated steps, a component's own as well: generic ones stand in them as parts of step.New alone. What a function
+// returns that a task calls has a name, then, as component/act, of which a table is generated.
+func TestTasksHaveNoLooseSteps(t *testing.T) {
+	const path, absent = "pkg/component/flannel/planted.go", "flannel/planted.go:2 has a loose step.Absent in a task"
+	kept(t, looseSteps,
+		plant{absent, path, "func planted() plan.Task { return plan.Task{Steps: []step.Step{step.Absent{Path: `/`}}} }"},
+		plant{absent, path, "func planted(t *plan.Task) { s := step.Absent{Path: `/`}; t.Steps = append(t.Steps, s) }"},
+		plant{"has a loose step.Programs in a task", path, "func planted() plan.Task { return plan.Task{Steps: step.Programs(`/`, nil)} }"},
+		plant{`a task has the step "absent", which is no dedicated one`, "pkg/spec/zz_generated.tasks.go",
+			`var tasks = []Task{{"planted", OnHosts, []string{"cni/plugins", "absent"}}}`},
+	)
+}
+
+func looseSteps(in *tree, report func(string, ...any)) {
+	generic, tasks, named := genericKinds(in.files), 0, 0
+	delete(generic, "Sequence")
+	for _, f := range in.files {
+		for _, declaration := range f.syntax.Decls {
+			function, ok := declaration.(*ast.FuncDecl)
+			if !ok || !within(f.dir, "pkg/component/...", "pkg/task") || f.isTest() || !mentions(function, "plan.Task") {
+				continue
+			}
+			tasks++
+			ast.Inspect(function.Body, func(node ast.Node) bool {
+				made := ""
+				switch n := node.(type) {
+				case *ast.CallExpr:
+					if made = called(n); made == "step.New" {
+						return false // its parts
+					}
+				case *ast.CompositeLit:
+					made = kindOf(n.Type)
+				}
+				if name, ok := strings.CutPrefix(made, "step."); ok && generic[name] {
+					report("%s has a loose step.%s in a task: make a dedicated step of it, by step.New", f.at(node), name)
+				}
+				return true
+			})
+		}
+		if f.path != "pkg/spec/zz_generated.tasks.go" {
+			continue
+		}
+		ast.Inspect(f.syntax, func(node ast.Node) bool {
+			names, ok := node.(*ast.CompositeLit)
+			if !ok || kindOf(names.Type) != "[]string" {
+				return true
+			}
+			for _, e := range names.Elts {
+				if name, ok := e.(*ast.BasicLit); ok {
+					if named++; !strings.Contains(name.Value, "/") {
+						report("a task has the step %s, which is no dedicated one", name.Value)
+					}
+				}
+			}
+			return false
+		})
+	}
+	if tasks < 50 || named == 0 {
+		report("only %d functions that make tasks were found, and %d names of steps", tasks, named)
+	}
+}
+
+// mentions reports whether a function makes, takes or returns what has this type.
+func mentions(function *ast.FuncDecl, kind string) (found bool) {
+	ast.Inspect(function, func(node ast.Node) bool {
+		e, ok := node.(ast.Expr)
+		found = found || ok && strings.TrimLeft(kindOf(e), "[]*") == kind
+		return !found
+	})
+	return found
+}
+
 // The engine runs whatever the step. It knows one kind, since that is a part of how it runs: a savepoint.
 func TestEngineKnowsNoKindOfStep(t *testing.T) {
-	all := files(t)
-	generic := genericKinds(all)
-	for _, f := range all {
+	kept(t, kindsInEngine,
+		plant{"planted.go:3 knows step.Command", "pkg/engine/planted.go", "import \"./pkg/step\"\nvar _, is = planted.(step.Command)"},
+		plant{"planted.go:3 knows step.KindOf", "pkg/engine/planted.go", "import \"./pkg/step\"\nvar kind = step.KindOf(planted)"},
+	)
+}
+
+func kindsInEngine(in *tree, report func(string, ...any)) {
+	generic := genericKinds(in.files)
+	for _, f := range in.files {
 		if f.dir != "pkg/engine" || f.isTest() {
 			continue
 		}
 		for name, node := range uses(f, "pkg/step") {
-			if generic[name] && !strings.HasPrefix(name, "Savepoint") {
-				t.Errorf("%s knows step.%s: have the step say by its contract what the engine must know of it", f.at(node), name)
+			says := name == "KindOf" && f.path != "pkg/engine/gate.go" // in a message
+			if says || generic[name] && !strings.HasPrefix(name, "Savepoint") {
+				report("%s knows step.%s: have the step say by its contract what the engine must know of it", f.at(node), name)
 			}
 		}
 	}
@@ -108,9 +193,17 @@ func TestEngineKnowsNoKindOfStep(t *testing.T) {
 
 // A component is its own folder's business: its siblings do not know it, and others ask its slot. Only the tables name it.
 func TestComponentsAreAskedByTheirSlot(t *testing.T) {
+	kept(t, slots,
+		plant{"pkg/module/planted.go:2 knows the component calico", "pkg/module/planted.go", `import _ "./pkg/component/calico"`},
+		plant{"pkg/component/flannel/planted.go:2 knows the component calico", "pkg/component/flannel/planted.go",
+			`import _ "./pkg/component/calico"`},
+	)
+}
+
+func slots(in *tree, report func(string, ...any)) {
 	const all, tables = "pkg/component", "pkg/component/tables"
 	named := 0
-	for _, f := range files(t) {
+	for _, f := range in.files {
 		for name, spec := range f.imports() {
 			imported, ours := strings.CutPrefix(name, "./")
 			switch {
@@ -118,139 +211,26 @@ func TestComponentsAreAskedByTheirSlot(t *testing.T) {
 			case f.dir == tables:
 				named++
 			case f.dir != imported && !f.isTest() && !within(f.dir, "test/..."):
-				t.Errorf("%s knows the component %s: ask what fills its slot (component.Slots)", f.at(spec), path.Base(imported))
+				report("%s knows the component %s: ask what fills its slot (component.Slots)", f.at(spec), path.Base(imported))
 			}
 		}
 	}
 	if named == 0 {
-		t.Fatal("no table names a component")
+		report("no table names a component")
 	}
-}
-
-// choices are the enumerations by which a cluster's specification chooses components.
-var choices = []string{
-	"EtcdType", "KubernetesType", "NetworkPlugin", "ContainerRuntimeType", "LoadBalancerType", "LoadBalancerProxy", "DNSType", "ProxyMode",
-}
-
-// What fills a slot is chosen by its table. The names by which a cluster's specification chooses are those of the tables.
-func TestNobodyAsksForAComponentByName(t *testing.T) {
-	names, chosen := map[string]string{}, map[string]bool{}
-	for _, f := range files(t) {
-		for _, declaration := range f.syntax.Decls {
-			general, ok := declaration.(*ast.GenDecl)
-			if !ok || f.dir != "pkg/spec" {
-				continue
-			}
-			for _, s := range general.Specs {
-				if value, ok := s.(*ast.ValueSpec); ok && value.Type != nil && slices.Contains(choices, kindOf(value.Type)) {
-					names[value.Names[0].Name], chosen[kindOf(value.Type)] = kindOf(value.Type), true
-				}
-			}
-		}
-	}
-	if len(chosen) != len(choices) {
-		t.Fatalf("pkg/spec has names of components for %v alone", chosen)
-	}
-	for _, f := range files(t) {
-		// Settings are read and validated where they are written down, and tests and benches write some.
-		if within(f.dir, "pkg/component/tables", "pkg/spec/...", "test/...") || f.isTest() {
-			continue
-		}
-		modes := f.dir == "pkg/component/kubeproxy" // kube-proxy is one component, which tells its own modes apart
-		for name, node := range uses(f, "pkg/spec") {
-			if kind := names[name]; kind != "" && (!modes || kind != "ProxyMode") {
-				t.Errorf("%s asks for spec.%s: ask what fills the slot (component.Slots)", f.at(node), name)
-			}
-		}
-		for _, node := range comparedTypes(f) {
-			if !modes {
-				t.Errorf("%s compares what a cluster's specification chooses: ask what fills the slot (component.Slots)", f.at(node))
-			}
-		}
-	}
-}
-
-// In pkg/spec, what a cluster's specification may choose is named by the enumeration, which declares it, and by the tables, which have a
-// line for each, and by nothing else. What config.yaml calls it is in pkg/spec/config.
-func TestComponentsHaveALineInTheTablesOfTheSpecification(t *testing.T) {
-	const tables = "pkg/spec/components.go"
-	names, lines := map[string]bool{}, map[string]bool{}
-	for _, f := range files(t) {
-		for _, declaration := range f.syntax.Decls {
-			general, ok := declaration.(*ast.GenDecl)
-			if !ok || f.dir != "pkg/spec" || f.isTest() {
-				continue
-			}
-			for _, s := range general.Specs {
-				if value, ok := s.(*ast.ValueSpec); ok && value.Type != nil && slices.Contains(choices, kindOf(value.Type)) {
-					names[value.Names[0].Name] = true
-				}
-			}
-		}
-	}
-	for _, f := range files(t) {
-		if f.dir != "pkg/spec" || f.isTest() {
-			continue
-		}
-		ast.Inspect(f.syntax, func(node ast.Node) bool {
-			switch n := node.(type) {
-			case *ast.ValueSpec:
-				return !names[n.Names[0].Name] // where it is declared
-			case *ast.KeyValueExpr:
-				if key, ok := n.Key.(*ast.Ident); ok && f.path == tables && names[key.Name] {
-					lines[key.Name] = true
-				}
-			case *ast.Ident:
-				if names[n.Name] && f.path != tables {
-					t.Errorf("%s asks for %s: say in its line of %s what is so", f.at(n), n.Name, tables)
-				}
-			}
-			return true
-		})
-	}
-	for name := range names {
-		// A proxy has no settings of its own.
-		if !lines[name] && name != "LoadBalancerHAProxy" && name != "LoadBalancerNginx" {
-			t.Errorf("%s has no line in %s", name, tables)
-		}
-	}
-}
-
-// comparedTypes are the places where a file compares the field by which a cluster's specification chooses a component with anything but
-// nothing.
-func comparedTypes(f *file) []ast.Node {
-	chooses := regexp.MustCompile(`(^|\.)((Etcd|Kubernetes|ContainerRuntime|LoadBalancer|DNS)\.Type|Network\.Plugin|Proxy\.Mode)$`)
-	isChoice := func(expression ast.Expr) bool {
-		for {
-			call, ok := expression.(*ast.CallExpr) // a conversion
-			if !ok || len(call.Args) != 1 {
-				return chooses.MatchString(kindOf(expression))
-			}
-			expression = call.Args[0]
-		}
-	}
-	var found []ast.Node
-	ast.Inspect(f.syntax, func(node ast.Node) bool {
-		switch n := node.(type) {
-		case *ast.BinaryExpr:
-			literal, ok := n.Y.(*ast.BasicLit)
-			nothing := ok && literal.Value == `""`
-			if (n.Op == token.EQL || n.Op == token.NEQ) && !nothing && (isChoice(n.X) || isChoice(n.Y)) {
-				found = append(found, n)
-			}
-		case *ast.SwitchStmt:
-			if n.Tag != nil && isChoice(n.Tag) {
-				found = append(found, n)
-			}
-		}
-		return true
-	})
-	return found
 }
 
 // How an operating system says what it is, what only one family calls a package, and which command manages packages is known below pkg/os.
 // What builds artifacts works on a Debian of its own, and a fake host has to be something.
 func TestOperatingSystemsAreNamedInTheirFolder(t *testing.T) {
+	kept(t, namesOfSystems,
+		plant{`planted.go:2: "ubuntu" is for a family`, "pkg/step/system/planted.go", "const planted = `ubuntu`"},
+		plant{`planted.go:2: "apt-get install x" is for a family`, "pkg/step/system/planted.go", "const planted = `apt-get install x`"},
+		plant{"pkg/component/planted.sh:2 manages packages", "pkg/component/planted.sh", "set -e\ndnf -y install x\n"},
+	)
+}
+
+func namesOfSystems(in *tree, report func(string, ...any)) {
 	known := map[string]bool{}
 	for _, f := range tables.Families {
 		for _, s := range f.Systems {
@@ -264,10 +244,20 @@ func TestOperatingSystemsAreNamedInTheirFolder(t *testing.T) {
 		}
 	}
 	if !known["debian"] || !known["iptables-nft"] || known["haproxy"] {
-		t.Fatalf("the names of operating systems and their packages were not found: %v", known)
+		report("the names of operating systems and their packages were not found: %v", known)
 	}
-	manager := regexp.MustCompile(`\b(apt-get|apt|dnf|yum) (install|remove|purge)\b`)
-	for _, f := range files(t) {
+	manager := regexp.MustCompile(`\b(apt-get|apt|dnf|yum) (-\S+ )*(install|remove|purge)\b`)
+	for _, f := range in.texts {
+		if path.Ext(f.path) != ".sh" || within(f.dir, "pkg/artifact/...", "pkg/host/internal/posix/lib", "test/...", "hack") {
+			continue
+		}
+		for i, line := range strings.Split(string(f.content), "\n") {
+			if manager.MatchString(line) && !strings.HasPrefix(strings.TrimSpace(line), "#") {
+				report("%s:%d manages packages: have a step.Package do so", f.path, i+1)
+			}
+		}
+	}
+	for _, f := range in.files {
 		if f.isTest() || !within(f.dir, "pkg/...", "bootstrap/...", "controlplane/...", "exp/...", "cmd/...") ||
 			within(f.dir, "pkg/os/...", "pkg/artifact/...", "pkg/host/fake") {
 			continue
@@ -278,11 +268,8 @@ func TestOperatingSystemsAreNamedInTheirFolder(t *testing.T) {
 				return true
 			}
 			text, err := strconv.Unquote(literal.Value)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if known[text] || manager.MatchString(text) {
-				t.Errorf("%s: %q is for a family of operating systems to say: ask component.Inputs.OS", f.at(literal), text)
+			if err == nil && (known[text] || manager.MatchString(text)) {
+				report("%s: %q is for a family of operating systems to say: ask component.Inputs.OS", f.at(literal), text)
 			}
 			return true
 		})
@@ -291,93 +278,128 @@ func TestOperatingSystemsAreNamedInTheirFolder(t *testing.T) {
 
 // What a host must be is computed in one place, for reconcilers and the command line. The library's users write targets themselves.
 func TestTargetsAreMadeInOnePlace(t *testing.T) {
-	made := 0
-	for _, f := range files(t) {
+	const path, makes, use = "bootstrap/reconcilers/planted.go", "planted.go:3 makes a spec.Target", "import \"./pkg/spec\"\n"
+	kept(t, targets,
+		plant{makes, path, use + "func planted(h spec.Host) spec.Target { return spec.Target{Host: h} }"},
+		plant{makes, path, use + "func planted(h spec.Host) (t spec.Target) { t.Host = h; return t }"},
+		plant{"bootstrap/target/planted.go:2 imports k8s.io/client-go/rest", "bootstrap/target/planted.go", `import _ "k8s.io/client-go/rest"`},
+	)
+}
+
+func targets(in *tree, report func(string, ...any)) {
+	made, info := 0, typesOf(in)
+	for _, f := range in.files {
 		if f.isTest() || !within(f.dir, "bootstrap/...", "controlplane/...", "exp/...", "cmd/...", "internal/...") {
 			continue
 		}
 		for name, spec := range f.imports() {
 			if f.dir == "bootstrap/target" && within(name, "sigs.k8s.io/controller-runtime/...", "k8s.io/client-go/...", "context", "time", "os", "net/...") {
-				t.Errorf("%s imports %s: a target is a pure function of objects", f.at(spec), name)
+				report("%s imports %s: a target is a pure function of objects", f.at(spec), name)
 			}
 		}
 		ast.Inspect(f.syntax, func(node ast.Node) bool {
-			literal, ok := node.(*ast.CompositeLit)
-			if !ok || len(literal.Elts) == 0 {
-				return true
+			makes := false
+			switch n := node.(type) {
+			case *ast.CompositeLit:
+				makes = len(n.Elts) > 0 && kindOf(n.Type) == "spec.Target"
+			case *ast.AssignStmt:
+				for _, to := range n.Lhs {
+					field, ok := to.(*ast.SelectorExpr)
+					makes = makes || ok && info.named(field.X, "pkg/spec") == "Target"
+				}
 			}
-			of, ok := literal.Type.(*ast.SelectorExpr)
-			if !ok || of.Sel.Name != "Target" || kindOf(of.X) != "spec" {
-				return true
-			}
-			if made++; f.dir != "bootstrap/target" {
-				t.Errorf("%s makes a spec.Target: ask bootstrap/target for it", f.at(literal))
+			if makes {
+				made++
+				if f.dir != "bootstrap/target" {
+					report("%s makes a spec.Target: ask bootstrap/target for it", f.at(node))
+				}
 			}
 			return true
 		})
 	}
 	if made == 0 {
-		t.Fatal("nobody makes a spec.Target")
+		report("nobody makes a spec.Target")
 	}
 }
 
 // What a condition or a result says is for people: what decides asks for its status or its reason, or for what the message was made of.
 func TestNobodyParsesMessages(t *testing.T) {
-	parsers := map[string]bool{}
-	for _, name := range []string{
-		"Contains", "ContainsAny", "Count", "Cut", "CutPrefix", "CutSuffix", "EqualFold", "Fields", "HasPrefix", "HasSuffix", "Index", "LastIndex",
-		"MatchString", "FindString", "FindStringSubmatch", "Split", "SplitN", "SplitSeq", "TrimPrefix", "Sscanf",
-	} {
-		parsers[name] = true
+	const path = "exp/inplace/planted.go"
+	kept(t, parsedMessages,
+		plant{"planted.go:2 parses a message", path, "func planted(c condition) bool { return strings.Contains(c.Message, `etcd`) }"},
+		plant{"planted.go:2 parses a message", path, "func planted(c condition) bool { said := c.GetMessage(); return etcd.MatchString(said) }"},
+		plant{"planted.go:2 compares a message", path, "func planted(c condition) bool { return c.Message != `etcd` }"},
+	)
+}
+
+func parsedMessages(in *tree, report func(string, ...any)) {
+	says := func(e ast.Expr) bool {
+		if call, ok := e.(*ast.CallExpr); ok {
+			return strings.HasSuffix(called(call), ".GetMessage")
+		}
+		selector, ok := e.(*ast.SelectorExpr)
+		return ok && selector.Sel.Name == "Message"
 	}
-	for _, f := range files(t) {
+	for _, f := range in.files {
 		if f.isTest() || !within(f.dir, "bootstrap/...", "controlplane/...", "exp/...", "cmd/...", "internal/...") {
 			continue
 		}
-		kept := map[string]bool{} // the variables of one function that have a message
-		said := func(expression ast.Expr) bool {
-			switch e := expression.(type) {
-			case *ast.CallExpr:
-				selector, ok := e.Fun.(*ast.SelectorExpr)
-				return ok && selector.Sel.Name == "GetMessage"
-			case *ast.SelectorExpr:
-				return e.Sel.Name == "Message"
-			case *ast.Ident:
-				return kept[e.Name]
-			}
-			return false
-		}
-		ast.Inspect(f.syntax, func(node ast.Node) bool {
-			switch n := node.(type) {
-			case *ast.FuncDecl:
-				clear(kept)
-			case *ast.AssignStmt:
-				for i, value := range n.Rhs {
-					if name, ok := n.Lhs[i].(*ast.Ident); ok && len(n.Lhs) == len(n.Rhs) && said(value) {
-						kept[name.Name] = true
-					}
-				}
-			case *ast.CallExpr:
-				if selector, ok := n.Fun.(*ast.SelectorExpr); ok && parsers[selector.Sel.Name] && slices.ContainsFunc(n.Args, said) {
-					t.Errorf("%s parses a message: ask for the status or the reason, or for what it was made of", f.at(n))
-				}
-			case *ast.BinaryExpr:
-				literal, ok := n.Y.(*ast.BasicLit)
-				if (n.Op == token.EQL || n.Op == token.NEQ) && (said(n.X) || said(n.Y)) && !(ok && literal.Value == `""`) {
-					t.Errorf("%s compares a message: ask for the status or the reason, or have what sets it say whether it has changed", f.at(n))
-				}
-			}
-			return true
+		readAsText(f, says, func(n ast.Node) {
+			report("%s parses a message: ask for the status or the reason, or for what it was made of", f.at(n))
+		}, func(n ast.Node) {
+			report("%s compares a message: ask for the status or the reason, or have what sets it say whether it has changed", f.at(n))
 		})
 	}
 }
 
+// parsers are functions and methods that look for something in a text.
+var parsers = []string{
+	"Contains", "ContainsAny", "Count", "Cut", "CutPrefix", "CutSuffix", "EqualFold", "Fields", "HasPrefix", "HasSuffix", "Index", "LastIndex",
+	"MatchString", "FindString", "FindStringSubmatch", "Split", "SplitN", "SplitSeq", "TrimPrefix", "Sscanf",
+}
+
+// readAsText finds where a file parses or compares what says so, be it kept in a variable of the function.
+func readAsText(f *file, says func(ast.Expr) bool, parses, compares func(ast.Node)) {
+	kept := map[string]bool{}
+	said := func(e ast.Expr) bool {
+		name, ok := e.(*ast.Ident)
+		return ok && kept[name.Name] || says(e)
+	}
+	ast.Inspect(f.syntax, func(node ast.Node) bool {
+		switch n := node.(type) {
+		case *ast.FuncDecl:
+			clear(kept)
+		case *ast.AssignStmt:
+			for i, value := range n.Rhs {
+				if name, ok := n.Lhs[i].(*ast.Ident); ok && len(n.Lhs) == len(n.Rhs) && says(value) {
+					kept[name.Name] = true
+				}
+			}
+		case *ast.CallExpr:
+			selector, ok := n.Fun.(*ast.SelectorExpr)
+			if ok && slices.Contains(parsers, selector.Sel.Name) && slices.ContainsFunc(n.Args, said) {
+				parses(n)
+			}
+		case *ast.BinaryExpr:
+			literal, ok := n.Y.(*ast.BasicLit)
+			if (n.Op == token.EQL || n.Op == token.NEQ) && (said(n.X) || said(n.Y)) && !(ok && literal.Value == `""`) {
+				compares(n)
+			}
+		}
+		return true
+	})
+}
+
 // Only pkg/host speaks SSH. The pool of test hosts makes keys, and checks the hosts that it starts; bundles are signed by SSH keys.
 func TestOnlyHostsSpeakSSH(t *testing.T) {
-	for _, f := range files(t) {
+	kept(t, ssh, plant{"planted.go:2: only pkg/host speaks SSH", "bootstrap/door/planted.go", `import _ "golang.org/x/crypto/ssh"`})
+}
+
+func ssh(in *tree, report func(string, ...any)) {
+	for _, f := range in.files {
 		for name, spec := range f.imports() {
 			if within(name, "golang.org/x/crypto/ssh/...") && !within(f.dir, "pkg/host/...", "pkg/artifact", "test/...") && !f.isTest() {
-				t.Errorf("%s: only pkg/host speaks SSH: use its Host", f.at(spec))
+				report("%s: only pkg/host speaks SSH: use its Host", f.at(spec))
 			}
 		}
 	}

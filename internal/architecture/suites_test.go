@@ -7,8 +7,6 @@ import (
 	"go/ast"
 	"go/build/constraint"
 	"go/token"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -22,9 +20,22 @@ var tagOf = map[string]string{"e2e": "e2e", "e2e-ha": "ha", "clusterctl": "clust
 // TestSuitesRunEverything keeps CI's rota true: each test on hosts that is behind a tag of its own is run by .ci/run or is a part of a
 // suite in .ci/suites, and each suite names one test that there is, and parts that it has.
 func TestSuitesRunEverything(t *testing.T) {
-	tests := suiteTests(t)
+	const test, tagged = "test/e2e/planted_test.go", "//go:build e2e\n\npackage e2e\nfunc TestPlanted(t *testing.T) { t.Run(`a part`, nil) }\n"
+	kept(t, suites,
+		plant{"test/e2e/planted_test.go: TestPlanted runs in no stage of .ci/run and in no suite", test, tagged},
+		plant{"RUN=TestPlantedAnew chooses 0 tests of the tag e2e", test, tagged, ".ci/suites", "planted e2e RUN=TestPlantedAnew\n"},
+		plant{`no part of TestPlanted is called "other"`, test, tagged, ".ci/suites", "planted e2e RUN='TestPlanted/(a_part|other)'\n"},
+		plant{"pool.Planted is no spec of test/upstream", ".ci/suites", "planted e2e-upstream RUN=pool.Planted\n"},
+	)
+}
+
+func suites(in *tree, report func(string, ...any)) {
+	tests := suiteTests(in)
+	if len(tests) == 0 {
+		report("there are no tests with tags")
+	}
 	covered := map[*suiteTest]bool{}
-	for _, s := range chosen(t) {
+	for _, s := range chosen(in) {
 		parts := strings.Split(s.run, "/")
 		var runs []*suiteTest
 		for _, one := range tests {
@@ -36,36 +47,48 @@ func TestSuitesRunEverything(t *testing.T) {
 		switch {
 		case s.run == "":
 		case len(runs) != 1:
-			t.Errorf("%s: RUN=%s chooses %d tests of the tag %s, not one", s.line, s.run, len(runs), s.tag)
+			report("%s: RUN=%s chooses %d tests of the tag %s, not one", s.line, s.run, len(runs), s.tag)
 		default:
 			for _, pattern := range parts[1:] {
 				for _, part := range alternatives(pattern) {
 					if !runs[0].hasPart(part) {
-						t.Errorf("%s: no part of %s is called %q: nothing would run, and nothing fail", s.line, runs[0].name, part)
+						report("%s: no part of %s is called %q: nothing would run, and nothing fail", s.line, runs[0].name, part)
 					}
 				}
 			}
 		}
 	}
-	for _, one := range tests {
-		if !covered[one] {
-			t.Errorf("%s: %s runs in no stage of .ci/run and in no suite of .ci/suites", one.path, one.name)
+	for _, run := range regexp.MustCompile(`(?m)^[^#\n]*\be2e-upstream RUN=(\S+)`).FindAllStringSubmatch(in.text(".ci/suites"), -1) {
+		if !slices.ContainsFunc(specs(in), regexp.MustCompile(run[1]).MatchString) {
+			report(".ci/suites: %s is no spec of test/upstream", run[1])
 		}
 	}
+	for _, one := range tests {
+		if !covered[one] {
+			report("%s: %s runs in no stage of .ci/run and in no suite of .ci/suites", one.path, one.name)
+		}
+	}
+}
+
+// specs are the texts of what ginkgo runs of test/upstream, which RUN chooses from.
+func specs(in *tree) (all []string) {
+	for _, f := range in.files {
+		if described := regexp.MustCompile(`\bDescribe\("([^"]*)"`).FindAllSubmatch(f.content, -1); f.dir == "test/upstream" && described != nil {
+			for _, inner := range described[1:] {
+				all = append(all, string(described[0][1])+" "+string(inner[1]))
+			}
+		}
+	}
+	return all
 }
 
 // choice is what a line of CI's files runs of the tests with a tag; run is empty for all.
 type choice struct{ line, tag, run string }
 
-func chosen(t *testing.T) []choice {
-	t.Helper()
+func chosen(in *tree) []choice {
 	var all []choice
 	for _, path := range []string{".ci/run", ".ci/suites"} {
-		content, err := os.ReadFile(filepath.Join("..", "..", path))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for line := range strings.Lines(string(content)) {
+		for line := range strings.Lines(in.text(path)) {
 			words := strings.Fields(strings.ReplaceAll(line, "'", ""))
 			switch {
 			case len(words) < 2 || words[0] == "#":
@@ -103,10 +126,9 @@ type suiteTest struct {
 	body       *ast.BlockStmt
 }
 
-func suiteTests(t *testing.T) []*suiteTest {
-	t.Helper()
+func suiteTests(in *tree) []*suiteTest {
 	var all []*suiteTest
-	for _, f := range files(t) {
+	for _, f := range in.files {
 		if !f.isTest() || !within(f.dir, "test/...") {
 			continue
 		}
@@ -117,9 +139,6 @@ func suiteTests(t *testing.T) []*suiteTest {
 				all = append(all, &suiteTest{path: f.path, name: fun.Name.Name, tags: tags, body: fun.Body})
 			}
 		}
-	}
-	if len(all) == 0 {
-		t.Fatal("there are no tests with tags")
 	}
 	return all
 }

@@ -5,7 +5,7 @@ package architecture
 
 import (
 	"go/ast"
-	"path/filepath"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,10 +13,9 @@ import (
 )
 
 // vocabulary are the names of an API's enumeration: its marker, and its constants by their values.
-func vocabulary(t *testing.T, kind string) (marked []string, constants map[string]string) {
-	t.Helper()
+func vocabulary(in *tree, kind string) (marked []string, constants map[string]string) {
 	constants = map[string]string{}
-	for _, f := range files(t) {
+	for _, f := range in.files {
 		if f.dir != "bootstrap/api/v1beta1" || f.isTest() {
 			continue
 		}
@@ -28,18 +27,28 @@ func vocabulary(t *testing.T, kind string) (marked []string, constants map[strin
 			constants[string(found[1])] = string(found[2])
 		}
 	}
-	if len(marked) == 0 {
-		t.Fatalf("bootstrap/api has no enumeration %s", kind)
-	}
 	return marked, constants
 }
 
 // What is done with a host is a table: each verb that the API knows is there once, and nothing is started past it.
 func TestVerbsAreTables(t *testing.T) {
+	const constant = "const (\n\tOperationPlanted OperationType = \"Planted\"\n)\n"
+	kept(t, verbs,
+		plant{"OperationPlanted is 0 times in the tables of bootstrap/reconcilers", "bootstrap/api/v1beta1/planted.go", constant},
+		plant{"OperationType is marked as one of", "bootstrap/api/v1beta1/planted.go", constant},
+		plant{"bootstrap/reconcilers/planted.go:2 starts work on a host past the table", "bootstrap/reconcilers/planted.go",
+			"func (r *KubexmConfigReconciler) planted(s *scope) { r.Runner.Start(s.key, run{}) }"},
+		plant{"bootstrap/operations/planted.go:2 starts work on a host past the table", "bootstrap/operations/planted.go",
+			"func (r *KubexmOperationReconciler) planted() { jobs := r.Jobs; jobs.Start(r.key, nil) }"},
+	)
+}
+
+func verbs(in *tree, report func(string, ...any)) {
+	info, starts := typesOf(in), 0
 	for kind, table := range map[string]string{"OperationType": "bootstrap/reconcilers", "KubexmOperationType": "bootstrap/operations"} {
-		marked, constants := vocabulary(t, kind)
+		marked, constants := vocabulary(in, kind)
 		entries := map[string]int{}
-		for _, f := range files(t) {
+		for _, f := range in.files {
 			if f.dir != table || f.isTest() {
 				continue
 			}
@@ -47,8 +56,12 @@ func TestVerbsAreTables(t *testing.T) {
 				if name := entryOf(node); name != "" && constants[name] != "" {
 					entries[name]++
 				}
-				if call, ok := node.(*ast.CallExpr); ok && strings.HasSuffix(called(call), "Runner.Start") && filepath.Base(f.path) != "operations.go" {
-					t.Errorf("%s starts work on a host past the table of operations", f.at(call))
+				call, ok := node.(*ast.SelectorExpr)
+				if !ok || call.Sel.Name != "Start" || info.named(call.X, "bootstrap/hostrun") != "Runner" {
+					return true
+				}
+				if starts++; path.Base(f.path) != "operations.go" {
+					report("%s starts work on a host past the table of operations", f.at(call))
 				}
 				return true
 			})
@@ -56,13 +69,16 @@ func TestVerbsAreTables(t *testing.T) {
 		var values []string
 		for name, value := range constants {
 			if values = append(values, value); entries[name] != 1 {
-				t.Errorf("%s is %d times in the tables of %s, not once", name, entries[name], table)
+				report("%s is %d times in the tables of %s, not once", name, entries[name], table)
 			}
 		}
 		slices.Sort(values)
-		if slices.Sort(marked); !slices.Equal(marked, values) {
-			t.Errorf("%s is marked as one of %q, and has constants for %q", kind, marked, values)
+		if slices.Sort(marked); len(marked) == 0 || !slices.Equal(marked, values) {
+			report("%s is marked as one of %q, and has constants for %q", kind, marked, values)
 		}
+	}
+	if starts == 0 {
+		report("nobody starts work on a host")
 	}
 }
 

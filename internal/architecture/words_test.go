@@ -8,9 +8,7 @@ import (
 	"fmt"
 	"go/ast"
 	"go/token"
-	"io/fs"
-	"os"
-	"path/filepath"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -38,27 +36,16 @@ func words(text string) string {
 func wordsToRead(text string) string { return cmp.Or(words(text), ownWordsToRead.FindString(text)) }
 
 func TestDocsHaveTheFieldsWords(t *testing.T) {
-	root := filepath.Join("..", "..")
-	var pages []string
-	err := filepath.WalkDir(filepath.Join(root, "docs"), func(name string, entry fs.DirEntry, err error) error {
-		if err == nil && !entry.IsDir() && strings.HasSuffix(name, ".md") {
-			pages = append(pages, name)
+	kept(t, wordsOfDocs, plant{"docs/planted.md:2: looked at", "docs/planted.md", "A host is observed.\nIt is looked at.\n"})
+}
+
+func wordsOfDocs(in *tree, report func(string, ...any)) {
+	for _, page := range in.texts {
+		if path.Ext(page.path) != ".md" || !within(page.dir, "docs/...", ".") {
+			continue
 		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(pages) < 20 {
-		t.Fatalf("only %d pages were found: this test does not see the docs", len(pages))
-	}
-	for _, page := range append(pages, filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md")) {
-		content, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, found := range ownWordsIn(string(content)) {
-			t.Errorf("%s:%s: say it in the field's words", page, found)
+		for _, found := range ownWordsIn(string(page.content)) {
+			report("%s:%s: say it in the field's words", page.path, found)
 		}
 	}
 }
@@ -80,7 +67,11 @@ func ownWordsIn(page string) []string {
 
 // What godoc lists of a declaration is the first line of its comment.
 func TestDeclarationsHaveTheFieldsWords(t *testing.T) {
-	for _, f := range files(t) {
+	kept(t, wordsOfDeclarations, plant{`pkg/kube/planted.go:2: "mended"`, "pkg/kube/planted.go", "// planted is mended.\nfunc planted() {}"})
+}
+
+func wordsOfDeclarations(in *tree, report func(string, ...any)) {
+	for _, f := range in.files {
 		docs := []*ast.CommentGroup{f.syntax.Doc}
 		for _, decl := range f.syntax.Decls {
 			switch decl := decl.(type) {
@@ -95,7 +86,7 @@ func TestDeclarationsHaveTheFieldsWords(t *testing.T) {
 				continue
 			}
 			if word := words(doc.List[0].Text); word != "" {
-				t.Errorf("%s: %q: say it in the field's words", f.at(doc), word)
+				report("%s: %q: say it in the field's words", f.at(doc), word)
 			}
 		}
 	}
@@ -103,14 +94,18 @@ func TestDeclarationsHaveTheFieldsWords(t *testing.T) {
 
 // Users read what programs say: messages, reasons, Events, help.
 func TestStringsHaveTheFieldsWords(t *testing.T) {
-	for _, f := range files(t) {
+	kept(t, wordsOfStrings, plant{`pkg/kube/planted.go:2: "lets go"`, "pkg/kube/planted.go", "const planted = `it lets go`"})
+}
+
+func wordsOfStrings(in *tree, report func(string, ...any)) {
+	for _, f := range in.files {
 		if f.isTest() {
 			continue
 		}
 		ast.Inspect(f.syntax, func(n ast.Node) bool {
 			if text, ok := n.(*ast.BasicLit); ok && text.Kind == token.STRING {
 				if word := wordsToRead(text.Value); word != "" {
-					t.Errorf("%s: %q: say it in the field's words", f.at(text), word)
+					report("%s: %q: say it in the field's words", f.at(text), word)
 				}
 			}
 			return true

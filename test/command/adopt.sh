@@ -284,7 +284,11 @@ kind: KubeProxyConfiguration
 conntrack: {maxPerCore: 0, min: 0, tcpEstablishedTimeout: 0s, tcpCloseWaitTimeout: 0s}
 FILE
 	} >/root/init.yaml
-	kubeadm init --config /root/init.yaml --skip-phases preflight >/root/init.log 2>&1 || { tail -20 /root/init.log; journalctl -u kubelet -n 20 -o cat --no-pager; exit 1; }
+	kubeadm init --config /root/init.yaml --skip-phases preflight >/root/init.log 2>&1 || {
+		tail -20 /root/init.log
+		journalctl -u kubelet -n 20 -o cat --no-pager
+		exit 1
+	}
 	export KUBECONFIG=/etc/kubernetes/admin.conf
 	# CoreDNS does not start with no resolver to forward to.
 	kubectl --namespace kube-system get configmap coredns -o yaml | sed '/^ *forward /,/}/d' | kubectl apply -f - >/dev/null 2>&1
@@ -307,7 +311,11 @@ join() {
 		printf 'discovery: {bootstrapToken: {apiServerEndpoint: "%s", token: "%s", unsafeSkipCAVerification: true}}\n' "$SERVER" "$TOKEN"
 		[ -z "${KEY:-}" ] || printf 'controlPlane: {certificateKey: "%s", localAPIEndpoint: {advertiseAddress: %s, bindPort: 6443}}\n' "$KEY" "$ADDRESS"
 	} >/root/join.yaml
-	kubeadm join --config /root/join.yaml --skip-phases preflight >/root/join.log 2>&1 || { tail -20 /root/join.log; journalctl -u kubelet -n 20 -o cat --no-pager; exit 1; }
+	kubeadm join --config /root/join.yaml --skip-phases preflight >/root/join.log 2>&1 || {
+		tail -20 /root/join.log
+		journalctl -u kubelet -n 20 -o cat --no-pager
+		exit 1
+	}
 	rm -f /root/join.yaml /root/join.log
 }
 
