@@ -103,5 +103,7 @@ func (a *app) say(level, text string) {
 	text = strings.TrimPrefix(strings.TrimSpace(text), map[string]string{levelWarn: "Warning: ", levelError: "Error: "}[level])
 	log := json.NewEncoder(a.Err)
 	log.SetEscapeHTML(false)
-	_ = log.Encode(said{Timestamp: time.Now().UTC().Format(time.RFC3339Nano), Level: level, Message: text})
+	if err := log.Encode(said{Timestamp: time.Now().UTC().Format(time.RFC3339Nano), Level: level, Message: text}); err != nil {
+		return // as above
+	}
 }
