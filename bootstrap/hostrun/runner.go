@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/semaphore"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,6 +29,8 @@ var ErrStopped = errors.New("the manager stops")
 type Job[R any] struct {
 	// What says what the work is, in one word.
 	What string
+	// Of is the object that has it: another one may come to have its name.
+	Of types.UID
 	// Urgent work does not wait until other hosts are done. It is for what others wait for: a worker's run waits for the
 	// API server while it holds its place.
 	Urgent bool
@@ -40,6 +43,7 @@ type Job[R any] struct {
 // State is how far a job is.
 type State[R any] struct {
 	What string
+	Of   types.UID
 	// Started is when the job was given; Ended is zero while it goes on.
 	Started, Ended time.Time
 	Progress       Progress
@@ -86,7 +90,7 @@ func (r *Runner[R]) Start(key client.ObjectKey, job Job[R]) bool {
 		return false
 	}
 	ctx, cancel := context.WithCancelCause(r.ctx)
-	e := &entry[R]{State: State[R]{What: job.What, Started: time.Now()}, cancel: cancel}
+	e := &entry[R]{State: State[R]{What: job.What, Of: job.Of, Started: time.Now()}, cancel: cancel}
 	r.jobs[key] = e
 	r.going.Go(func() {
 		defer cancel(nil)
@@ -148,6 +152,22 @@ func (r *Runner[R]) Cancel(key client.ObjectKey, cause error) bool {
 	}
 	e.cancel(cause)
 	return true
+}
+
+// Disown stops a job that is not the object's of this UID, but of another one that had its name, and drops it once it has ended. It reports
+// whether one goes on still; the object is reconciled when it has ended. Without a UID there is no such object any more.
+func (r *Runner[R]) Disown(key client.ObjectKey, id types.UID, cause error) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch e, found := r.jobs[key]; {
+	case !found || e.Of == id:
+		return false
+	case e.Running():
+		e.cancel(cause)
+		return true
+	}
+	delete(r.jobs, key)
+	return false
 }
 
 // Forget drops what an object's job came to, so that the next can start. A job that goes on is left alone.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -88,6 +89,36 @@ func TestOneJobPerObject(t *testing.T) {
 	r.Forget(one)
 	if _, found := r.Observe(one); found {
 		t.Error("it is not forgotten")
+	}
+}
+
+// TestAnotherObjectOfTheName: the job of an object that was removed is not that of the one which has its name now. It is stopped before
+// another begins.
+func TestAnotherObjectOfTheName(t *testing.T) {
+	r, queue := start(t, 1)
+	gone := errors.New("gone")
+	stops := hostrun.Job[error]{Of: "1", Do: func(ctx context.Context, _ event.Reader) error { <-ctx.Done(); return context.Cause(ctx) }}
+	for _, id := range []types.UID{"2", ""} {
+		r.Start(one, stops)
+		if r.Disown(one, "1", gone) || !r.Disown(one, id, gone) {
+			t.Fatal("a job goes on that is another's, or none that is its own")
+		}
+		until(t, queue, one, ended(r, one))
+		if s, _ := r.Observe(one); !errors.Is(s.Result, gone) || s.Of != "1" {
+			t.Errorf("it ends with %v, of %s", s.Result, s.Of)
+		}
+		if r.Disown(one, "1", gone) {
+			t.Error("it goes on")
+		}
+		if _, found := r.Observe(one); !found {
+			t.Error("its own result is lost")
+		}
+		if r.Disown(one, id, gone) {
+			t.Error("it goes on")
+		}
+		if s, found := r.Observe(one); found {
+			t.Errorf("another's result is there: %+v", s)
+		}
 	}
 }
 

@@ -60,7 +60,7 @@ type byoHost struct {
 }
 
 // Host is the ByoHost that the ByoMachine has, when its agent has run the bootstrap data. That may be said still of the data of the host's
-// last Machine: that it was ours, the host itself shows.
+// last Machine, and not any more of a host that leaves and whose status was lost: that it was ours, the host itself shows.
 func (b *byoh) Host(ctx context.Context, s Subject) (*Host, error) {
 	machine, err := b.machine(ctx, s)
 	if err != nil {
@@ -74,7 +74,7 @@ func (b *byoh) Host(ctx context.Context, s Subject) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !h.Status.Conditions.isTrue(byoBootstrapped) {
+	if s.Machine.DeletionTimestamp.IsZero() && !h.Status.Conditions.isTrue(byoBootstrapped) {
 		return nil, &HostPending{Message: fmt.Sprintf("the ByoHost %s has not run the bootstrap data yet", object.GetName()) +
 			paused(object, clusterv1.PausedAnnotation) + h.Status.Conditions.complaint(byoBootstrapped) +
 			h.Status.Conditions.complaint(byoInstalled)}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -200,5 +201,18 @@ func TestByohJoined(t *testing.T) {
 				t.Errorf("the annotations are %v", got.GetAnnotations())
 			}
 		})
+	}
+}
+
+// TestByohHostThatLeaves: whether its agent has run the bootstrap data is in a status that may be lost. What leaves was entered before.
+func TestByohHostThatLeaves(t *testing.T) {
+	machine, patches := machineOf("ByoMachine"), 0
+	now := metav1.Now()
+	machine.DeletionTimestamp = &now
+	c := api(t, &patches, append(definitions(), objects(t, byoMachine("spec: {providerID: byoh://rack-1/x}")+
+		byoHost("rack-1", "fleet.m", "", "network: [{isDefault: true, ipAddrs: [10.0.0.5/24]}]"))...)...)
+	got, err := infra.Of(machine, c, c).Host(t.Context(), infra.Subject{Machine: machine, Config: &bootstrapv1.KubexmConfig{}})
+	if err != nil || got.Address != "10.0.0.5" {
+		t.Errorf("got %+v, %v", got, err)
 	}
 }

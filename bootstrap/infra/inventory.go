@@ -41,8 +41,12 @@ func (i *InventoryAdapter) Host(ctx context.Context, s Subject) (*Host, error) {
 			return nil, err
 		}
 	case claim != (infrav1.MachineReference{}):
-		return nil, &HostPending{Message: fmt.Sprintf("the KubexmHost %s is claimed by the %s %s of the Cluster %s",
-			h.Name, claim.KindOrDefault(), claim.Name, claim.ClusterName)}
+		message := fmt.Sprintf("the KubexmHost %s is claimed by the %s %s of the Cluster %s",
+			h.Name, claim.KindOrDefault(), claim.Name, claim.ClusterName)
+		if !s.Config.DeletionTimestamp.IsZero() {
+			return nil, &HostGone{Message: message}
+		}
+		return nil, &HostPending{Message: message}
 	case !s.Config.DeletionTimestamp.IsZero():
 		return nil, &HostGone{Message: fmt.Sprintf("the KubexmHost %s is not claimed", h.Name)}
 	case h.IsInMaintenance():

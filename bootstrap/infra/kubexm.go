@@ -6,6 +6,7 @@ package infra
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -59,7 +60,10 @@ func (k *kubexm) host(ctx context.Context, s Subject) (*infrav1.KubexmHost, erro
 	} else if err != nil {
 		return nil, fmt.Errorf("get the %s: %w", describe(ref), err)
 	}
-	name := machine.Status.HostRef.Name
+	name := hostNameOf(machine)
+	if name == "" && !s.Machine.DeletionTimestamp.IsZero() {
+		return nil, &HostGone{Message: fmt.Sprintf("the %s never had a host, and gets none any more", describe(ref))}
+	}
 	if name == "" {
 		message := "the " + describe(ref) + " has no host yet"
 		if why := conditions.GetMessage(machine, infrav1.HostClaimedCondition); why != "" {
@@ -83,6 +87,19 @@ func (k *kubexm) host(ctx context.Context, s Subject) (*infrav1.KubexmHost, erro
 	default:
 		return nil, &HostGone{Message: fmt.Sprintf("the KubexmHost %s is claimed by the %s %s now", name, owner.KindOrDefault(), owner.Name)}
 	}
+}
+
+// hostNameOf is the KubexmHost that a KubexmMachine says it has, "" if it says none. Where its status was lost, its specification says it
+// still: while its Machine is deleted, nobody writes that status again.
+func hostNameOf(m *infrav1.KubexmMachine) string {
+	if name := m.Status.HostRef.Name; name != "" {
+		return name
+	}
+	name, found := strings.CutPrefix(m.Spec.ProviderID, infrav1.ProviderIDPrefix+m.Namespace+"/")
+	if !found {
+		return ""
+	}
+	return name
 }
 
 // HasDoor is false: who keeps the inventory has opened it.

@@ -32,8 +32,8 @@ import (
 // again is when to look again at what nobody tells us of: time that has passed.
 const again = 5 * time.Second
 
-// KubexmOperationReconciler has hosts do what KubexmOperations ask for. All fields but WatchFilter are required; Hosts and Jobs for what is
-// one plan over several hosts.
+// KubexmOperationReconciler has hosts do what KubexmOperations ask for. All fields but WatchFilter are required; Hosts for what is one
+// plan over several hosts.
 type KubexmOperationReconciler struct {
 	// Client reads from a cache; Reader reads from the API server.
 	Client client.Client
@@ -76,8 +76,11 @@ type phase struct {
 func (r *KubexmOperationReconciler) Reconcile(ctx context.Context, request ctrl.Request) (result ctrl.Result, reterr error) {
 	o := &bootstrapv1.KubexmOperation{}
 	object, err := live.Get(ctx, r.Client, r.Reader, request.NamespacedName, o)
-	if err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+	if client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, err
+	}
+	if r.Jobs.Disown(request.NamespacedName, o.UID, errGone) || err != nil {
+		return ctrl.Result{}, nil // we are notified when the job of the one that had this name has ended
 	}
 	isTogether := o.Spec.Type == bootstrapv1.RestoreEtcdType
 	if r.WatchFilter != "" && !labels.HasWatchLabel(o, r.WatchFilter) || !o.DeletionTimestamp.IsZero() && !isTogether {

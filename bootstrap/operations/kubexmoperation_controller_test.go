@@ -55,7 +55,7 @@ func newPlane(t *testing.T, spec bootstrapv1.KubexmOperationSpec) *plane {
 
 // restart has another process go on.
 func (p *plane) restart() {
-	p.r = &KubexmOperationReconciler{Client: p.api, Reader: p.api, Events: events.NewFakeRecorder(99)}
+	p.r = &KubexmOperationReconciler{Client: p.api, Reader: p.api, Events: events.NewFakeRecorder(99), Jobs: NewJobs(p.Context(), 0)}
 }
 
 // reconcile does so often what is to be done at once.

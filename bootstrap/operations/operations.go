@@ -44,6 +44,7 @@ func NewJobs(ctx context.Context, throttle time.Duration) *Jobs {
 var (
 	errPaused = errors.New("the Cluster or the KubexmOperation is paused")
 	errLetGo  = errors.New("the KubexmOperation lets its hosts go")
+	errGone   = errors.New("the KubexmOperation does not exist any more")
 )
 
 // result is what a job came to.
@@ -101,7 +102,7 @@ func (r *KubexmOperationReconciler) start(ctx context.Context, s *scope, what st
 	r.progress[s.operation.UID] = shown
 	r.mu.Unlock()
 	r.Jobs.Start(client.ObjectKeyFromObject(s.operation), hostrun.Job[result]{
-		What: what, Urgent: true, Lost: func(err error) result { return result{err: err} },
+		What: what, Of: s.operation.UID, Urgent: true, Lost: func(err error) result { return result{err: err} },
 		Do: func(ctx context.Context, tell event.Reader) result {
 			out := do(ctx, event.Readers(tell, shown))
 			if out.err != nil && ctx.Err() != nil {

@@ -27,7 +27,7 @@ func (r *KubexmConfigReconciler) driftCheckIsDue(_ context.Context, s *scope) (*
 		return nil, nil
 	}
 	j := s.planned
-	j.asked = s.asks(bootstrapv1.CheckDriftAnnotation, bootstrapv1.CheckDriftOperation)
+	j.asked = s.asks(bootstrapv1.CheckDriftOperation)
 	return &run{Do: j.look, Lost: j.lost}, nil
 }
 

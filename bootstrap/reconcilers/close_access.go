@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -41,8 +42,9 @@ const (
 	accessKey = "access"
 	// closedForKey is the digest of what the host was when that began, sha256:…, as mustBe has it.
 	closedForKey = "closed-for"
-	// closedAtKey is the address at which the host was entered for that.
-	closedAtKey = "closed-at"
+	// closedAtKey is the address at which the host was entered for that, and closedAddressesKey has those of its interfaces, with spaces.
+	closedAtKey        = "closed-at"
+	closedAddressesKey = "closed-addresses"
 )
 
 // accessState is how far the access to a host is closed.
@@ -61,13 +63,18 @@ type accessRecord struct {
 	state accessState
 	// closedFor and at are "" where that is not known.
 	closedFor, at string
+	// addresses are those of the host's interfaces, nil where they are not known.
+	addresses []string
 }
 
 // accessIn reads the record from the data of the Secret. What nobody of ours has written is none.
 func accessIn(data map[string][]byte) accessRecord {
 	switch state := accessState(data[accessKey]); state {
 	case accessClosing, accessClosed:
-		return accessRecord{state: state, closedFor: string(data[closedForKey]), at: string(data[closedAtKey])}
+		return accessRecord{
+			state: state, closedFor: string(data[closedForKey]), at: string(data[closedAtKey]),
+			addresses: strings.Fields(string(data[closedAddressesKey])),
+		}
 	}
 	return accessRecord{}
 }
@@ -75,14 +82,16 @@ func accessIn(data map[string][]byte) accessRecord {
 // accessShown is what a KubexmConfig says whose Secret was lost.
 func accessShown(c *bootstrapv1.KubexmConfig) accessRecord {
 	if c.IsClosed() {
-		return accessRecord{state: accessClosed}
+		return accessRecord{state: accessClosed, at: c.Status.Host.Address, addresses: c.Status.Host.ObservedAddresses}
 	}
 	return accessRecord{}
 }
 
 // keepIn writes into the data of the Secret what is known.
 func (a accessRecord) keepIn(data map[string][]byte) {
-	for key, value := range map[string]string{accessKey: string(a.state), closedForKey: a.closedFor, closedAtKey: a.at} {
+	for key, value := range map[string]string{
+		accessKey: string(a.state), closedForKey: a.closedFor, closedAtKey: a.at, closedAddressesKey: strings.Join(a.addresses, " "),
+	} {
 		if value != "" {
 			data[key] = []byte(value)
 		}
@@ -174,7 +183,7 @@ func (r *KubexmConfigReconciler) closingOf(ctx context.Context, s *scope) (*clos
 		if err != nil {
 			return nil, err
 		}
-		j.record = accessRecord{closedFor: must}
+		j.record = accessRecord{closedFor: must, addresses: s.config.Status.Host.ObservedAddresses}
 	}
 	namespace, there, config := s.config.Namespace, *s.host, s.config.DeepCopy()
 	if at := j.record.at; at != "" {
@@ -415,26 +424,16 @@ func showKept(s *scope, must string, target *spec.Target) {
 
 // refuseAsked answers who asks for something on a host that is closed.
 func (r *KubexmConfigReconciler) refuseAsked(s *scope, now time.Time) {
-	for _, one := range []struct {
-		annotation string
-		kind       bootstrapv1.OperationType
-	}{
-		{bootstrapv1.ConvergeAnnotation, bootstrapv1.ConvergeOperation},
-		{bootstrapv1.CheckDriftAnnotation, bootstrapv1.CheckDriftOperation},
-		{bootstrapv1.RebootAnnotation, bootstrapv1.RebootOperation},
-		{bootstrapv1.RestartAnnotation, bootstrapv1.RestartOperation},
-		{bootstrapv1.RenewCertificatesAnnotation, bootstrapv1.RenewCertificatesOperation},
-		{bootstrapv1.CollectLogsAnnotation, bootstrapv1.CollectLogsOperation},
-	} {
-		asked := s.asks(one.annotation, one.kind)
-		if asked.IsZero() {
+	for _, one := range r.operations() {
+		kind, at := one.name, s.asks(one.name)
+		if at.IsZero() {
 			continue
 		}
-		o := s.config.Status.Operation(one.kind) // what Converge has come to before stays known
-		o.RequestTime, o.StartTime, o.EndTime = metav1.NewTime(asked), metav1.NewTime(now), metav1.NewTime(now)
+		o := s.config.Status.Operation(kind) // what Converge has come to before stays known
+		o.RequestTime, o.StartTime, o.EndTime = metav1.NewTime(at), metav1.NewTime(now), metav1.NewTime(now)
 		o.Outcome, o.Message = bootstrapv1.RunFailed, "the access to the host is closed: "+howToReplace
 		s.config.Status.SetOperation(*o)
-		r.Events.Eventf(s.config, s.relatedMachine(), corev1.EventTypeWarning, bootstrapv1.AccessClosedReason, string(one.kind), "%s",
+		r.Events.Eventf(s.config, s.relatedMachine(), corev1.EventTypeWarning, bootstrapv1.AccessClosedReason, string(kind), "%s",
 			o.Message)
 	}
 }

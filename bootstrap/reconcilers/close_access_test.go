@@ -436,18 +436,22 @@ func TestClosedHost(t *testing.T) {
 	t.Run("somebody asks for something", func(t *testing.T) {
 		asked := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 		for annotation, kind := range map[string]bootstrapv1.OperationType{
-			bootstrapv1.ConvergeAnnotation:          bootstrapv1.ConvergeOperation,
-			bootstrapv1.CheckDriftAnnotation:        bootstrapv1.CheckDriftOperation,
-			bootstrapv1.RebootAnnotation:            bootstrapv1.RebootOperation,
-			bootstrapv1.RestartAnnotation:           bootstrapv1.RestartOperation,
-			bootstrapv1.RenewCertificatesAnnotation: bootstrapv1.RenewCertificatesOperation,
-			bootstrapv1.CollectLogsAnnotation:       bootstrapv1.CollectLogsOperation,
+			bootstrapv1.ConvergeAnnotation:            bootstrapv1.ConvergeOperation,
+			bootstrapv1.CheckDriftAnnotation:          bootstrapv1.CheckDriftOperation,
+			bootstrapv1.RebootAnnotation:              bootstrapv1.RebootOperation,
+			bootstrapv1.RestartAnnotation:             bootstrapv1.RestartOperation,
+			bootstrapv1.RenewCertificatesAnnotation:   bootstrapv1.RenewCertificatesOperation,
+			bootstrapv1.CollectLogsAnnotation:         bootstrapv1.CollectLogsOperation,
+			bootstrapv1.RecoverCertificatesAnnotation: bootstrapv1.RecoverCertificatesOperation,
+			bootstrapv1.SaveEtcdAnnotation:            bootstrapv1.SaveEtcdOperation,
+			bootstrapv1.BackupEtcdAnnotation:          bootstrapv1.BackupEtcdOperation,
+			bootstrapv1.AskEtcdAnnotation:             bootstrapv1.AskEtcdOperation,
 		} {
 			c.config.Ask(annotation, asked)
 			s := c.rest()
 			last := c.config.Status.Operation(kind)
 			if last.Outcome != bootstrapv1.RunFailed || !strings.Contains(last.Message, "the access to the host is closed") ||
-				!s.asks(annotation, kind).IsZero() {
+				!s.asks(kind).IsZero() {
 				t.Errorf("%s: it is noted as %+v", kind, last)
 			}
 		}
@@ -544,12 +548,12 @@ func TestClosedHostLeaves(t *testing.T) {
 	s := c.begin()
 	for _, policy := range []spec.ResetPolicy{spec.ResetNever, spec.ResetWhenReachable, spec.ResetAlways} {
 		c.config.Spec.Reset.Policy = policy
-		if why := s.notReset(time.Now()); !strings.Contains(why.String(), "its access is closed") {
+		if why := s.notReset(&hostCache{}, time.Now()); !strings.Contains(why.String(), "its access is closed") {
 			t.Errorf("%s: %q", policy, why)
 		}
 	}
 	s.door.closed.state = accessClosing
-	if why := s.notReset(time.Now()); !strings.Contains(why.String(), "it may be open still") {
+	if why := s.notReset(&hostCache{}, time.Now()); !strings.Contains(why.String(), "it may be open still") {
 		t.Errorf("begun: %q", why)
 	}
 	s.job = &hostrun.State[outcome]{What: closingAccess, Started: time.Now()}

@@ -31,7 +31,7 @@ func (r *KubexmConfigReconciler) collectLogs() operation {
 }
 
 func (r *KubexmConfigReconciler) collectLogsIsDue(_ context.Context, s *scope) (*run, error) {
-	asked := s.asks(bootstrapv1.CollectLogsAnnotation, bootstrapv1.CollectLogsOperation)
+	asked := s.asks(bootstrapv1.CollectLogsOperation)
 	if asked.IsZero() || s.job != nil {
 		return nil, nil
 	}

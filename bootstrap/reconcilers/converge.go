@@ -48,7 +48,10 @@ func (r *KubexmConfigReconciler) decideNeed(ctx context.Context, s *scope) (bool
 		setFalse(s.config, bootstrapv1.HostConvergedCondition, reason, err.Error())
 		return false, ctrl.Result{RequeueAfter: lastBackoff}, nil
 	}
-	m := r.cached(s.config.UID)
+	m, drift := r.cached(s.config.UID), s.driftPolicy()
+	if s.owesConverge() {
+		drift = spec.DriftRepair
+	}
 	if s.job != nil {
 		if (s.job.What == converging || s.job.What == following) && m.wants != j.input {
 			r.Runner.Cancel(s.key, errChanged)
@@ -56,9 +59,9 @@ func (r *KubexmConfigReconciler) decideNeed(ctx context.Context, s *scope) (bool
 		return false, ctrl.Result{RequeueAfter: askAgain}, nil // see start
 	}
 	if m == (hostCache{}) {
-		m = fromStatus(&s.config.Status, j.input, s.driftPolicy())
+		m = fromStatus(&s.config.Status, j.input, drift)
 	}
-	d := m.decide(j.input, s.adopts(), time.Now(), r.driftCheckInterval(s.config.UID), s.driftPolicy())
+	d := m.decide(j.input, s.adopts(), time.Now(), r.driftCheckInterval(s.config.UID), drift)
 	if d.act == rest && m.converged && m.input == j.input && waitedForPrerequisites(s.config) {
 		d.act = look // what was waited for is there, and what the conditions say of the host is to be found out again
 	}
@@ -86,7 +89,7 @@ func (r *KubexmConfigReconciler) decideNeed(ctx context.Context, s *scope) (bool
 	if d.act != weighs && (d.act != rest || !m.unweighed()) {
 		r.showHold(s, m.weight, held)
 	}
-	if asked := s.asks(bootstrapv1.CheckDriftAnnotation, bootstrapv1.CheckDriftOperation); d.act == rest && !asked.IsZero() {
+	if asked := s.asks(bootstrapv1.CheckDriftOperation); d.act == rest && !asked.IsZero() {
 		d.act, j.reportOnly = look, m.input != j.input || !m.converged
 	}
 	// Of a host that was never examined, a look must not say that it is fit either.

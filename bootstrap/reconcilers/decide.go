@@ -48,9 +48,9 @@ type hostCache struct {
 	followed time.Time
 	// wants is the input of the run that was started last.
 	wants string
-	// resetFailures is how many resets have failed, and keptLogs whether the host's logs were kept before one.
-	resetFailures int32
-	keptLogs      bool
+	// tries are of a host that leaves, and keptLogs is whether its logs were kept before a reset.
+	tries
+	keptLogs bool
 }
 
 // recordOutcome takes in what a run or a look came to, once: it reports whether it has not yet, such as because the status could not be

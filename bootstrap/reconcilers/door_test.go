@@ -436,7 +436,7 @@ func TestMachineLeavesBeforeItIsEnrolled(t *testing.T) {
 		now := metav1.Now()
 		s.machine.DeletionTimestamp = &now
 		s.door, s.host = &doorway{keys: tc.keys}, &infra.Host{Host: spec.Host{Name: "w1"}}
-		if why := s.notReset(time.Now()); (why != nil) != tc.goes {
+		if why := s.notReset(&hostCache{}, time.Now()); (why != nil) != tc.goes {
 			t.Errorf("%s: it is not reset because %q", name, why)
 		}
 	}

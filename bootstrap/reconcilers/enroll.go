@@ -240,6 +240,9 @@ func (r *KubexmConfigReconciler) place(ctx context.Context, s *scope) error {
 		}
 	}
 	status := &s.config.Status.Host
+	if s.isClosing() && len(status.ObservedAddresses) == 0 { // the status was lost, and nobody enrolls the host again
+		status.Address, status.ObservedAddresses = cmp.Or(status.Address, s.door.closed.at), s.door.closed.addresses
+	}
 	s.candidates, s.host.Access = s.host.Candidates, s.door.access
 	if s.door.access.Connection == spec.ConnectionCallHome {
 		// At none of its addresses is it dialled, so that the first stands for all in messages.

@@ -43,7 +43,7 @@ func (r *KubexmConfigReconciler) askEtcd() operation {
 }
 
 func (r *KubexmConfigReconciler) askIsDue(_ context.Context, s *scope) (*run, error) {
-	j, asked := s.planned, s.asks(bootstrapv1.AskEtcdAnnotation, bootstrapv1.AskEtcdOperation)
+	j, asked := s.planned, s.asks(bootstrapv1.AskEtcdOperation)
 	query := etcdQuery(&j.target)
 	if query.Empty() {
 		return nil, nil

@@ -33,7 +33,7 @@ var elsewhere = func() map[string]string {
 		"KubexmControlPlane.spec.machineNaming":                                                "controlplane/reconcilers/scale.go: MachineNaming",
 		"KubexmControlPlane.spec.machineTemplate.metadata":                                     "controlplane/desired/desired.go: MachineTemplate.ObjectMeta.Labels",
 		"KubexmControlPlane.spec.machineTemplate.spec.infrastructureRef":                       "controlplane/reconcilers/scale.go: InfrastructureRef",
-		"KubexmControlPlane.spec.machineTemplate.spec.readinessGates":                          "controlplane/desired/desired.go: t.ReadinessGates",
+		"KubexmControlPlane.spec.machineTemplate.spec.readinessGates":                          "controlplane/desired/desired.go: MachineTemplate.Spec.ReadinessGates",
 		"KubexmControlPlane.spec.machineTemplate.spec.taints":                                  "controlplane/desired/desired.go: t.Taints",
 		"KubexmControlPlane.spec.machineTemplate.spec.deletion.nodeVolumeDetachTimeoutSeconds": "controlplane/desired/desired.go: NodeVolumeDetachTimeoutSeconds",
 		"KubexmControlPlane.spec.machineTemplate.spec.deletion.nodeDeletionTimeoutSeconds":     "controlplane/desired/desired.go: NodeDeletionTimeoutSeconds",

@@ -54,6 +54,7 @@ const (
 // Causes for which a run is stopped.
 var (
 	errPaused   = errors.New("the Cluster or the KubexmConfig is paused")
+	errGone     = errors.New("the KubexmConfig does not exist any more")
 	errDeleting = errors.New("the host is to be reset")
 	errChanged  = errors.New("the host is to become something else")
 	errGivenUp  = errors.New("the reset of the host is skipped")
@@ -113,8 +114,11 @@ type KubexmConfigReconciler struct {
 func (r *KubexmConfigReconciler) Reconcile(ctx context.Context, request ctrl.Request) (result ctrl.Result, reterr error) {
 	config := &bootstrapv1.KubexmConfig{}
 	object, err := live.Get(ctx, r.Client, r.Reader, request.NamespacedName, config)
-	if err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+	if client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, err
+	}
+	if r.Runner.Disown(request.NamespacedName, config.UID, errGone) || err != nil {
+		return ctrl.Result{}, nil // we are notified when the job of the one that had this name has ended
 	}
 	if r.WatchFilter != "" && !labels.HasWatchLabel(config, r.WatchFilter) {
 		return ctrl.Result{}, nil
@@ -131,6 +135,7 @@ func (r *KubexmConfigReconciler) Reconcile(ctx context.Context, request ctrl.Req
 	if isPaused {
 		// Who pauses, to move objects to another manager for one, counts on it that nobody writes to the host any more.
 		r.Runner.Cancel(s.key, errPaused)
+		r.beginAnew(config.UID)
 	}
 	if err != nil || isPaused || requeue {
 		return ctrl.Result{}, err
@@ -355,7 +360,7 @@ func (r *KubexmConfigReconciler) waitsFor(ctx context.Context, s *scope) (*decis
 
 // optionsFor are the engine's options for the scope's host. The engine's own contexts are those of the job.
 func (r *KubexmConfigReconciler) optionsFor(s *scope) engine.Options {
-	cluster, address := client.ObjectKeyFromObject(s.cluster), s.host.Address
+	cluster, address := s.clusterKey(), s.host.Address
 	return engine.Options{
 		Dial:      r.dialer(s.config.Namespace, *s.host),
 		Ownership: r.ownership(s),

@@ -32,7 +32,7 @@ func (r *KubexmConfigReconciler) waitForMaintenance(_ context.Context, s *scope)
 
 // waitForMaintenanceToReset is for a host that leaves: it is reset when its maintenance has ended, unless it is not to be reset at all.
 func (r *KubexmConfigReconciler) waitForMaintenanceToReset(ctx context.Context, s *scope) (bool, ctrl.Result, error) {
-	if _, skips := s.owner().GetAnnotations()[bootstrapv1.SkipHostResetAnnotation]; skips {
+	if s.skipsReset() {
 		return true, ctrl.Result{}, nil
 	}
 	if err := r.locate(ctx, s); err != nil {
@@ -41,7 +41,11 @@ func (r *KubexmConfigReconciler) waitForMaintenanceToReset(ctx context.Context, 
 	if s.host == nil {
 		return true, ctrl.Result{}, nil
 	}
-	return r.waitForMaintenance(ctx, s)
+	goOn, result, err := r.waitForMaintenance(ctx, s)
+	if !goOn {
+		r.beginAnew(s.config.UID)
+	}
+	return goOn, result, err
 }
 
 // inMaintenance is that nobody is to touch the host; nil if it may be touched.

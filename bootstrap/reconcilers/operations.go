@@ -73,6 +73,20 @@ func (r *KubexmConfigReconciler) operations() []operation {
 	}
 }
 
+// askedBy are the annotations that ask for operations, by the times that are their values.
+var askedBy = map[bootstrapv1.OperationType]string{
+	bootstrapv1.ConvergeOperation:            bootstrapv1.ConvergeAnnotation,
+	bootstrapv1.CheckDriftOperation:          bootstrapv1.CheckDriftAnnotation,
+	bootstrapv1.RebootOperation:              bootstrapv1.RebootAnnotation,
+	bootstrapv1.RestartOperation:             bootstrapv1.RestartAnnotation,
+	bootstrapv1.RenewCertificatesOperation:   bootstrapv1.RenewCertificatesAnnotation,
+	bootstrapv1.CollectLogsOperation:         bootstrapv1.CollectLogsAnnotation,
+	bootstrapv1.RecoverCertificatesOperation: bootstrapv1.RecoverCertificatesAnnotation,
+	bootstrapv1.SaveEtcdOperation:            bootstrapv1.SaveEtcdAnnotation,
+	bootstrapv1.BackupEtcdOperation:          bootstrapv1.BackupEtcdAnnotation,
+	bootstrapv1.AskEtcdOperation:             bootstrapv1.AskEtcdAnnotation,
+}
+
 // departures are what is done with a host that leaves, in order.
 func (r *KubexmConfigReconciler) departures() []operation {
 	return []operation{
@@ -118,7 +132,7 @@ func (r *KubexmConfigReconciler) start(ctx context.Context, s *scope, o *operati
 		// We are notified when it has ended. What has a time of its own meanwhile, as a reboot that is given up, is decided in time.
 		return ctrl.Result{RequeueAfter: askAgain}
 	}
-	due.What = string(o.name)
+	due.What, due.Of = string(o.name), s.config.UID
 	r.Runner.Start(s.key, *due)
 	level := 0
 	if o.name == bootstrapv1.CheckDriftOperation || o.name == bootstrapv1.AssessDisruptionOperation {
@@ -154,9 +168,9 @@ func (r *KubexmConfigReconciler) collectResult(ctx context.Context, s *scope) (b
 // decideAnew is the end of what settles an operation: what is next is decided by a reconcile of its own, when the result is written.
 func decideAnew() ctrl.Result { return ctrl.Result{RequeueAfter: immediately} }
 
-// asks reports when a time-valued annotation asks for an operation that was not done for it yet, the zero time if it does not.
-func (s *scope) asks(annotation string, o bootstrapv1.OperationType) time.Time {
-	asked, last := s.config.Asked(annotation), s.config.Status.Operation(o)
+// asks reports when somebody asks for an operation that was not done for that yet, the zero time if nobody does.
+func (s *scope) asks(o bootstrapv1.OperationType) time.Time {
+	asked, last := s.config.Asked(askedBy[o]), s.config.Status.Operation(o)
 	if last.RequestTime.Time.Equal(asked) {
 		return time.Time{}
 	}
@@ -166,7 +180,8 @@ func (s *scope) asks(annotation string, o bootstrapv1.OperationType) time.Time {
 // requested is when an annotation, whose value is a time and what is asked for, asks a host that was once what it must be for an operation;
 // the zero time if there is nothing to do. Of a value that has no time there is an event with this reason, which says what is wanted: form,
 // in which %s is a time.
-func (r *KubexmConfigReconciler) requested(s *scope, annotation string, o bootstrapv1.OperationType, failed, form string) time.Time {
+func (r *KubexmConfigReconciler) requested(s *scope, o bootstrapv1.OperationType, failed, form string) time.Time {
+	annotation := askedBy[o]
 	value, found := s.config.Annotations[annotation]
 	if found && s.config.Asked(annotation).IsZero() {
 		r.Events.Eventf(s.config, nil, corev1.EventTypeWarning, failed, string(o), "the annotation %s has %q: %s",
@@ -175,7 +190,7 @@ func (r *KubexmConfigReconciler) requested(s *scope, annotation string, o bootst
 	if s.config.Status.ConvergedGeneration == 0 {
 		return time.Time{} // it has nothing yet that this could be done with, or that is to be found out
 	}
-	return s.asks(annotation, o)
+	return s.asks(o)
 }
 
 // settleRequested takes in what came of what was asked for. The host is observed soon, whatever it came to.

@@ -5,6 +5,7 @@ package reconcilers
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"slices"
@@ -12,8 +13,12 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	clientfake "sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/hostlogs"
@@ -22,6 +27,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/fake"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
 // TestOperate: the first that is due is started; who interrupts stops what goes on, and others wait for it.
@@ -89,6 +95,109 @@ func TestOperate(t *testing.T) {
 			}
 			if err != nil || got != tc.want || checks > 1 {
 				t.Errorf("%s after %d checks, want %s: %v", got, checks, tc.want, err)
+			}
+		})
+	}
+}
+
+// TestJobOfAnotherObject: what was run for a KubexmConfig that was removed by force, and made anew by its name, is not taken for the new
+// one's.
+func TestJobOfAnotherObject(t *testing.T) {
+	config := &bootstrapv1.KubexmConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "w1", UID: "2"}}
+	config.Spec.HostRef = bootstrapv1.HostReference{Name: "e1", Role: spec.RoleEtcd}
+	key := client.ObjectKeyFromObject(config)
+	for name, objects := range map[string][]client.Object{"made anew": {config}, "removed": nil} {
+		t.Run(name, func(t *testing.T) {
+			api := clientfake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(objects...).WithStatusSubresource(config).Build()
+			r := &KubexmConfigReconciler{Client: api, Reader: api, Runner: NewRunner(t.Context(), 1, time.Second)}
+			stopped := make(chan error, 1)
+			r.Runner.Start(key, run{What: converging, Of: "1", Do: func(ctx context.Context, _ event.Reader) outcome {
+				<-ctx.Done()
+				stopped <- context.Cause(ctx)
+				return outcome{input: "a"}
+			}})
+			if result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key}); err != nil || result != (ctrl.Result{}) {
+				t.Fatal(result, err)
+			}
+			<-ended(t, r.Runner)
+			if err := <-stopped; !errors.Is(err, errGone) {
+				t.Errorf("it was stopped for %v", err)
+			}
+			if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key}); err != nil {
+				t.Fatal(err)
+			}
+			if job, found := r.Runner.Observe(key); found {
+				t.Errorf("its result is there still: %+v", job)
+			}
+			if len(config.Status.Operations) > 0 {
+				t.Errorf("it is the new one's: %+v", config.Status)
+			}
+		})
+	}
+}
+
+// TestAskedWithFractions: a time with fractions of a second is answered once. The status has seconds.
+func TestAskedWithFractions(t *testing.T) {
+	s := testScope()
+	s.config.Annotations = map[string]string{bootstrapv1.CollectLogsAnnotation: "2026-11-23T12:00:00.123456Z"}
+	asked := s.asks(bootstrapv1.CollectLogsOperation)
+	if want := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC); !asked.Equal(want) {
+		t.Fatalf("it was asked for at %s", asked)
+	}
+	s.job = &hostrun.State[outcome]{What: collecting, Started: time.Now(), Ended: time.Now(), Result: outcome{asked: asked}}
+	record(s, "")
+	raw, err := json.Marshal(s.config.Status)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.config.Status = bootstrapv1.KubexmConfigStatus{}
+	if err := json.Unmarshal(raw, &s.config.Status); err != nil {
+		t.Fatal(err)
+	}
+	if again := s.asks(bootstrapv1.CollectLogsOperation); !again.IsZero() {
+		t.Errorf("it is done again for %s", again)
+	}
+}
+
+// TestConvergeAfterAReboot: a host that was rebooted, as was asked for, is brought to what it must be, also where drift is only reported.
+func TestConvergeAfterAReboot(t *testing.T) {
+	at := func(minute int) metav1.Time {
+		return metav1.NewTime(time.Date(2026, 11, 23, 12, minute, 0, 0, time.UTC))
+	}
+	for name, tc := range map[string]struct {
+		rebooted, converged metav1.Time
+		came                bootstrapv1.RunOutcome
+		known               bool // by this process
+		want                action
+	}{
+		"it has":                      {at(5), at(1), bootstrapv1.RunSucceeded, true, converges},
+		"and another process goes on": {at(5), at(1), bootstrapv1.RunSucceeded, false, weighs}, // before it converges
+		"that was interrupted":        {at(5), at(6), bootstrapv1.RunInterrupted, true, converges},
+		"that was done":               {at(5), at(6), bootstrapv1.RunSucceeded, false, look},
+		"that was done here":          {at(5), at(6), bootstrapv1.RunSucceeded, true, rest},
+		"it has not":                  {metav1.Time{}, at(1), bootstrapv1.RunSucceeded, true, rest},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newForeigner(t)
+			s := testScope()
+			s.config.UID, s.config.Spec.DriftPolicy = "1", spec.DriftReport
+			f.r.DriftCheckInterval, f.r.Clock = time.Hour, clock.RealClock{}
+			j, err := f.r.jobFor(t.Context(), s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.config.Status.SetOperation(bootstrapv1.OperationStatus{
+				Type: bootstrapv1.ConvergeOperation, EndTime: tc.converged, Outcome: tc.came, InputDigest: j.input,
+			})
+			s.config.Status.SetOperation(bootstrapv1.OperationStatus{Type: bootstrapv1.RebootOperation, EndTime: tc.rebooted})
+			if tc.known {
+				f.r.store("1", hostCache{input: j.input, ended: time.Now(), converged: true, drifted: true, begun: j.input})
+			}
+			if goOn, _, err := f.r.decideNeed(t.Context(), s); !goOn || err != nil {
+				t.Fatal(goOn, err)
+			}
+			if s.needed.act != tc.want {
+				t.Errorf("it is to %s, want %s", s.needed.act, tc.want)
 			}
 		})
 	}
@@ -176,7 +285,7 @@ func TestCollectLogs(t *testing.T) {
 			last := s.config.Status.Operation(bootstrapv1.CollectLogsOperation)
 			switch {
 			case tc.want == "interrupted":
-				if !last.EndTime.IsZero() || s.asks(bootstrapv1.CollectLogsAnnotation, bootstrapv1.CollectLogsOperation).IsZero() {
+				if !last.EndTime.IsZero() || s.asks(bootstrapv1.CollectLogsOperation).IsZero() {
 					t.Errorf("it is not tried again: %+v", last)
 				}
 				return
@@ -189,7 +298,7 @@ func TestCollectLogs(t *testing.T) {
 					t.Errorf("%q, %v", content, err)
 				}
 			}
-			if !s.asks(bootstrapv1.CollectLogsAnnotation, bootstrapv1.CollectLogsOperation).IsZero() {
+			if !s.asks(bootstrapv1.CollectLogsOperation).IsZero() {
 				t.Error("it is done again")
 			}
 			if stats := m.Stats(); stats.BytesStaged > 0 {

@@ -26,7 +26,7 @@ func (s *scope) adopts() string { return s.config.Annotations[bootstrapv1.AdoptH
 // ownership says for whom the scope's host is changed. What it is asked first for reads the cluster's authority; without one, no
 // host is touched.
 func (r *KubexmConfigReconciler) ownership(s *scope) func(context.Context, string) (host.Ownership, error) {
-	cluster := client.ObjectKeyFromObject(s.cluster)
+	cluster := s.clusterKey()
 	o := host.Ownership{Adopt: s.adopts(), Owner: host.Owner{Cluster: cluster.String(), Role: string(s.role()), Host: s.host.Name}}
 	recorded := s.config.Annotations[bootstrapv1.AuthorityAnnotation]
 	return func(ctx context.Context, _ string) (host.Ownership, error) {

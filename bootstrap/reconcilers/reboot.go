@@ -52,7 +52,7 @@ func (r *KubexmConfigReconciler) rebootIsDue(ctx context.Context, s *scope) (*ru
 		return nil, err
 	}
 	until := asked.Add(timeout)
-	if s.asks(bootstrapv1.RebootAnnotation, bootstrapv1.RebootOperation).IsZero() || time.Now().After(until) {
+	if s.asks(bootstrapv1.RebootOperation).IsZero() || time.Now().After(until) {
 		return nil, nil
 	}
 	setFalse(s.config, bootstrapv1.HostConvergedCondition, bootstrapv1.RebootingReason,
@@ -60,6 +60,13 @@ func (r *KubexmConfigReconciler) rebootIsDue(ctx context.Context, s *scope) (*ru
 	j := &rebootJob{withoutPlan: r.withoutPlan(s, rebooting, asked), until: until, keep: r.keeper(s)}
 	r.byController(s, &j.reboot, &j.reset)
 	return &run{Urgent: true, Do: j.do, Lost: lostOf(asked)}, nil
+}
+
+// owesConverge reports whether the host has rebooted, as was asked for, and was not brought to what it must be since. Who asks for the one
+// asks for the other, whatever becomes of drift.
+func (s *scope) owesConverge() bool {
+	rebooted, last := s.config.Status.Operation(bootstrapv1.RebootOperation), s.config.Status.Operation(bootstrapv1.ConvergeOperation)
+	return last.EndTime.Before(&rebooted.EndTime) || !rebooted.EndTime.IsZero() && last.Outcome == bootstrapv1.RunInterrupted
 }
 
 // rebootTimeout is how long a reboot is tried: as who has Machines of its kind remediated declares it, who may have been asked by hand

@@ -40,7 +40,7 @@ func (r *KubexmConfigReconciler) recoverCertificates() operation {
 }
 
 func (r *KubexmConfigReconciler) recoveryIsDue(_ context.Context, s *scope) (*run, error) {
-	asked := s.asks(bootstrapv1.RecoverCertificatesAnnotation, bootstrapv1.RecoverCertificatesOperation)
+	asked := s.asks(bootstrapv1.RecoverCertificatesOperation)
 	if asked.IsZero() {
 		return nil, nil
 	}

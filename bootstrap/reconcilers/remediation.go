@@ -100,6 +100,9 @@ func (p *remediationCase) decide(now time.Time) remediationDecision {
 			"the Machine does not say that it is unhealthy: its HealthCheckSucceeded is not False. If it is, "+
 				"delete this to have the MachineHealthCheck create another")
 	}
+	if why := hosthealth.InMaintenance(p.config); why != nil { // whoever asks for what, it waits
+		return remediationDecision{status: metav1.ConditionFalse, onMachine: true, Blocker: *why}
+	}
 	if why := p.notRemediable(); why != nil {
 		return p.replace(why.Message)
 	}

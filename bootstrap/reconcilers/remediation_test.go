@@ -21,9 +21,9 @@ import (
 // TestRemediation plays what becomes of an unhealthy worker, in a small language:
 //
 //	new [converge=] [reboot=] [min-healthy=] [reset=]  a worker that was found unhealthy, and its KubexmRemediation, with these seconds
-//	set <what>=<to> …   what is so: config=(another kind, or none) node=none reachable=no owner=(kind, or none) labels=control-plane
-//	                    annotation=(one of Cluster API's) healthy=(True or Unknown) deleting=(drains or waits, for its host's
-//	                    reset) says=(reason) machine=none
+//	set <what>=<to> …   what is so: config=(another kind, or none) node=none reachable=(no, maintenance or yes) owner=(kind, or none)
+//	                    labels=control-plane annotation=(one of Cluster API's) healthy=(True or Unknown) says=(reason) machine=none
+//	                    deleting=(drains or waits, for its host's reset)
 //	ask <converge|reboot> somebody does, by hand
 //	later <duration>    time passes
 //	healthy             the Machine is, and the KubexmRemediation goes
@@ -127,9 +127,17 @@ func (w *ward) set(t *testing.T, d *datadriven.TestData) {
 		case "node":
 			m.Status.NodeRef = clusterv1.MachineNodeReference{}
 		case "reachable":
-			conditions.Set(w.of.config, metav1.Condition{
-				Type: bootstrapv1.HostReachableCondition, Status: metav1.ConditionFalse, Reason: bootstrapv1.UnreachableReason,
-			})
+			said := metav1.Condition{
+				Type: bootstrapv1.HostReachableCondition, Status: metav1.ConditionTrue, Reason: bootstrapv1.HostReachableReason,
+			}
+			switch value {
+			case "no":
+				said.Status, said.Reason = metav1.ConditionFalse, bootstrapv1.UnreachableReason
+			case "maintenance":
+				said.Status, said.Reason = metav1.ConditionFalse, bootstrapv1.HostInMaintenanceReason
+				said.Message = "the KubexmHost w1 is in maintenance: a disk is replaced"
+			}
+			conditions.Set(w.of.config, said)
 		case "bmc":
 			w.of.config.Status.Host.BMCAddress = value
 		case "owner":

@@ -29,7 +29,7 @@ func (r *KubexmConfigReconciler) renewCertificates() operation {
 }
 
 func (r *KubexmConfigReconciler) renewalIsDue(_ context.Context, s *scope) (*run, error) {
-	asked := r.requested(s, bootstrapv1.RenewCertificatesAnnotation, bootstrapv1.RenewCertificatesOperation, "CertificateRenewalFailed",
+	asked := r.requested(s, bootstrapv1.RenewCertificatesOperation, "CertificateRenewalFailed",
 		"want a time, and certificates if not all, such as %s apiserver,kubelet")
 	if asked.IsZero() {
 		return nil, nil

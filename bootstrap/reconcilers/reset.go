@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
@@ -30,11 +31,10 @@ import (
 )
 
 // isGone reports whether the infrastructure says that there is no such host, now or ever.
-func isGone(err error) bool {
-	var lost *infra.HostGone
-	var notYet *infra.HostPending
-	return errors.As(err, &lost) || errors.As(err, &notYet)
-}
+func isGone(err error) bool { return isLost(err) || errors.As(err, new(*infra.HostPending)) }
+
+// isLost reports whether it says so for good.
+func isLost(err error) bool { return errors.As(err, new(*infra.HostGone)) }
 
 // held reports whether the Machine's deletion waits for us.
 func (s *scope) held() bool {
@@ -130,6 +130,12 @@ func (r *KubexmConfigReconciler) cancelRunning(_ context.Context, s *scope) (boo
 	return false, ctrl.Result{}, nil // we are notified when it has ended
 }
 
+// skipsReset reports whether somebody says that the host is not to be reset, nor waited for.
+func (s *scope) skipsReset() bool {
+	_, skips := s.owner().GetAnnotations()[bootstrapv1.SkipHostResetAnnotation]
+	return skips
+}
+
 // resetting is what the job is called.
 const resetting = string(bootstrapv1.ResetOperation)
 
@@ -139,10 +145,9 @@ func (r *KubexmConfigReconciler) reset() operation {
 		name: bootstrapv1.ResetOperation,
 		checks: []phase{
 			{"wait for others that hold it", r.waitForOtherHooks},
-			{"resolve the host", func(ctx context.Context, s *scope) (bool, ctrl.Result, error) {
-				return true, ctrl.Result{}, r.locate(ctx, s)
-			}},
+			{"resolve the host", r.locateToReset},
 			{"release a clean host", r.releaseClean},
+			{"wait for the host", r.waitForHost},
 			{"release without a reset", r.skipReset},
 			{"wait after a failure", r.waitForBackoff},
 		},
@@ -157,19 +162,46 @@ func (r *KubexmConfigReconciler) releaseClean(ctx context.Context, s *scope) (bo
 	return false, ctrl.Result{}, r.releaseHost(ctx, s)
 }
 
-// notReset is why the host is not reset, or not any more; nil if it is to be.
-func (s *scope) notReset(now time.Time) *decision.Blocker {
+// locateToReset asks the infrastructure for the host. Where it does not name one, whether there is anything to be reset may be known still.
+func (r *KubexmConfigReconciler) locateToReset(ctx context.Context, s *scope) (bool, ctrl.Result, error) {
+	err := r.locate(ctx, s)
+	if err == nil && s.host == nil && !s.lost {
+		err = r.findDoor(ctx, s)
+	}
+	return err == nil, ctrl.Result{}, err
+}
+
+// waitForHost waits for a host that the infrastructure does not name now, and named before: the Machine was held then, or the KubexmHost
+// claimed. A move has lost its status, or its kind is not installed for a while. Only infrastructure that is gone has nothing to be reset.
+func (r *KubexmConfigReconciler) waitForHost(_ context.Context, s *scope) (bool, ctrl.Result, error) {
+	m, now := r.cached(s.config.UID), time.Now()
+	m.tries = tries{sought: m.seek(now)} // while nobody can try, no time passes
+	if s.host != nil || s.job != nil || s.notReset(&m, now) != nil {
+		return true, ctrl.Result{}, nil
+	}
+	r.store(s.config.UID, m)
+	setFalse(s.config, bootstrapv1.HostResetCondition, bootstrapv1.WaitingForHostReason, fmt.Sprintf(
+		"%s: it is waited for, as what was changed on it is to be undone. To release the host as it is: annotate the %s %s with %s.",
+		s.waiting, s.ownerKind(), s.owner().GetName(), bootstrapv1.SkipHostResetAnnotation))
+	if policy := s.resetPolicy(); policy.Policy == spec.ResetWhenReachable {
+		s.readAgain(max(time.Millisecond, m.sought.Add(policy.Timeout()).Sub(now)))
+	}
+	return false, ctrl.Result{RequeueAfter: s.again}, nil // changes of what it says are watched
+}
+
+// notReset is why the host is not reset, or not any more; nil if it is to be, as soon as it is known.
+func (s *scope) notReset(m *hostCache, now time.Time) *decision.Blocker {
 	skipped := func(format string, args ...any) *decision.Blocker {
 		return decision.Block(bootstrapv1.HostResetSkippedReason, format, args...)
 	}
 	policy := s.resetPolicy()
-	_, skip := s.owner().GetAnnotations()[bootstrapv1.SkipHostResetAnnotation]
+	last := s.config.Status.Operation(bootstrapv1.ResetOperation)
 	switch {
-	case s.host == nil:
+	case s.host == nil && s.lost:
 		return skipped("there is no host to reset: %s", s.waiting)
 	case s.door != nil && s.door.keys.pinned == "" && s.door.keys.birthPublic != "":
 		return skipped("the host was never enrolled, so that nothing was changed there but by the bootstrap data")
-	case skip:
+	case s.skipsReset():
 		return skipped("the host was released without a reset, as the annotation %s says", bootstrapv1.SkipHostResetAnnotation)
 	case s.isClosing() && s.door.closed.state == accessClosed:
 		return skipped("the host was not reset, as its access is closed (spec.accessPolicy)")
@@ -177,36 +209,52 @@ func (s *scope) notReset(now time.Time) *decision.Blocker {
 		return skipped("the host was not reset, as its access was being closed (spec.accessPolicy); it may be open still")
 	case policy.Policy == spec.ResetNever:
 		return skipped("the host was not reset, as reset.policy says (Never)")
-	case policy.Policy == spec.ResetWhenReachable &&
-		conditions.GetReason(s.config, bootstrapv1.HostResetCondition) == bootstrapv1.ResetFailedReason &&
-		conditions.GetReason(s.config, bootstrapv1.HostReachableCondition) == bootstrapv1.UnreachableReason:
-		return skipped("the host does not answer, and was released without a reset, as reset.policy says (WhenReachable): %s",
-			s.config.Status.Operation(bootstrapv1.ResetOperation).Message)
-	case !s.resetUntil().IsZero() && !now.Before(s.resetUntil()):
+	case policy.Policy == spec.ResetWhenReachable && m.away:
+		return skipped("the host does not answer, and was released without a reset, as reset.policy says (WhenReachable): %s", last.Message)
+	case policy.Policy == spec.ResetWhenReachable && s.host == nil && !m.sought.IsZero() && now.Sub(m.sought) >= policy.Timeout():
+		return skipped("the host was not named for %s (reset.timeoutSeconds), and was released without a reset, as reset.policy says "+
+			"(WhenReachable): %s", policy.Timeout(), s.waiting)
+	case !m.began.IsZero() && now.Sub(m.began) >= policy.Timeout():
 		return skipped("the host was released without a reset after %s (reset.timeoutSeconds): %s", policy.Timeout(),
-			cmp.Or(s.config.Status.Operation(bootstrapv1.ResetOperation).Message, "it has not ended yet"))
+			cmp.Or(last.Message, "it has not ended yet"))
 	}
 	return nil
 }
 
-// resetUntil is until when it is tried to reset the host, the zero time while that has not begun. When it began is in the condition: it
-// has been False since.
-func (s *scope) resetUntil() time.Time {
-	since := conditions.GetLastTransitionTime(s.config, bootstrapv1.HostResetCondition)
-	if since == nil || since.IsZero() {
-		return time.Time{}
+// tries are what this process has tried with a host that leaves, since nothing kept it from that: neither a pause nor a maintenance. What
+// came before gives nobody up.
+type tries struct {
+	// began is since when it is tried to reset the host, and sought since when it is waited for as the infrastructure does not name it; the
+	// zero time if it is not.
+	began, sought time.Time
+	// resetFailures is how many resets have failed, and away whether the host did not answer at the last.
+	resetFailures int32
+	away          bool
+}
+
+// seek is since when the host is waited for, from now on if it was not.
+func (t *tries) seek(now time.Time) time.Time {
+	if t.sought.IsZero() {
+		return now
 	}
-	policy := s.resetPolicy()
-	return since.Add(policy.Timeout())
+	return t.sought
+}
+
+// beginAnew has the time for a host that leaves begin anew, as something has kept it from being reset.
+func (r *KubexmConfigReconciler) beginAnew(id types.UID) {
+	if m := r.cached(id); m.tries != (tries{}) {
+		m.tries = tries{}
+		r.store(id, m)
+	}
 }
 
 // untilGivenUp is when to reconcile again: after a while, or when the time to reset the host has passed.
-func (s *scope) untilGivenUp(after time.Duration, now time.Time) time.Duration {
-	until := s.resetUntil()
-	if until.IsZero() {
+func (s *scope) untilGivenUp(m *hostCache, after time.Duration, now time.Time) time.Duration {
+	if m.began.IsZero() {
 		return after
 	}
-	return max(time.Millisecond, min(after, until.Sub(now)))
+	policy := s.resetPolicy()
+	return max(time.Millisecond, min(after, m.began.Add(policy.Timeout()).Sub(now)))
 }
 
 // othersHold reports whether anybody else's hook keeps what is being deleted: they may need the host as it is, to take its etcd member
@@ -229,20 +277,23 @@ func (s *scope) failed() bool {
 func (r *KubexmConfigReconciler) waitForBackoff(_ context.Context, s *scope) (bool, ctrl.Result, error) {
 	m := r.cached(s.config.UID)
 	d := m.decideReset(s.adopts(), time.Now())
-	return d.act != rest, ctrl.Result{RequeueAfter: s.untilGivenUp(d.after, time.Now())}, nil
+	return d.act != rest, ctrl.Result{RequeueAfter: s.untilGivenUp(&m, d.after, time.Now())}, nil
 }
 
 // resetIsDue is where nothing of what is checked before keeps the host from it.
 func (r *KubexmConfigReconciler) resetIsDue(_ context.Context, s *scope) (*run, error) {
 	m := r.cached(s.config.UID)
-	m.adopts = s.adopts()
+	m.adopts, m.sought = s.adopts(), time.Time{}
+	if m.began.IsZero() {
+		m.began = time.Now()
+	}
 	r.store(s.config.UID, m)
-	j := &job{options: r.optionsFor(s), target: target.Reset(s.cluster, s.host.Host)}
+	j := &job{options: r.optionsFor(s), target: target.Reset(s.clusterKey().Name, s.host.Host)}
 	j.forget, j.opened = r.forgetter(s), s.door != nil && !s.door.keys.areDeclared
 	if s.failed() && !m.keptLogs {
 		j.keep = r.keeper(s)
 	}
-	if !conditions.Has(s.config, bootstrapv1.HostResetCondition) {
+	if m.resetFailures == 0 { // else why the last has failed is what people want to know
 		setFalse(s.config, bootstrapv1.HostResetCondition, bootstrapv1.ResettingReason, "")
 	}
 	return &run{Urgent: true, Do: j.reset, Lost: lostOf(time.Time{})}, nil
@@ -265,30 +316,37 @@ func (r *KubexmConfigReconciler) settleReset(ctx context.Context, s *scope) (ctr
 	if err := r.reportContact(ctx, s); err != nil {
 		return ctrl.Result{}, err
 	}
-	if err := s.adapter.ReportReset(ctx, s.subject(), infra.ResetResult{Err: out.err}); err != nil && !isGone(err) {
-		return ctrl.Result{}, err
+	switch err := s.adapter.ReportReset(ctx, s.subject(), infra.ResetResult{Err: out.err}); {
+	case err == nil || isLost(err) || isGone(err) && s.skipsReset():
+	default: // a host that is not named now is named later, and the result is kept
+		return ctrl.Result{}, fmt.Errorf("report what came of the reset of the host: %w", err)
 	}
 	r.tellKept(s, &out.kept)
 	r.tellAdopted(s, &out.report, resetting)
 	record(s, "")
-	m := r.cached(s.config.UID)
+	setReachability(s.config, out)
+	m, policy := r.cached(s.config.UID), s.resetPolicy()
 	m.keptLogs = m.keptLogs || out.kept.file != ""
 	if out.err != nil {
+		if m.began.IsZero() { // a pause came before this was taken in
+			m.began = s.job.Ended
+		}
 		if !m.ended.Equal(s.job.Ended) { // or it was counted, and the status could not be written
 			m.resetFailures, m.ended = m.resetFailures+1, s.job.Ended
 		}
-		m.foreign = foreign(out.err)
+		m.foreign, m.away = foreign(out.err), !out.reached && unreachable(out.err) == bootstrapv1.UnreachableReason
 		r.store(s.config.UID, m)
+		until := m.began.Add(policy.Timeout()).UTC().Format(time.RFC3339)
 		pause, reason, adopt := m.pauseOfReset(), bootstrapv1.ResetFailedReason, ""
 		if m.foreign {
 			reason, adopt = bootstrapv1.HostOwnedByOtherReason, howToAdopt(s.config)+"\n"
 		}
 		setFalse(s.config, bootstrapv1.HostResetCondition, reason, fmt.Sprintf(
 			"%s\n%sNext attempt in %s, until %s (reset.timeoutSeconds). To skip the reset and release the host as it is: annotate the %s %s with %s.",
-			textOf(out.err), adopt, pause.Round(time.Second), s.resetUntil().UTC().Format(time.RFC3339), s.ownerKind(), s.owner().GetName(),
+			textOf(out.err), adopt, pause.Round(time.Second), until, s.ownerKind(), s.owner().GetName(),
 			bootstrapv1.SkipHostResetAnnotation))
 		r.Events.Eventf(s.config, nil, corev1.EventTypeWarning, reason, resetting, "%s", short(textOf(out.err)))
-		return ctrl.Result{RequeueAfter: s.untilGivenUp(pause, time.Now())}, nil
+		return ctrl.Result{RequeueAfter: s.untilGivenUp(&m, pause, time.Now())}, nil
 	}
 	setTrue(s.config, bootstrapv1.HostResetCondition, bootstrapv1.HostResetReason, "")
 	r.Events.Eventf(s.config, nil, corev1.EventTypeNormal, bootstrapv1.HostResetReason, resetting, "%d changes restored", out.report.Hosts[0].Restored)
@@ -343,10 +401,11 @@ func (r *KubexmConfigReconciler) deleteNode(ctx context.Context, cluster client.
 // skipReset lets the Machine go without a reset: because the user says so, or because there is no host to reset. What is left behind
 // is recorded: the host's changes stay, and a KubexmHost goes into quarantine.
 func (r *KubexmConfigReconciler) skipReset(ctx context.Context, s *scope) (bool, ctrl.Result, error) {
-	why, policy := s.notReset(time.Now()), s.resetPolicy()
+	m, policy := r.cached(s.config.UID), s.resetPolicy()
+	why := s.notReset(&m, time.Now())
 	switch {
 	case why == nil && s.job != nil:
-		return false, ctrl.Result{RequeueAfter: s.untilGivenUp(policy.Timeout(), time.Now())}, nil
+		return false, ctrl.Result{RequeueAfter: s.untilGivenUp(&m, policy.Timeout(), time.Now())}, nil
 	case why == nil:
 		return true, ctrl.Result{}, nil
 	}

@@ -24,7 +24,7 @@ func (r *KubexmConfigReconciler) restart() operation {
 }
 
 func (r *KubexmConfigReconciler) restartIsDue(_ context.Context, s *scope) (*run, error) {
-	asked := r.requested(s, bootstrapv1.RestartAnnotation, bootstrapv1.RestartOperation, "RestartFailed",
+	asked := r.requested(s, bootstrapv1.RestartOperation, "RestartFailed",
 		"want a time and components, such as %s "+spec.JoinComponents(spec.Components[:2]))
 	if asked.IsZero() {
 		return nil, nil

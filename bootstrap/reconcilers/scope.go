@@ -59,6 +59,14 @@ type scope struct {
 
 func (s *scope) subject() infra.Subject { return infra.Subject{Machine: s.machine, Config: s.config} }
 
+// clusterKey is the Cluster's, also where there is none any more: a host that leaves is reset all the same.
+func (s *scope) clusterKey() client.ObjectKey {
+	if s.cluster != nil {
+		return client.ObjectKeyFromObject(s.cluster)
+	}
+	return client.ObjectKey{Namespace: s.config.Namespace, Name: s.config.Labels[clusterv1.ClusterNameLabel]}
+}
+
 // hasNoMachine reports whether the KubexmConfig names its host itself: the host does not become a Node.
 func (s *scope) hasNoMachine() bool { return s.config.Spec.HostRef.Name != "" }
 

@@ -23,8 +23,7 @@ import (
 // etcdSnapshot saves a snapshot of etcd on the host when an annotation asks for one, once for each time that is its value. A host that is
 // on its way to something else has none to save yet.
 type etcdSnapshot struct {
-	name       bootstrapv1.OperationType
-	annotation string
+	name bootstrapv1.OperationType
 	// urgent is whether others wait for it.
 	urgent bool
 	// plan is what saves it, and in which file of the host; "" where that is nobody's business.
@@ -35,7 +34,7 @@ type etcdSnapshot struct {
 
 // saveEtcd is on any control plane host, wherever etcd runs, before hosts are replaced for another version.
 var saveEtcd = etcdSnapshot{
-	name: bootstrapv1.SaveEtcdOperation, annotation: bootstrapv1.SaveEtcdAnnotation, event: "EtcdSnapshot", urgent: true,
+	name: bootstrapv1.SaveEtcdOperation, event: "EtcdSnapshot", urgent: true,
 	plan: func(t spec.Target, asked time.Time) (*plan.Plan, string, error) {
 		p, err := pipeline.SaveEtcd(t, asked)
 		return p, "", err
@@ -44,7 +43,7 @@ var saveEtcd = etcdSnapshot{
 
 // backupEtcd is on the host of a member, where scheduled backups go.
 var backupEtcd = etcdSnapshot{
-	name: bootstrapv1.BackupEtcdOperation, annotation: bootstrapv1.BackupEtcdAnnotation, event: "EtcdBackup", plan: planBackup,
+	name: bootstrapv1.BackupEtcdOperation, event: "EtcdBackup", plan: planBackup,
 }
 
 // planBackup gives a backup that is run again for the same time the same name.
@@ -68,7 +67,7 @@ func (r *KubexmConfigReconciler) snapshotEtcd(e etcdSnapshot) operation {
 }
 
 func (e *etcdSnapshot) due(s *scope) *run {
-	asked := s.asks(e.annotation, e.name)
+	asked := s.asks(e.name)
 	if asked.IsZero() {
 		return nil
 	}

@@ -28,7 +28,8 @@ const (
 	stopLimit = 2 * time.Minute
 	// awayLimit is that of a host that did not answer when it was last tried to be reached: it is likely to be gone.
 	awayLimit = 20 * time.Second
-	// locateLimit is for how long after its deletion a Machine's host is waited for that the infrastructure does not name.
+	// locateLimit is for how long a host is waited for that the infrastructure does not name, before the others go on without its API
+	// server.
 	locateLimit = 10 * time.Minute
 )
 
@@ -45,14 +46,17 @@ func (r *KubexmConfigReconciler) stopIsDue(ctx context.Context, s *scope) (*run,
 	if err := r.locate(ctx, s); err != nil {
 		return nil, err
 	}
-	_, skip := s.machine.Annotations[bootstrapv1.SkipHostResetAnnotation]
-	left := locateLimit - time.Since(s.machine.DeletionTimestamp.Time)
-	if s.host == nil && !s.lost && !skip && left > 0 {
-		s.readAgain(left)
-		s.needed.after = s.again // its status was lost, and the infrastructure, which is watched, finds the host anew
-		return nil, nil
+	if s.host == nil && !s.lost && !s.skipsReset() {
+		m, now := r.cached(s.config.UID), time.Now()
+		m.sought = m.seek(now)
+		r.store(s.config.UID, m)
+		if left := locateLimit - now.Sub(m.sought); left > 0 {
+			s.readAgain(left)
+			s.needed.after = s.again // its status was lost, and the infrastructure, which is watched, finds the host anew
+			return nil, nil
+		}
 	}
-	if skip || s.host == nil {
+	if s.skipsReset() || s.host == nil {
 		r.stopped(s, metav1.ConditionFalse, bootstrapv1.HostNotManagedReason, "the host is not managed, or does not exist: "+
 			"its etcd member is removed all the same")
 		return nil, nil

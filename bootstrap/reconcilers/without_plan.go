@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/uuid"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
@@ -28,12 +27,8 @@ type withoutPlan struct {
 }
 
 func (r *KubexmConfigReconciler) withoutPlan(s *scope, what string, asked time.Time) withoutPlan {
-	cluster := ""
-	if s.cluster != nil {
-		cluster = client.ObjectKeyFromObject(s.cluster).Name
-	}
 	return withoutPlan{
-		what: what, host: s.host.Name, cluster: cluster, holder: r.Holder, asked: asked,
+		what: what, host: s.host.Name, cluster: s.clusterKey().Name, holder: r.Holder, asked: asked,
 		dial: r.dialer(s.config.Namespace, *s.host), ownership: r.ownership(s), reader: r.Reads,
 	}
 }

@@ -33,11 +33,11 @@ type lagging struct {
 	client.Client
 
 	mu   sync.Mutex
-	seen map[string][]snapshot
+	seen map[string][]seenVersion
 }
 
-// snapshot is an object as it was first seen at a time.
-type snapshot struct {
+// seenVersion is an object as it was first seen at a time.
+type seenVersion struct {
 	at     time.Time
 	object client.Object
 }
@@ -55,7 +55,7 @@ func (l *lagging) Get(ctx context.Context, key client.ObjectKey, object client.O
 	name := kind + " " + key.String()
 	versions := l.seen[name]
 	if n := len(versions); n == 0 || versions[n-1].object.GetResourceVersion() != object.GetResourceVersion() {
-		versions = append(versions, snapshot{time.Now(), object.DeepCopyObject().(client.Object)})
+		versions = append(versions, seenVersion{time.Now(), object.DeepCopyObject().(client.Object)})
 	}
 	for len(versions) > 1 && time.Since(versions[1].at) > cacheLag {
 		versions = versions[1:]
@@ -80,7 +80,7 @@ func TestStatusIsTrueThoughTheCacheLags(t *testing.T) {
 	f := newFleet(t, 2, func(f *fleet) {
 		f.lookEvery = time.Hour // nothing that is seen of a host later corrects its status
 		f.manager = func(mgr ctrl.Manager) ctrl.Manager {
-			return &laggingManager{mgr, &lagging{Client: mgr.GetClient(), seen: map[string][]snapshot{}}}
+			return &laggingManager{mgr, &lagging{Client: mgr.GetClient(), seen: map[string][]seenVersion{}}}
 		}
 	})
 	defer f.explain()

@@ -59,8 +59,8 @@ func New(
 }
 
 // Reset is what is left to say of a host whose cluster is not known any more, and whose changes are undone.
-func Reset(cluster *clusterv1.Cluster, host spec.Host) spec.Target {
-	return spec.Target{ClusterName: cluster.Name, Host: host}
+func Reset(cluster string, host spec.Host) spec.Target {
+	return spec.Target{ClusterName: cluster, Host: host}
 }
 
 // Unmanaged are targets of a cluster that Cluster API does not manage: workers have no taint, which nobody would take off again.

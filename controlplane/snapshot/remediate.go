@@ -15,9 +15,9 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
-	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/internal/decision"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/hosthealth"
 	"github.com/mensylisir/cluster-api-provider-kubexm/internal/remediation"
 )
 
@@ -163,13 +163,11 @@ func (c *ControlPlane) Remediate() Remediation {
 
 // Maintained is that nobody is to touch the host of an unhealthy Machine now, which is left alone until that ends; nil if somebody may.
 func (c *ControlPlane) Maintained(m *clusterv1.Machine) *decision.Blocker {
-	config := c.ConfigOf(m)
-	if !IsToBeRemediated(m) || !m.DeletionTimestamp.IsZero() || config == nil ||
-		conditions.GetReason(config, bootstrapv1.HostReachableCondition) != bootstrapv1.HostInMaintenanceReason {
+	why := hosthealth.InMaintenance(c.ConfigOf(m))
+	if why == nil || !IsToBeRemediated(m) || !m.DeletionTimestamp.IsZero() {
 		return nil
 	}
-	return decision.Block(controlplanev1.RemediationDeferredReason, "%s",
-		conditions.GetMessage(config, bootstrapv1.HostReachableCondition))
+	return decision.Block(controlplanev1.RemediationDeferredReason, "%s", why.Message)
 }
 
 // ToConverge are the unhealthy Machines whose hosts are to be brought to what they must be once more: what has stopped is started

@@ -164,6 +164,19 @@ func WithReason(b *decision.Blocker) string {
 	return strings.TrimSuffix(b.Reason+": "+b.Message, ": ")
 }
 
+// InMaintenance is that nobody is to touch a Machine's host now, by the words of who says so; nil if somebody may. What is wrong with the
+// host meanwhile is expected.
+func InMaintenance(c *bootstrapv1.KubexmConfig) *decision.Blocker {
+	if c == nil {
+		return nil
+	}
+	said := meta.FindStatusCondition(c.Status.Conditions, bootstrapv1.HostReachableCondition)
+	if said == nil || said.Reason != bootstrapv1.HostInMaintenanceReason {
+		return nil
+	}
+	return decision.Block(said.Reason, "%s", said.Message)
+}
+
 // CanReboot reports whether the host can be rebooted: by itself, or by its management controller.
 func CanReboot(c *bootstrapv1.KubexmConfig) bool { return Answers(c) || c.Status.Host.BMCAddress != "" }
 

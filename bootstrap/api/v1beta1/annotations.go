@@ -66,12 +66,13 @@ func (c *KubexmConfig) AskedRecovery() string {
 	return fingerprints
 }
 
-// Asked is when the host was last asked for it, the zero time if never, or in another way.
+// Asked is when the host was last asked for it, the zero time if never, or in another way. It counts seconds, as the status does that
+// answers it: with fractions, no answer would be the one to what was asked.
 func (c *KubexmConfig) Asked(annotation string) time.Time {
 	at, _, _ := strings.Cut(c.Annotations[annotation], " ")
 	asked, err := time.Parse(time.RFC3339, at)
 	if err != nil {
 		return time.Time{}
 	}
-	return asked
+	return asked.Truncate(time.Second)
 }

@@ -123,7 +123,8 @@ const (
 const (
 	// HostReachableReason means that the host was reached and trusted.
 	HostReachableReason = "Reachable"
-	// WaitingForHostReason means that the infrastructure has not said yet which host it is and where.
+	// WaitingForHostReason means that the infrastructure has not said yet which host it is and where. As a reason of HostReset it means
+	// that it does not say so now: the host is waited for, as what was changed on it is to be undone.
 	WaitingForHostReason = "WaitingForHost"
 	// WaitingForBootstrapDataReason means that the infrastructure says where the host may be, and that no host which has run the bootstrap
 	// data answers there yet.
