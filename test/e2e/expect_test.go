@@ -213,8 +213,7 @@ func (e *environment) expectMetrics() {
 // metrics are those of the bootstrap manager.
 func (e *environment) metrics() string {
 	e.t.Helper()
-	at := slices.IndexFunc(e.providers, func(p *provider) bool { return p.name == "bootstrap" })
-	url := fmt.Sprintf("http://127.0.0.1:%d/metrics", e.providers[at].telemetry)
+	url := fmt.Sprintf("http://127.0.0.1:%d/metrics", e.bootstrap().telemetry)
 	request, err := http.NewRequestWithContext(e.t.Context(), http.MethodGet, url, http.NoBody)
 	e.Expect(err).NotTo(HaveOccurred())
 	response, err := http.DefaultClient.Do(request)

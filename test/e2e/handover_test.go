@@ -39,10 +39,9 @@ func TestHandover(t *testing.T) {
 		}
 	})
 	ctx := t.Context()
-	at := slices.IndexFunc(e.providers, func(p *provider) bool { return p.name == "bootstrap" })
-	first := e.providers[at]
+	first := e.bootstrap()
 	second := e.beside(first)
-	e.providers = append(slices.Delete(slices.Clone(e.providers), at, at+1), second)
+	e.providers = append(slices.DeleteFunc(slices.Clone(e.providers), func(p *provider) bool { return p == first }), second)
 	leads := []string{"--leader-elect", "--leader-elect-namespace=" + first.namespace()}
 	e.startManager(first, leads...)
 	t.Cleanup(func() { _ = first.process.Stop(context.Background()) })

@@ -15,6 +15,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -37,6 +38,8 @@ type provider struct {
 	// dir keeps the manager's kubeconfig, certificate and log.
 	dir                         string
 	webhooks, health, telemetry int
+	// args are what this manager is started with, beside what all are.
+	args []string
 
 	process *child.Process
 }
@@ -103,6 +106,11 @@ func (e *environment) writeKubeconfig(p *provider) {
 	}, filepath.Join(p.dir, "kubeconfig"))).To(Succeed())
 }
 
+// bootstrap is the bootstrap provider.
+func (e *environment) bootstrap() *provider {
+	return e.providers[slices.IndexFunc(e.providers, func(p *provider) bool { return p.name == "bootstrap" })]
+}
+
 // startManagers starts each provider's manager and returns when all of them are ready.
 func (e *environment) startManagers(args ...string) {
 	e.t.Helper()
@@ -127,7 +135,7 @@ func (e *environment) startManager(p *provider, args ...string) {
 			"--webhook-port=" + strconv.Itoa(p.webhooks), "--webhook-cert-dir=.",
 			"--health-addr=127.0.0.1:" + strconv.Itoa(p.health),
 			"--diagnostics-address=127.0.0.1:" + strconv.Itoa(p.telemetry), "--insecure-diagnostics",
-		}, args...),
+		}, slices.Concat(p.args, args)...),
 	})
 	e.Expect(err).NotTo(HaveOccurred())
 }
