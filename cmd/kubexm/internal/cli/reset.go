@@ -5,7 +5,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -75,8 +74,12 @@ func (a *app) reset(ctx context.Context, s *source, cluster string, names []stri
 		return err
 	}
 	defer unlock()
-	if known, err = dir.Inventory(); err != nil || known == nil { // somebody was asked, and the lock was free meanwhile
-		return errors.Join(err, usage("there is no cluster %s in %s any more", cluster, a.stateRoot))
+	// Somebody was asked, and the lock was free meanwhile.
+	if known, err = dir.Inventory(); err != nil {
+		return err
+	}
+	if known == nil {
+		return usage("there is no cluster %s in %s any more", cluster, a.stateRoot)
 	}
 	return a.showing(inventory{known}.about, func(reader event.Reader) (string, error) {
 		if err := a.undo(ctx, s, dir, known, names, reader); err != nil {
