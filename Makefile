@@ -125,7 +125,7 @@ deps: ## Install the distribution packages that building and testing need
 
 .PHONY: test-unit
 test-unit: $(GOTESTSUM) ## Unit tests and golden plans; no Docker, no artifacts
-	$(GOTESTSUM) --format pkgname-and-test-fails -- ./...
+	$(GOTESTSUM) --format pkgname-and-test-fails -- -timeout 20m ./...
 
 .PHONY: test-fuzz
 test-fuzz: ## Each fuzz target for TEST_FUZZTIME (30s; CI has 5s, not guided by coverage), one per processor at once
@@ -141,7 +141,7 @@ test-envtest: $(GOTESTSUM) artifacts ## Reconcilers, webhooks and the embedded p
 
 .PHONY: test-hosts
 test-hosts: $(GOTESTSUM) artifacts artifacts-offline ## Steps and the SSH host on real hosts (containers with systemd and sshd)
-	$(GOTESTSUM) --format pkgname-and-test-fails -- -tags hosts -p 2 -timeout 30m -skip '^TestEveryFieldHasAnEffect$$' $$(hack/tagged.sh hosts)
+	$(GOTESTSUM) --format pkgname-and-test-fails -- -tags hosts -p 2 -timeout 45m -skip '^TestEveryFieldHasAnEffect$$' $$(hack/tagged.sh hosts)
 
 .PHONY: test-s3
 test-s3: $(GOTESTSUM) artifacts-s3 ## Backups of etcd in a bucket of a real object store
