@@ -197,13 +197,15 @@ func (e *environment) keepsKeys() {
 }
 
 // running is all that a run may change on each host: files with their sizes and times, and the processes of the cluster with when they
-// began. The serial of the state is what each run leaves, whatever else it changes.
+// began. The serial of the state is what each run leaves, whatever else it changes. A process has its parent's name until it becomes the
+// program that it was made for, such as flanneld's iptables: that is none of the cluster's.
 func (e *environment) running() map[string]string {
 	e.t.Helper()
 	all := map[string]string{}
 	for _, h := range e.Hosts {
 		all[h.Name] = e.sh(h, `find /etc /opt /usr /var/lib/kubexm /var/lib/kubelet/config.yaml /var/lib/kubelet/pki -type f ! -name state-serial -printf '%p %s %T@\n' | sort
-ps -C kubelet,containerd,containerd-shim,etcd,kube-apiserver,kube-controller,kube-scheduler,kube-proxy,coredns,flanneld -o pid=,lstart=,comm= | sort`)
+ps -C kubelet,containerd,containerd-shim,etcd,kube-apiserver,kube-controller,kube-scheduler,kube-proxy,coredns,flanneld -o pid=,ppid=,comm=,lstart= |
+	awk '{ name[$1] = $3; parent[$1] = $2; $2 = ""; line[$1] = $0 } END { for (p in name) if (name[parent[p]] != name[p]) print line[p] }' | sort`)
 	}
 	return all
 }
