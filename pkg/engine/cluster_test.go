@@ -110,9 +110,9 @@ func (c *cluster) EndTurn(_ context.Context, group, holder string) error {
 	return nil
 }
 
-func (c *cluster) NodeHeld(context.Context, string) (bool, error) { return false, nil }
+func (c *cluster) NodeInMaintenance(context.Context, string) (bool, error) { return false, nil }
 
-func (c *cluster) ReleaseNode(_ context.Context, name string, _ []string) error {
+func (c *cluster) EndMaintenance(_ context.Context, name string, _ []string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.calls = append(c.calls, "release "+name)

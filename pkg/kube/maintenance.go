@@ -112,8 +112,8 @@ func (c *Cluster) hold(ctx context.Context, node *corev1.Node) error {
 	return c.patchNode(ctx, node.Name, annotations, map[string]any{"unschedulable": true})
 }
 
-// NodeHeld reports whether the Node is held for maintenance. One that is not there is not.
-func (c *Cluster) NodeHeld(ctx context.Context, name string) (bool, error) {
+// NodeInMaintenance reports whether the Node is in maintenance. One that is not there is not.
+func (c *Cluster) NodeInMaintenance(ctx context.Context, name string) (bool, error) {
 	node, err := c.typed.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return false, nil
@@ -125,9 +125,9 @@ func (c *Cluster) NodeHeld(ctx context.Context, name string) (bool, error) {
 	return held, nil
 }
 
-// ReleaseNode ends the maintenance of a Node. Its Pods of these DaemonSets in kube-system that are older than it are deleted
+// EndMaintenance ends the maintenance of a Node. Its Pods of these DaemonSets in kube-system that are older than it are deleted
 // first; while those that follow are not Ready the error is *step.NotYet.
-func (c *Cluster) ReleaseNode(ctx context.Context, name string, daemonSets []string) error {
+func (c *Cluster) EndMaintenance(ctx context.Context, name string, daemonSets []string) error {
 	node, err := c.typed.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil

@@ -121,7 +121,7 @@ func TestDrainNode(t *testing.T) {
 	if !gone(t, client, ns, "replica") || gone(t, client, ns, "alone") {
 		t.Errorf("gone are: the replica %t, the Pod of nobody %t", gone(t, client, ns, "replica"), gone(t, client, ns, "alone"))
 	}
-	if err := c.ReleaseNode(t.Context(), "drain-a", nil); err != nil {
+	if err := c.EndMaintenance(t.Context(), "drain-a", nil); err != nil {
 		t.Fatal(err)
 	}
 	if n := nodeOf(t, client, "drain-a"); n.Spec.Unschedulable || len(n.Annotations) > 0 {
@@ -173,28 +173,28 @@ func TestDrainNodeRespectsBudgets(t *testing.T) {
 }
 
 // Who was cordoned before stays so.
-func TestReleaseNodeLeavesCordonsOfOthers(t *testing.T) {
+func TestEndMaintenanceLeavesCordonsOfOthers(t *testing.T) {
 	c, client := api(t)
 	readyNode(t, client, "cordoned", "v1.35.4")
 	if err := c.Cordon(t.Context(), "cordoned"); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.ReleaseNode(t.Context(), "cordoned", nil); err != nil || !nodeOf(t, client, "cordoned").Spec.Unschedulable {
+	if err := c.EndMaintenance(t.Context(), "cordoned", nil); err != nil || !nodeOf(t, client, "cordoned").Spec.Unschedulable {
 		t.Errorf("a Node that is not held was uncordoned: %v", err)
 	}
 	if err := c.DrainNode(t.Context(), "cordoned"); err != nil {
 		t.Fatal(err)
 	}
-	if held, err := c.NodeHeld(t.Context(), "cordoned"); err != nil || !held {
+	if held, err := c.NodeInMaintenance(t.Context(), "cordoned"); err != nil || !held {
 		t.Errorf("held: %t, %v", held, err)
 	}
-	if err := c.ReleaseNode(t.Context(), "cordoned", nil); err != nil {
+	if err := c.EndMaintenance(t.Context(), "cordoned", nil); err != nil {
 		t.Fatal(err)
 	}
 	if n := nodeOf(t, client, "cordoned"); !n.Spec.Unschedulable || len(n.Annotations) > 0 {
 		t.Errorf("want it cordoned and not held: %v %v", n.Spec, n.Annotations)
 	}
-	if held, err := c.NodeHeld(t.Context(), "cordoned"); err != nil || held {
+	if held, err := c.NodeInMaintenance(t.Context(), "cordoned"); err != nil || held {
 		t.Errorf("held: %t, %v", held, err)
 	}
 }
@@ -202,7 +202,7 @@ func TestReleaseNodeLeavesCordonsOfOthers(t *testing.T) {
 // A DaemonSet's Pod that is older than the maintenance is made anew, once, and waited for.
 // Pods of a Node are renewed whether or not the API server keeps track of who manages its fields, as it does not for a Node that was made
 // without any.
-func TestReleaseNodeRenewsPods(t *testing.T) {
+func TestEndMaintenanceRenewsPods(t *testing.T) {
 	for _, tracked := range []bool{true, false} {
 		t.Run(fmt.Sprintf("tracked=%t", tracked), func(t *testing.T) { releaseNodeRenewsPods(t, tracked) })
 	}
@@ -259,7 +259,7 @@ func releaseNodeRenewsPods(t *testing.T, tracked bool) {
 	notYet := func(want string) {
 		t.Helper()
 		var n *step.NotYet
-		if err := c.ReleaseNode(t.Context(), "renewing", []string{ds}); !errors.As(err, &n) || !strings.Contains(n.Reason, want) {
+		if err := c.EndMaintenance(t.Context(), "renewing", []string{ds}); !errors.As(err, &n) || !strings.Contains(n.Reason, want) {
 			t.Fatalf("got %v, want not yet: %s", err, want)
 		}
 	}
@@ -275,7 +275,7 @@ func releaseNodeRenewsPods(t *testing.T, tracked bool) {
 	if _, err := client.CoreV1().Pods(ns).UpdateStatus(t.Context(), p, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.ReleaseNode(t.Context(), "renewing", []string{ds, "not-there"}); err != nil {
+	if err := c.EndMaintenance(t.Context(), "renewing", []string{ds, "not-there"}); err != nil {
 		t.Fatal(err)
 	}
 	if n := nodeOf(t, client, "renewing"); n.Spec.Unschedulable || len(n.Annotations) > 0 {

@@ -62,11 +62,11 @@ func (c *cluster) HasTurn(context.Context, string, string) (bool, error) { retur
 
 func (c *cluster) EndTurn(context.Context, string, string) error { return nil }
 
-func (c *cluster) NodeHeld(_ context.Context, name string) (bool, error) {
+func (c *cluster) NodeInMaintenance(_ context.Context, name string) (bool, error) {
 	return slices.Contains(c.held, name), c.ready("node " + name)
 }
 
-func (c *cluster) ReleaseNode(_ context.Context, name string, daemonSets []string) error {
+func (c *cluster) EndMaintenance(_ context.Context, name string, daemonSets []string) error {
 	for _, ds := range daemonSets {
 		if why, ok := c.missing["daemon set "+ds]; ok {
 			return &step.NotYet{Reason: why}

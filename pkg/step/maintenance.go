@@ -34,7 +34,7 @@ func (d Drain) Run(ctx context.Context, rt *Runtime) error {
 
 // Rollback uncordons the Node, if the drain cordoned it.
 func (d Drain) Rollback(ctx context.Context, rt *Runtime) error {
-	return rt.Cluster.ReleaseNode(ctx, d.Node, nil)
+	return rt.Cluster.EndMaintenance(ctx, d.Node, nil)
 }
 
 // Uncordon ends the maintenance of a Node that a Drain has held, in this run or an earlier one. A Node that somebody else had
@@ -53,7 +53,7 @@ func (u Uncordon) Meta() Meta { return Meta{Name: "uncordon", Takes: u.After} }
 
 // Probe differs while the Node is held.
 func (u Uncordon) Probe(ctx context.Context, rt *Runtime) (Diff, error) {
-	held, err := rt.Cluster.NodeHeld(ctx, u.Node)
+	held, err := rt.Cluster.NodeInMaintenance(ctx, u.Node)
 	if err != nil || !held {
 		return nil, err
 	}
@@ -62,5 +62,5 @@ func (u Uncordon) Probe(ctx context.Context, rt *Runtime) (Diff, error) {
 
 // Run releases the Node. It returns NotYet while Pods that are made anew are not Ready.
 func (u Uncordon) Run(ctx context.Context, rt *Runtime) error {
-	return rt.Cluster.ReleaseNode(ctx, u.Node, u.DaemonSets)
+	return rt.Cluster.EndMaintenance(ctx, u.Node, u.DaemonSets)
 }

@@ -76,13 +76,13 @@ type Cluster interface {
 	// NodeRegistered returns nil when the Node exists, its kubelet is of this version of Kubernetes, and lacks no more than a network.
 	NodeRegistered(ctx context.Context, name, version string) error
 	// DrainNode cordons the Node for maintenance and evicts its Pods; the Node says from then on that it is held, until
-	// ReleaseNode. A Node that does not exist is fine.
+	// EndMaintenance. A Node that does not exist is fine.
 	DrainNode(ctx context.Context, name string) error
-	// NodeHeld reports whether the Node is held for maintenance.
-	NodeHeld(ctx context.Context, name string) (bool, error)
-	// ReleaseNode ends that: Pods of these DaemonSets in kube-system that are older than the maintenance are made anew, then the
+	// NodeInMaintenance reports whether the Node is in maintenance.
+	NodeInMaintenance(ctx context.Context, name string) (bool, error)
+	// EndMaintenance ends that: Pods of these DaemonSets in kube-system that are older than the maintenance are made anew, then the
 	// Node is uncordoned, unless it was cordoned before. The error is *NotYet while such a Pod is not Ready.
-	ReleaseNode(ctx context.Context, name string, daemonSets []string) error
+	EndMaintenance(ctx context.Context, name string, daemonSets []string) error
 	// TakeTurn has want.Holder take the turn of a group of hosts, or renew it, for want.Term. It returns whose turn it is afterwards.
 	// Over is one that may be taken over if nobody has renewed it: the zero value if none may.
 	TakeTurn(ctx context.Context, group string, want, over Turn) (Turn, error)
