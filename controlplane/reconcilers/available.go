@@ -162,7 +162,7 @@ func (s *scope) parts() *parts {
 		worst := metav1.ConditionTrue
 		for _, kind := range kinds {
 			now := conditions.Get(&m, kind)
-			if now == nil || now.Status == metav1.ConditionUnknown && now.Message == "" {
+			if now == nil || now.Status == metav1.ConditionUnknown && now.Reason == controlplanev1.HealthUnknownReason {
 				worst = metav1.ConditionFalse
 				continue // it is not there yet
 			}

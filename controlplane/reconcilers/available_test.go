@@ -118,6 +118,15 @@ func TestAvailable(t *testing.T) {
 		"and have none":                {etcdHosts("off", "off", ""), metav1.ConditionFalse, "1 of 3 etcd members are healthy, and quorum is 2"},
 		"no host answers": {func(s *scope) { s.unanswered(0, 1, 2) }, metav1.ConditionUnknown,
 			"of no control plane Machine it is known that all of its components are healthy\n* a: APIServerPodHealthy: Unreachable: no route"},
+		"no host answers, and it is not said why": {func(s *scope) {
+			for i := range s.Machines {
+				parts := s.ControlPlane.Workload.Components[s.Machines[i].Name]
+				for j := range parts {
+					parts[j].Unknown, parts[j].Problem = true, ""
+				}
+				s.tell(&s.Machines[i])
+			}
+		}, metav1.ConditionUnknown, "of no control plane Machine it is known"},
 		"one host answers": {func(s *scope) { s.unanswered(0, 1) }, metav1.ConditionTrue, ""},
 		"one host answers, and is ill": {func(s *scope) {
 			s.unanswered(0, 1)

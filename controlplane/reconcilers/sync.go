@@ -120,7 +120,8 @@ func (s *scope) tell(m *clusterv1.Machine) []string {
 				condition.Reason, condition.Message = down.Reason, down.Message
 			}
 		case c.Unknown:
-			condition.Status, condition.Reason, condition.Message = metav1.ConditionUnknown, controlplanev1.HealthUnknownReason, c.Problem
+			condition.Status, condition.Reason = metav1.ConditionUnknown, controlplanev1.InspectionFailedReason
+			condition.Message = c.Problem
 		case c.Problem != "":
 			condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, controlplanev1.NotHealthyReason, c.Problem
 		}

@@ -153,6 +153,8 @@ const (
 	ConnectionDownReason = clusterv1.ConnectionDownReason
 	// HealthUnknownReason means that nothing is known yet.
 	HealthUnknownReason = "HealthUnknown"
+	// InspectionFailedReason means that nobody could ask how something is, as where its host does not answer; the message says why.
+	InspectionFailedReason = clusterv1.InspectionFailedReason
 )
 
 // Reasons of OwnerRemediated, on Machines that a MachineHealthCheck has found unhealthy.
