@@ -43,8 +43,8 @@ func Etcd(in component.Inputs) plan.Module {
 	return m
 }
 
-// EtcdCare keeps etcd's members and databases in order.
-func EtcdCare(in component.Inputs) plan.Module {
+// EtcdMaintenance keeps etcd's members and databases in order.
+func EtcdMaintenance(in component.Inputs) plan.Module {
 	m := plan.Module{Name: "etcd", Tasks: in.Etcd.Care(in)}
 	if in.Target.Host.Role == spec.RoleEtcd {
 		m.Tasks = append(m.Tasks, task.UserAfter(in))

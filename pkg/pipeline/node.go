@@ -291,7 +291,7 @@ func controlPlaneHost(p layout, in module.Inputs) {
 		module.Programs(in),
 		module.Etcd(in),
 		module.ControlPlane(in),
-		module.EtcdCare(in),
+		module.EtcdMaintenance(in),
 	)
 }
 
@@ -309,7 +309,7 @@ func etcdMember(p layout, in module.Inputs) {
 		module.BeforeEtcd(in),
 		module.OS(in),
 		module.Etcd(in),
-		module.EtcdCare(in),
+		module.EtcdMaintenance(in),
 	)
 }
 

@@ -116,7 +116,7 @@ func (m membersOf) Care(in component.Inputs) []plan.Task {
 	if in.KubernetesMakesEtcd() {
 		steps = append(steps, Clients(in.Programs("etcd")), Certificates(s))
 	}
-	return []plan.Task{{Name: "etcd-care", Steps: append(steps, Members(s), Maintenance(s), backups(in, s))}}
+	return []plan.Task{{Name: "etcd-maintenance", Steps: append(steps, Members(s), Maintenance(s), backups(in, s))}}
 }
 
 // Client asks the host's own member, under a name that is the same on all hosts, where there is one.

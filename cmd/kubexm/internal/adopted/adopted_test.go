@@ -257,7 +257,7 @@ func TestFollowers(t *testing.T) {
 	var programs step.Follows
 	for _, n := range adoption.Nodes(planned(t), "cp1") {
 		about := n.Step.Meta()
-		if n.Task != "etcd-care" || about.Follows == "" {
+		if n.Task != "etcd-maintenance" || about.Follows == "" {
 			continue
 		}
 		if n.Name == "etcd/programs" {
