@@ -58,7 +58,7 @@ var order = []string{
 // fleet is an API with a Cluster of control plane hosts, the hosts, which are run by the real engine, and a restore.
 type fleet struct {
 	*testing.T
-	api      client.Client
+	api      client.WithWatch
 	names    []string
 	machines map[string]*fake.Machine
 

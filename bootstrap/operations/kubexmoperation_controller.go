@@ -146,6 +146,10 @@ func (r *KubexmOperationReconciler) clusterOf(ctx context.Context, s *scope) (*c
 		return nil, nil
 	}
 	cluster, err := util.GetClusterByName(ctx, r.Client, s.operation.Namespace, name)
+	if apierrors.IsNotFound(err) { // a cache may be behind, and hosts that are held are released when their Cluster is gone
+		cluster = &clusterv1.Cluster{}
+		err = r.Reader.Get(ctx, client.ObjectKey{Namespace: s.operation.Namespace, Name: name}, cluster)
+	}
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}

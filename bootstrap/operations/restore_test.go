@@ -4,6 +4,7 @@
 package operations
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"regexp"
@@ -13,11 +14,13 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/internal/holder"
@@ -342,6 +345,23 @@ func TestRestoreIsDeleted(t *testing.T) {
 			}
 		})
 	}
+	t.Run("the cache has no Cluster", func(t *testing.T) {
+		f := newFleet(t, 2, nil)
+		f.onRun = func(what string) bool { return what != "cp1: "+order[4] }
+		f.goes()
+		f.r.Client = interceptor.NewClient(f.api, interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+				if _, is := o.(*clusterv1.Cluster); is {
+					return apierrors.NewNotFound(clusterv1.GroupVersion.WithResource("clusters").GroupResource(), key.Name)
+				}
+				return c.Get(ctx, key, o, opts...)
+			},
+		})
+		f.r.attempts = nil
+		if o := f.goes(); f.held() == "" || conditions.IsFalse(o, bootstrapv1.SucceededCondition) {
+			t.Errorf("the hosts are released half way: %+v", o)
+		}
+	})
 	t.Run("with its Cluster", func(t *testing.T) {
 		f := newFleet(t, 2, nil)
 		f.onRun = func(what string) bool { return what != "cp1: "+order[4] }
