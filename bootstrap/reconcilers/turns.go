@@ -133,12 +133,12 @@ func poolOf(role spec.Role, m *clusterv1.Machine) string {
 }
 
 // newPeer is what objects say of a host. The Machine is nil if it has none, and the KubexmConfig if nobody of ours makes its host.
-func newPeer(m *clusterv1.Machine, c *bootstrapv1.KubexmConfig, turns *bootstrapv1.KubexmClusterConfigStatus) peer {
+func newPeer(m *clusterv1.Machine, c *bootstrapv1.KubexmConfig, shared *bootstrapv1.KubexmClusterConfig) peer {
 	p := peer{}
 	leaves := m != nil && !m.DeletionTimestamp.IsZero()
 	if c != nil {
 		p.name = cmp.Or(c.Status.Host.Name, c.Name)
-		if turn := turns.TurnOf(c.Name); turn != nil && !leaves && c.DeletionTimestamp.IsZero() {
+		if turn := shared.Status.TurnOf(c.Name); turn != nil && !leaves && c.DeletionTimestamp.IsZero() {
 			p.turn = turn.Since.Time // it is not disrupted for the change any more when it leaves
 		}
 		if hosthealth.IsFailing(c) {
@@ -153,13 +153,29 @@ func newPeer(m *clusterv1.Machine, c *bootstrapv1.KubexmConfig, turns *bootstrap
 	case m != nil && m.Status.NodeRef.IsDefined():
 		p.name = m.Status.NodeRef.Name
 		p.ofNode(m)
-	case c != nil && c.Status.PlanDigest == "": // nobody uses it yet
+	case c != nil && c.Status.PlanDigest == "" && !mayBeUsed(m, c, &shared.Spec): // nobody uses it yet
 	case m != nil && c != nil:
 		p.ofCondition(c, bootstrapv1.NodeJoinedCondition)
 	case c != nil: // its host is no Node: of what runs there, only the host can tell
 		p.ofCondition(c, bootstrapv1.HostReachableCondition)
 	}
 	return p
+}
+
+// mayBeUsed reports whether a host whose KubexmConfig says nothing of a plan may have been brought to one: a move or a backup takes
+// statuses away, and leaves what its Machine and the list of members say.
+func mayBeUsed(m *clusterv1.Machine, c *bootstrapv1.KubexmConfig, shared *bootstrapv1.KubexmClusterConfigSpec) bool {
+	if !c.Status.Operation(bootstrapv1.ConvergeOperation).StartTime.IsZero() {
+		return false // the status is there, and would say so
+	}
+	if member := shared.MemberOf(c); member != nil {
+		return member.Phase != bootstrapv1.MemberJoining
+	}
+	if m == nil {
+		return false
+	}
+	_, held := m.Annotations[bootstrapv1.HostResetHook]
+	return held
 }
 
 // ofNode takes in what the Machine says of its Node.
@@ -208,10 +224,10 @@ func firstLine(message string) string {
 // pool reads who takes turns with the scope's host. With a cache for a reader it may be a little late, which is enough to wait by, and
 // not enough to begin by.
 func (r *KubexmConfigReconciler) pool(
-	ctx context.Context, reader client.Reader, s *scope, turns *bootstrapv1.KubexmClusterConfigStatus,
+	ctx context.Context, reader client.Reader, s *scope, shared *bootstrapv1.KubexmClusterConfig,
 ) (*pool, error) {
 	role := s.role()
-	p := &pool{name: poolOf(role, s.machine), workers: role == spec.RoleWorker, most: 1, own: newPeer(s.machine, s.config, turns)}
+	p := &pool{name: poolOf(role, s.machine), workers: role == spec.RoleWorker, most: 1, own: newPeer(s.machine, s.config, shared)}
 	configs, machines := &bootstrapv1.KubexmConfigList{}, &clusterv1.MachineList{}
 	of := []client.ListOption{
 		client.InNamespace(s.config.Namespace),
@@ -223,7 +239,7 @@ func (r *KubexmConfigReconciler) pool(
 	if s.machine == nil {
 		for i := range configs.Items {
 			if c := &configs.Items[i]; c.Spec.HostRef.Role == role && c.Name != s.config.Name {
-				p.others = append(p.others, newPeer(nil, c, turns))
+				p.others = append(p.others, newPeer(nil, c, shared))
 			}
 		}
 		return p, nil
@@ -239,7 +255,7 @@ func (r *KubexmConfigReconciler) pool(
 		m := &machines.Items[i]
 		other := &scope{config: &bootstrapv1.KubexmConfig{}, machine: m}
 		if m.Name == s.machine.Name {
-			p.own = newPeer(m, s.config, turns)
+			p.own = newPeer(m, s.config, shared)
 			continue
 		}
 		if poolOf(other.role(), m) != p.name {
@@ -249,7 +265,7 @@ func (r *KubexmConfigReconciler) pool(
 		if ref := m.Spec.Bootstrap.ConfigRef; ref.GroupKind() == bootstrapv1.GroupVersion.WithKind("KubexmConfig").GroupKind() {
 			c = byName[ref.Name]
 		}
-		p.others = append(p.others, newPeer(m, c, turns))
+		p.others = append(p.others, newPeer(m, c, shared))
 	}
 	slices.SortFunc(p.others, func(a, b peer) int { return cmp.Compare(a.name, b.name) })
 	var err error
@@ -292,7 +308,7 @@ func (r *KubexmConfigReconciler) takesTurn(ctx context.Context, s *scope, waits 
 	if err := r.Reader.Get(ctx, client.ObjectKeyFromObject(s.cluster), shared); err != nil {
 		return nil, fmt.Errorf("get the KubexmClusterConfig %s: %w", s.cluster.Name, err)
 	}
-	p, err := r.pool(ctx, r.Reader, s, &shared.Status)
+	p, err := r.pool(ctx, r.Reader, s, shared)
 	if err != nil || !p.own.turn.IsZero() {
 		return nil, err
 	}
@@ -343,7 +359,7 @@ func (r *KubexmConfigReconciler) givesTurn(ctx context.Context, s *scope) (time.
 			return 0, fmt.Errorf("get the Machine %s: %w", s.machine.Name, err)
 		}
 	}
-	p := &pool{name: poolOf(s.role(), machine), own: newPeer(machine, s.config, &shared.Status)}
+	p := &pool{name: poolOf(s.role(), machine), own: newPeer(machine, s.config, shared)}
 	left, known := p.settles(s.config.Status.Operation(bootstrapv1.ConvergeOperation).EndTime.Time, time.Now(), r.Settle)
 	if !known {
 		return askAgain, nil
@@ -404,7 +420,7 @@ const turnsAgain = 100 * time.Millisecond
 func (r *KubexmConfigReconciler) admits(ctx context.Context, s *scope, m *hostCache, input string) (need, *hold, error) {
 	limits, waits := s.restriction(), !s.repairs(input)
 	if limits.turns && waits {
-		p, err := r.pool(ctx, r.Client, s, &s.clusterConfig.Status)
+		p, err := r.pool(ctx, r.Client, s, s.clusterConfig)
 		if err != nil {
 			return need{}, nil, err
 		}

@@ -115,7 +115,16 @@ func TestSettles(t *testing.T) {
 // TestPeer says what objects tell of a host.
 func TestPeer(t *testing.T) {
 	since := metav1.NewTime(time.Date(2026, 11, 23, 8, 0, 0, 0, time.UTC))
-	turns := &bootstrapv1.KubexmClusterConfigStatus{Turns: []bootstrapv1.Turn{{ConfigName: "c1", Pool: "worker", Since: since}}}
+	shared := &bootstrapv1.KubexmClusterConfig{}
+	shared.Status.Turns = []bootstrapv1.Turn{{ConfigName: "c1", Pool: "worker", Since: since}}
+	shared.Spec.Members = []bootstrapv1.ClusterMember{
+		{Name: "m1", ConfigName: "m1", Phase: bootstrapv1.MemberServing}, {Name: "m2", ConfigName: "m2", Phase: bootstrapv1.MemberJoining},
+	}
+	// lost is a KubexmConfig whose status was not moved with it, or that is new.
+	lost := func(name string) *bootstrapv1.KubexmConfig {
+		return &bootstrapv1.KubexmConfig{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	}
+	held := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{bootstrapv1.HostResetHook: ""}}}
 	machine := func(status metav1.ConditionStatus, reason string) *clusterv1.Machine {
 		m := &clusterv1.Machine{}
 		m.Status.NodeRef.Name = "w1"
@@ -173,6 +182,14 @@ func TestPeer(t *testing.T) {
 			name: "w1", turn: since.Time, failed: "why it failed", well: since.Time,
 		}},
 		"a host that is not used yet": {&clusterv1.Machine{}, config(func(c *bootstrapv1.KubexmConfig) { c.Status.PlanDigest, c.Name = "", "c2" }), peer{name: "c2"}},
+		"one of which nothing was said yet": {&clusterv1.Machine{}, lost("c2"), peer{name: "c2"}},
+		"one that was touched, and its status is lost": {held, lost("c2"), peer{name: "c2", unwell: "whose health is unknown", unknown: true}},
+		"one that is touched for the first time": {held, config(func(c *bootstrapv1.KubexmConfig) {
+			c.Status.PlanDigest, c.Name = "", "c2"
+			c.Status.OperationFor(bootstrapv1.ConvergeOperation).StartTime = since
+		}), peer{name: "c2"}},
+		"a member that serves, and its status is lost": {nil, lost("m1"), peer{name: "m1", unwell: "whose health is unknown", unknown: true}},
+		"a member that joins":                          {held, lost("m2"), peer{name: "m2"}},
 		"whose Node was found Ready": {&clusterv1.Machine{}, config(said(bootstrapv1.NodeJoinedCondition, metav1.ConditionTrue)),
 			peer{name: "c1", turn: since.Time, well: since.Time}},
 		"whose Node was not": {&clusterv1.Machine{}, config(said(bootstrapv1.NodeJoinedCondition, metav1.ConditionFalse)), peer{
@@ -183,7 +200,7 @@ func TestPeer(t *testing.T) {
 		"no Node, and nothing is known": {nil, config(), peer{name: "c1", turn: since.Time, unwell: "whose health is unknown", unknown: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := newPeer(tc.machine, tc.config, turns); got != tc.want {
+			if got := newPeer(tc.machine, tc.config, shared); got != tc.want {
 				t.Errorf("got  %+v\nwant %+v", got, tc.want)
 			}
 		})
