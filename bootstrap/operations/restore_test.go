@@ -5,6 +5,7 @@ package operations
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -23,7 +24,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/hostrun"
 	"github.com/mensylisir/cluster-api-provider-kubexm/internal/holder"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pipeline"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
@@ -401,6 +404,26 @@ func TestRestoreHoldsAlone(t *testing.T) {
 	}
 	if err := f.api.Delete(t.Context(), other); err != nil {
 		t.Fatal(err)
+	}
+	f.goes()
+	f.wantRestored(t, 1)
+}
+
+// TestRestoreOfTheSameName: the job of an operation that was removed by force is stopped, and its result is not taken for that of another
+// one which has its name now.
+func TestRestoreOfTheSameName(t *testing.T) {
+	f := newFleet(t, 1, nil)
+	var why error
+	f.r.Jobs.Start(client.ObjectKeyFromObject(f.operation()), hostrun.Job[result]{
+		Of: "1", What: restoring, Do: func(ctx context.Context, _ event.Reader) result {
+			<-ctx.Done()
+			why = context.Cause(ctx)
+			return result{}
+		},
+	})
+	f.reconcile() // it is notified when the job has ended
+	if o := f.operation(); !errors.Is(why, errGone) || len(o.Status.Conditions) > 0 || len(f.ran) > 0 {
+		t.Fatalf("the job was stopped because %v, and of the operation is said %+v", why, o.Status)
 	}
 	f.goes()
 	f.wantRestored(t, 1)
