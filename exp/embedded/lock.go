@@ -4,14 +4,12 @@
 package embedded
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"time"
 
-	"github.com/mensylisir/cluster-api-provider-kubexm/exp/embedded/child"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/lockfile"
 )
 
 // InUseError refuses a second plane on one directory.
@@ -31,35 +29,11 @@ func (e *InUseError) Error() string {
 		e.Dir, e.PID, e.Since.Local().Format(time.DateTime))
 }
 
-// holder is the content of the lock file.
-type holder struct {
-	PID   int       `json:"pid"`
-	Since time.Time `json:"since"`
-}
-
 // lock makes dir this process's own until the returned file is closed, which the kernel sees to in any case.
 func lock(dir string) (*os.File, error) {
-	path := filepath.Join(dir, "plane.lock")
-	f, err := child.TryLock(path)
-	if err != nil {
-		return nil, err
+	f, by, err := lockfile.Take(filepath.Join(dir, "plane.lock"))
+	if err == nil && f == nil {
+		err = &InUseError{Dir: dir, PID: by.PID, Since: by.Since}
 	}
-	if f == nil {
-		var h holder
-		if content, err := os.ReadFile(path); err == nil {
-			_ = json.Unmarshal(content, &h) // not yet written: the zero holder says so
-		}
-		return nil, &InUseError{Dir: dir, PID: h.PID, Since: h.Since}
-	}
-	content, err := json.Marshal(holder{PID: os.Getpid(), Since: time.Now().UTC().Truncate(time.Second)})
-	if err == nil {
-		err = f.Truncate(0)
-	}
-	if err == nil {
-		_, err = f.WriteAt(content, 0)
-	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("write %s: %w", path, err), f.Close())
-	}
-	return f, nil
+	return f, err
 }

@@ -7,8 +7,6 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -68,12 +66,12 @@ func writeImage(path, reference, arch, compiled string) error {
 		return err
 	}
 	made, err := oci.Spec{
-		Arch: arch, Entrypoint: []string{program}, Layers: []oci.Layer{{Blob: blobOf(layer.Bytes()), DiffID: diffID}},
+		Arch: arch, Entrypoint: []string{program}, Layers: []oci.Layer{{Blob: oci.BlobOf(layer.Bytes()), DiffID: diffID}},
 	}.Make()
 	if err != nil {
 		return err
 	}
-	index, err := oci.Index([]oci.Tagged{{Ref: reference, Arch: arch, Manifest: blobOf(made.Manifest)}})
+	index, err := oci.Index([]oci.Tagged{{Ref: reference, Arch: arch, Manifest: oci.BlobOf(made.Manifest)}})
 	if err != nil {
 		return err
 	}
@@ -113,9 +111,4 @@ func writeArchive(path string, members []member) (err error) {
 	return tw.Close()
 }
 
-func blobOf(data []byte) oci.Blob {
-	sum := sha256.Sum256(data)
-	return oci.Blob{SHA256: hex.EncodeToString(sum[:]), Size: int64(len(data))}
-}
-
-func blobPath(data []byte) string { return "blobs/sha256/" + blobOf(data).SHA256 }
+func blobPath(data []byte) string { return "blobs/sha256/" + oci.BlobOf(data).SHA256 }

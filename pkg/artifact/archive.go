@@ -92,7 +92,7 @@ func (b *Bundle) ImageArchive(arch string, refs ...string) (*ImageArchive, error
 const tarBlock = 512
 
 func (a *ImageArchive) add(name string, data []byte) {
-	a.members = append(a.members, archiveMember{name: name, blob: blobOf(data), data: data})
+	a.members = append(a.members, archiveMember{name: name, blob: oci.BlobOf(data), data: data})
 }
 
 // ID identifies the archive by what is in it, without reading it: the digest of its index.

@@ -50,7 +50,7 @@ func TestImageArchive(t *testing.T) {
 		t.Errorf("not the same bytes: %v", err)
 	}
 	digest, err := archive.Digest()
-	if want := "sha256:" + blobOf(data).SHA256; err != nil || digest != want {
+	if want := "sha256:" + oci.BlobOf(data).SHA256; err != nil || digest != want {
 		t.Errorf("digest %s, %v, want %s", digest, err, want)
 	}
 

@@ -67,7 +67,7 @@ func readDir(dir string, by *Signers) (*Bundle, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", ManifestName, err)
 	}
-	return &Bundle{dir: dir, manifest: m, digest: "sha256:" + blobOf(data).SHA256}, nil
+	return &Bundle{dir: dir, manifest: m, digest: "sha256:" + oci.BlobOf(data).SHA256}, nil
 }
 
 // openInside opens a regular file below dir; links that lead out of dir are not followed.

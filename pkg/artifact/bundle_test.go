@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact/oci"
 )
 
 func TestBundleFiles(t *testing.T) {
@@ -23,7 +25,7 @@ func TestBundleFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	const content = "content of /v1.0.0/arm64/kubelet"
-	if kubelet.Size != int64(len(content)) || kubelet.Digest != "sha256:"+blobOf([]byte(content)).SHA256 ||
+	if kubelet.Size != int64(len(content)) || kubelet.Digest != "sha256:"+oci.BlobOf([]byte(content)).SHA256 ||
 		kubelet.Mode != 0o755 || kubelet.Name != "kubelet" {
 		t.Errorf("kubelet: %+v", kubelet)
 	}

@@ -321,7 +321,7 @@ func (p *production) manifest() (Manifest, error) {
 	if err != nil {
 		return Manifest{}, err
 	}
-	blob := blobOf(bill)
+	blob := oci.BlobOf(bill)
 	m.SBOM = &blob
 	return m, m.validate()
 }

@@ -18,6 +18,8 @@ import (
 	spdxjson "github.com/spdx/tools-golang/json"
 	"github.com/spdx/tools-golang/spdx/v2/v2_3"
 	"golang.org/x/crypto/ssh"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact/oci"
 )
 
 // keyOfSeed is a key that is the same in every run, with its line of authorized_keys.
@@ -197,7 +199,7 @@ func TestSBOM(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m := b.Manifest(); m.SBOM == nil || *m.SBOM != blobOf(data) {
+	if m := b.Manifest(); m.SBOM == nil || *m.SBOM != oci.BlobOf(data) {
 		t.Errorf("the manifest lists %v", m.SBOM)
 	}
 	doc, err := spdxjson.Read(bytes.NewReader(data))

@@ -17,6 +17,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact/oci"
 )
 
 // holdVariable makes the test binary a process that begins to make something in the store that it names, and never ends.
@@ -79,7 +81,7 @@ func TestStoreMakesOnce(t *testing.T) {
 				return
 			}
 			f, ok := r.file("tool")
-			if !ok || f.Blob != blobOf([]byte("content")) {
+			if !ok || f.Blob != oci.BlobOf([]byte("content")) {
 				t.Errorf("files: %+v", r.Files)
 			}
 		})
@@ -88,7 +90,7 @@ func TestStoreMakesOnce(t *testing.T) {
 	if made.Load() != 1 {
 		t.Errorf("made %d times", made.Load())
 	}
-	info, err := os.Stat(s.blob(blobOf([]byte("content")).SHA256))
+	info, err := os.Stat(s.blob(oci.BlobOf([]byte("content")).SHA256))
 	if err != nil || info.Mode().Perm() != 0o755 {
 		t.Errorf("blob: %v, %v", info, err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact/build"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact/oci"
 )
 
 const tinySystem = `
@@ -33,7 +34,7 @@ func packagesOf(t *testing.T, change func(index string) string) map[string]strin
 		{"nfs-common", "1", "nfs-common_1_amd64.deb", ""},
 	} {
 		content := "package " + p.name
-		b := blobOf([]byte(content))
+		b := oci.BlobOf([]byte(content))
 		files[p.file] = content
 		index += fmt.Sprintf("Package: %s\nVersion: %s\nDepends: %s\nFilename: ./%s\nSize: %d\nSHA256: %s\n\n",
 			p.name, p.version, p.depends, p.file, b.Size, b.SHA256)
@@ -122,7 +123,7 @@ func TestSystemPackages(t *testing.T) {
 func TestSystemIndexContradicts(t *testing.T) {
 	for name, change := range map[string]func(string) string{
 		"another sum": func(s string) string {
-			return strings.ReplaceAll(s, blobOf([]byte("package liblua")).SHA256, strings.Repeat("0", 64))
+			return strings.ReplaceAll(s, oci.BlobOf([]byte("package liblua")).SHA256, strings.Repeat("0", 64))
 		},
 		"another file": func(s string) string {
 			return s + "Package: evil\nVersion: 1\nFilename: ../evil.deb\nSize: 1\nSHA256: 00\n"
@@ -156,7 +157,7 @@ func TestSystemsThatAreNotThere(t *testing.T) {
 func TestPackageItems(t *testing.T) {
 	good := Item{
 		Kind: KindPackage, Component: "debian", Version: "1:2.6-1+b1", Arch: "amd64", System: "debian/12", Name: "haproxy",
-		Path: "os/debian/12/amd64/haproxy_2.6-1+b1_amd64.deb", Blob: blobOf(nil), Source: "debian:bookworm",
+		Path: "os/debian/12/amd64/haproxy_2.6-1+b1_amd64.deb", Blob: oci.BlobOf(nil), Source: "debian:bookworm",
 	}
 	if err := good.validate(); err != nil {
 		t.Fatal(err)

@@ -48,7 +48,7 @@ func smallBundle(t testing.TB) []tarEntry {
 	t.Helper()
 	tool := Item{
 		Kind: KindBinary, Component: "tool", Version: "v1", Arch: "amd64", Name: "tool",
-		Path: "tool/v1/amd64/tool", Blob: blobOf([]byte("tool")), Source: "test",
+		Path: "tool/v1/amd64/tool", Blob: oci.BlobOf([]byte("tool")), Source: "test",
 	}
 	m := Manifest{FormatVersion: FormatVersion, KubernetesVersion: "v1", Items: []Item{tool}}
 	data, err := m.encode()

@@ -6,8 +6,6 @@ package artifact
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -62,7 +60,7 @@ func (m Manifest) contents() (map[string]oci.Blob, error) {
 	}
 	documents, err := m.layoutDocuments()
 	for rel, data := range documents {
-		files[rel] = blobOf(data)
+		files[rel] = oci.BlobOf(data)
 	}
 	return files, err
 }
@@ -71,11 +69,6 @@ func (m Manifest) contents() (map[string]oci.Blob, error) {
 func (m Manifest) layoutDocuments() (map[string][]byte, error) {
 	index, err := oci.Index(m.tagged())
 	return map[string][]byte{layoutRel: []byte(oci.Layout), indexRel: index}, err
-}
-
-func blobOf(data []byte) oci.Blob {
-	sum := sha256.Sum256(data)
-	return oci.Blob{SHA256: hex.EncodeToString(sum[:]), Size: int64(len(data))}
 }
 
 // Verify reads all of the bundle. The error is a *VerifyError that names every file that is corrupt, missing or too many.

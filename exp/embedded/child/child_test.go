@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/exp/embedded/child"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/lockfile"
 )
 
 // modeEnv makes the test binary play a child, or the parent of one.
@@ -193,7 +194,7 @@ func leaveBehind(t *testing.T, mode, dir string) *exec.Cmd {
 	t.Helper()
 	s := spec(mode, dir)
 	path := filepath.Join(dir, s.Name+".lock")
-	lock, err := child.TryLock(path)
+	lock, err := lockfile.Try(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +223,7 @@ func leaveBehind(t *testing.T, mode, dir string) *exec.Cmd {
 func TestTakeOverUnknown(t *testing.T) {
 	s := spec("patient", t.TempDir())
 	s.Grace = 20 * time.Millisecond
-	lock, err := child.TryLock(filepath.Join(s.Dir, s.Name+".lock"))
+	lock, err := lockfile.Try(filepath.Join(s.Dir, s.Name+".lock"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,27 +13,12 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/lockfile"
 )
 
 // lockPoll is how often a lock is tried that a dying child still holds.
 const lockPoll = 10 * time.Millisecond
-
-// TryLock opens path, creating it, and locks it. The lock lasts until every copy of the descriptor is closed, in
-// children that inherited it as well. It returns a nil file and no error if another holds the lock.
-func TryLock(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	switch err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); {
-	case err == nil:
-		return f, nil
-	case errors.Is(err, syscall.EWOULDBLOCK):
-		return nil, f.Close()
-	default:
-		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
-	}
-}
 
 // takeOver returns the locked lock file of spec. A child that holds it was left behind by an earlier process: it is
 // asked to end, then killed.
@@ -49,7 +34,7 @@ func takeOver(ctx context.Context, spec Spec) (*os.File, error) {
 
 	wanted := syscall.SIGTERM
 	for {
-		lock, err := TryLock(path)
+		lock, err := lockfile.Try(path)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", spec.Name, err)
 		}

@@ -5,6 +5,8 @@ package oci
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -21,6 +23,12 @@ const searchPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin
 type Blob struct {
 	SHA256 string `json:"sha256"`
 	Size   int64  `json:"size"`
+}
+
+// BlobOf is the Blob of content.
+func BlobOf(content []byte) Blob {
+	sum := sha256.Sum256(content)
+	return Blob{SHA256: hex.EncodeToString(sum[:]), Size: int64(len(content))}
 }
 
 func (b Blob) hash() v1.Hash { return v1.Hash{Algorithm: "sha256", Hex: b.SHA256} }

@@ -4,13 +4,10 @@
 package clusterdir
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
-	"os"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/lockfile"
 )
 
 // LockedError refuses a second command that changes a cluster.
@@ -29,41 +26,18 @@ func (e *LockedError) Error() string {
 		e.PID, e.Since.Local().Format(time.DateTime), e.Cluster)
 }
 
-// holder is the content of the lock file.
-type holder struct {
-	PID   int       `json:"pid"`
-	Since time.Time `json:"since"`
-}
-
 // Lock makes d and keeps other commands from changing the cluster until unlock is called or the process ends. The error
 // is a *LockedError if one is at it.
 func (d Dir) Lock() (unlock func(), err error) {
 	if err := d.Make(); err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(d.Path(lockFile), os.O_RDWR|os.O_CREATE, 0o600)
+	f, by, err := lockfile.Take(d.Path(lockFile))
 	if err != nil {
 		return nil, err
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		var h holder
-		_ = json.NewDecoder(f).Decode(&h) // who holds it may not have written yet
-		_ = f.Close()
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, &LockedError{Cluster: d.Cluster, PID: h.PID, Since: h.Since}
-		}
-		return nil, fmt.Errorf("lock %s: %w", f.Name(), err)
-	}
-	content, err := json.Marshal(holder{PID: os.Getpid(), Since: time.Now().UTC()})
-	if err == nil {
-		err = f.Truncate(0)
-	}
-	if err == nil {
-		_, err = f.WriteAt(content, 0)
-	}
-	if err != nil {
-		_ = f.Close()
-		return nil, fmt.Errorf("lock %s: %w", f.Name(), err)
+	if f == nil {
+		return nil, &LockedError{Cluster: d.Cluster, PID: by.PID, Since: by.Since}
 	}
 	return func() { _ = f.Close() }, nil // the kernel unlocks
 }
