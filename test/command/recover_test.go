@@ -8,7 +8,9 @@ package command
 import (
 	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -44,6 +46,7 @@ func TestRecover(t *testing.T) {
 			e.ends(2, recoverArgs, "is not overwritten", "nothing is missing")
 
 			t.Log("lost")
+			e.awaitPods()
 			was := e.running()
 			e.lose()
 			e.ends(3, e.CreateArgs(), "kubexm recover -f config.yaml")
@@ -182,6 +185,21 @@ func (e *environment) recoversWhenCut(args []string) {
 	}
 	if _, err := os.Stat(filepath.Join(e.Dir, ".kubexm", ".recovering")); err == nil {
 		e.t.Error("something is left where the state was gathered")
+	}
+}
+
+// awaitPods waits until all of the cluster's Pods are Ready: a cluster is made before its DNS is.
+func (e *environment) awaitPods() {
+	e.t.Helper()
+	kubectl := filepath.Join(e.Bundle, "kubernetes", e.bundle.Manifest().KubernetesVersion, runtime.GOARCH, "kubectl")
+	for _, args := range [][]string{
+		{"rollout", "status", "deployment/coredns", "--namespace=kube-system", "--timeout=5m"},
+		{"wait", "--for=condition=Ready", "pod", "--all", "--all-namespaces", "--timeout=5m"},
+	} {
+		cmd := exec.CommandContext(e.t.Context(), kubectl, append(args, "--kubeconfig="+e.Kubeconfig())...)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			e.t.Fatalf("kubectl %s: %v: %s", args[0], err, out)
+		}
 	}
 }
 
