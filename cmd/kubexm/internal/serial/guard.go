@@ -39,7 +39,8 @@ type Guard struct {
 	missing []string
 }
 
-// patience is how long a host's lock is waited for: of a command that was killed, the host may not have noticed yet.
+// patience is how long a host's lock is waited for: of a command that was killed, the host may not have noticed yet. It is how long a host
+// is tried again, too, whose connection was lost.
 const patience = 30 * time.Second
 
 // Begin compares the copy with what the hosts say and writes the run's serial, into the copy first and then on the hosts that are the
@@ -202,8 +203,25 @@ func (g *Guard) write(ctx context.Context, names []string) error {
 	return others.Wait()
 }
 
-// writeOn writes the run's serial on a host.
-func (g *Guard) writeOn(ctx context.Context, name string) (err error) {
+// writeOn writes the run's serial on a host. A lock that is held, and a host that does not answer, are waited for, for a while: to write a
+// serial again that is there already is no change.
+func (g *Guard) writeOn(ctx context.Context, name string) error {
+	until := time.Now().Add(patience)
+	for {
+		err := g.tryOn(ctx, name)
+		kind := host.KindOf(err)
+		if kind != host.KindLocked && kind != host.KindUnreachable || ctx.Err() != nil || time.Now().After(until) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+func (g *Guard) tryOn(ctx context.Context, name string) (err error) {
 	claim, err := g.Owners(ctx, name)
 	if err != nil {
 		return err
@@ -213,25 +231,9 @@ func (g *Guard) writeOn(ctx context.Context, name string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, h.Close()) }()
-	s, err := g.session(ctx, h, host.Run{ID: "serial-" + rand.Text(), Holder: g.Holder, Ownership: claim, Serial: &g.written.Serial})
+	s, err := h.Begin(ctx, host.Run{ID: "serial-" + rand.Text(), Holder: g.Holder, Ownership: claim, Serial: &g.written.Serial})
 	if err != nil {
 		return err
 	}
 	return s.End(ctx, true)
-}
-
-// session begins one. A lock that is held is waited for, for a while.
-func (g *Guard) session(ctx context.Context, h host.Host, r host.Run) (host.Session, error) {
-	until := time.Now().Add(patience)
-	for {
-		s, err := h.Begin(ctx, r)
-		if host.KindOf(err) != host.KindLocked || ctx.Err() != nil || time.Now().After(until) {
-			return s, err
-		}
-		select {
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		case <-time.After(time.Second):
-		}
-	}
 }

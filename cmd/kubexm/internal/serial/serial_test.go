@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -272,57 +273,82 @@ func TestFresh(t *testing.T) {
 // TestCut: a run that ended between its write to the state and that to hosts leaves the state ahead. It goes on with the same number, as
 // often as it is cut, so that a copy that went on meanwhile is noticed.
 func TestCut(t *testing.T) {
-	alice := newCluster(t).first()
-	alice.runs(false)
-	bob := alice.copy("bob")
-	cut := func() {
-		t.Helper()
-		facts := alice.facts()
-		for _, name := range serial.Hosts(roles) {
-			alice.down[name] = true
+	synctest.Test(t, func(t *testing.T) {
+		alice := newCluster(t).first()
+		alice.runs(false)
+		bob := alice.copy("bob")
+		cut := func() {
+			t.Helper()
+			facts := alice.facts()
+			for _, name := range serial.Hosts(roles) {
+				alice.down[name] = true
+			}
+			if err := alice.guard(false).Begin(t.Context(), facts); host.KindOf(err) != host.KindUnreachable {
+				t.Fatalf("it was not cut: %v", err)
+			}
+			clear(alice.down)
+			alice.has(2, true, 1)
 		}
-		if err := alice.guard(false).Begin(t.Context(), facts); host.KindOf(err) != host.KindUnreachable {
-			t.Fatalf("it was not cut: %v", err)
-		}
-		clear(alice.down)
-		alice.has(2, true, 1)
-	}
-	cut()
-	cut()
-	carol := alice.copy("carol")
-	alice.runs(false)
-	alice.has(2, false, 2)
-	alice.runs(false)
-	alice.has(3, false, 3)
+		cut()
+		cut()
+		carol := alice.copy("carol")
+		alice.runs(false)
+		alice.has(2, false, 2)
+		alice.runs(false)
+		alice.has(3, false, 3)
 
-	t.Log("who has copied a number that was on its way goes on above it, where it has arrived")
-	carol.refused("serial 3, written by alice", "this copy has serial 2")
-	bob.refused("serial 3")
+		t.Log("who has copied a number that was on its way goes on above it, where it has arrived")
+		carol.refused("serial 3, written by alice", "this copy has serial 2")
+		bob.refused("serial 3")
+	})
+}
+
+// TestConnectionIsLost: a host that answers again soon gets the serial all the same.
+func TestConnectionIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		alice := newCluster(t).first()
+		alice.runs(false)
+		facts := alice.facts()
+		g, dials := alice.guard(false), atomic.Int32{}
+		dial := g.Dial
+		g.Dial = func(ctx context.Context, name string) (host.Host, error) {
+			if dials.Add(1) <= 2 {
+				return nil, &host.Error{Kind: host.KindUnreachable, Host: name, Message: "the connection is lost"}
+			}
+			return dial(ctx, name)
+		}
+		if err := g.Begin(t.Context(), facts); err != nil {
+			t.Fatal(err)
+		}
+		alice.has(2, false, 2)
+	})
 }
 
 // TestCutAndOvertaken: whoever was cut is refused once another copy has gone on from the same number.
 func TestCutAndOvertaken(t *testing.T) {
-	alice := newCluster(t).first()
-	alice.runs(false)
-	bob := alice.copy("bob")
-	facts := alice.facts()
-	for _, name := range serial.Hosts(roles) {
-		alice.down[name] = true
-	}
-	for range 3 {
-		if err := alice.guard(false).Begin(t.Context(), facts); host.KindOf(err) != host.KindUnreachable {
-			t.Fatalf("it was not cut: %v", err)
+	synctest.Test(t, func(t *testing.T) {
+		alice := newCluster(t).first()
+		alice.runs(false)
+		bob := alice.copy("bob")
+		facts := alice.facts()
+		for _, name := range serial.Hosts(roles) {
+			alice.down[name] = true
 		}
-	}
-	clear(alice.down)
-	bob.runs(false)
-	bob.has(2, false, 2)
-	alice.refused("both have gone on from serial 1", "serial 2, written by bob")
-	bob.runs(false)
-	alice.refused("serial 3, written by bob")
-	alice.runs(true)
-	alice.has(4, false, 4)
-	bob.refused("serial 4, written by alice")
+		for range 3 {
+			if err := alice.guard(false).Begin(t.Context(), facts); host.KindOf(err) != host.KindUnreachable {
+				t.Fatalf("it was not cut: %v", err)
+			}
+		}
+		clear(alice.down)
+		bob.runs(false)
+		bob.has(2, false, 2)
+		alice.refused("both have gone on from serial 1", "serial 2, written by bob")
+		bob.runs(false)
+		alice.refused("serial 3, written by bob")
+		alice.runs(true)
+		alice.has(4, false, 4)
+		bob.refused("serial 4, written by alice")
+	})
 }
 
 // TestAtOnce: of two copies that have seen the same hosts, the one that comes second to the first host is refused, and stays where it was.
