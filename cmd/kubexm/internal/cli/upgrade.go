@@ -148,12 +148,18 @@ func (a *app) upgrade(ctx context.Context, o *upgradeOptions) error {
 		}
 	}
 	// What was seen of the hosts may be old by now: somebody was asked.
-	if err := a.guard(u.dir, u.tools(), o.stateIsCurrent).Begin(ctx, nil); err != nil {
+	copied := a.guard(u.dir, u.tools(), o.stateIsCurrent)
+	if err := copied.Begin(ctx, nil); err != nil {
 		return err
 	}
 	return a.showing(u.about, func(reader event.Reader) (string, error) {
 		if err := a.runUpgrade(ctx, u, reader); err != nil {
 			return "", err
+		}
+		if o.replace() { // hosts were reset
+			if err := copied.Again(ctx); err != nil {
+				return "", err
+			}
 		}
 		if o.controlPlaneOnly && len(u.workers()) > 0 {
 			return fmt.Sprintf("The control plane of %s has %s, after %s.   Its workers: kubexm upgrade cluster -f %s --workers-only",

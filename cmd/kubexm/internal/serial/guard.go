@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -112,6 +113,12 @@ func (g *Guard) End(ctx context.Context) error {
 	}
 	g.missing = nil
 	return g.write(ctx, own)
+}
+
+// Again writes the run's serial on all hosts: those that were reset meanwhile and came back have lost it.
+func (g *Guard) Again(ctx context.Context) error {
+	g.missing = slices.Clone(g.Hosts)
+	return g.End(ctx)
 }
 
 // Warn warns if the copy is not the newest, by what was seen of the hosts; nil is to look.

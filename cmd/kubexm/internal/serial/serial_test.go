@@ -324,6 +324,26 @@ func TestConnectionIsLost(t *testing.T) {
 	})
 }
 
+// TestHostsAreReplaced: hosts that were reset in a run have the serial in its end.
+func TestHostsAreReplaced(t *testing.T) {
+	alice := newCluster(t).first()
+	alice.runs(false)
+	bob := alice.copy("bob")
+	g := alice.guard(false)
+	if err := g.Begin(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range serial.Hosts(roles) {
+		alice.hosts[name] = fake.New(name)
+		alice.take(name)
+	}
+	if err := g.Again(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	alice.has(2, false, 2)
+	bob.refused("serial 2, written by alice")
+}
+
 // TestCutAndOvertaken: whoever was cut is refused once another copy has gone on from the same number.
 func TestCutAndOvertaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
