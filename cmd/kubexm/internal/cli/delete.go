@@ -135,8 +135,12 @@ func (a *app) delete(ctx context.Context, o *deleteOptions, name string) error {
 		if err := a.undo(ctx, &o.source, dir, known, reset, reader); err != nil {
 			return "", err
 		}
-		if err := dir.Remove(); err != nil {
+		kept, err := dir.Remove()
+		if err != nil {
 			return "", err
+		}
+		if kept {
+			a.note("backups of etcd stay in " + dir.Backups())
 		}
 		return fmt.Sprintf("%s is deleted: %s reset in %s.", name, count(len(known.Hosts), "host"), seconds(time.Since(began))), nil
 	})

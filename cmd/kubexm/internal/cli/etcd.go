@@ -29,9 +29,6 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec/config"
 )
 
-// backupsDir is where a cluster's state keeps the backups that were fetched.
-const backupsDir = "etcd-backups"
-
 // backupOptions are the flags of "etcd backup".
 type backupOptions struct {
 	source
@@ -229,7 +226,7 @@ func (a *app) backUpEtcd(ctx context.Context, o *backupOptions) error {
 		if o.hostOnly {
 			return fmt.Sprintf("etcd of %s is saved in %s:%s in %s.", m.Name, target.Host.Name, at, seconds(time.Since(began))), nil
 		}
-		fetched, err := m.fetch(ctx, target.Host.Name, at, cmp.Or(o.output, m.dir.Path(backupsDir)))
+		fetched, err := m.fetch(ctx, target.Host.Name, at, cmp.Or(o.output, m.dir.Backups()))
 		if err != nil {
 			return "", err
 		}
@@ -312,7 +309,7 @@ func (a *app) etcdBackupsList() *cobra.Command {
 			if err != nil {
 				return usageError{err}
 			}
-			all, err := from.list(cmd.Context(), cmp.Or(dir, of.Path(backupsDir)))
+			all, err := from.list(cmd.Context(), cmp.Or(dir, of.Backups()))
 			if err != nil {
 				return err
 			}

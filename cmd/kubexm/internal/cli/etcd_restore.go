@@ -64,7 +64,7 @@ BACKUP is a snapshot's file on this machine, HOST:PATH on one of the hosts, or s
 	flags.StringVar(&o.ofCluster, "of-cluster", "", "take the backup of the cluster with this name, which is another one or had other certificate authorities")
 	flags.BoolVar(&o.withoutManifest, "without-manifest", false, "take a snapshot of which nothing says whose it is")
 	flags.BoolVar(&o.again, "again", false, "start over an interrupted restore of the same snapshot, instead of resuming it")
-	flags.BoolVar(&o.dryRun, "dry-run", false, "show what would be done, and do nothing")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "fetch the backup, show what would be done, and change no host")
 	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask")
 	return cmd
 }
@@ -161,7 +161,7 @@ func (m *members) snapshot(ctx context.Context, s *store, from string) (string, 
 		if err != nil {
 			return "", err
 		}
-		fetched, err := bucket.Get(ctx, name, m.dir.Path(backupsDir))
+		fetched, err := bucket.Get(ctx, name, m.dir.Backups())
 		return fetched.Path, err
 	}
 	name, at, onHost := strings.Cut(from, ":")
@@ -178,7 +178,7 @@ func (m *members) snapshot(ctx context.Context, s *store, from string) (string, 
 	if !slices.ContainsFunc(m.Hosts, func(h config.Host) bool { return h.Name == name }) || !path.IsAbs(at) {
 		return "", usage("--from: %s is neither a file on this machine nor a host of %s and an absolute path there", from, m.Name)
 	}
-	fetched, err := m.fetch(ctx, name, at, m.dir.Path(backupsDir))
+	fetched, err := m.fetch(ctx, name, at, m.dir.Backups())
 	return fetched.Path, err
 }
 

@@ -183,7 +183,7 @@ func (d Dir) ofAuthorities(err error) error {
 const unfinished = ".tmp-"
 
 // Known reports whether anything is kept of the cluster: a key pair or half of one, an inventory, a kubeconfig, a management plane. What
-// a command leaves before it has changed anything does not count: its lock, and keys of hosts.
+// a command leaves before it has changed anything does not count: its lock, and keys of hosts. Nor do backups, which outlive a cluster.
 func (d Dir) Known() (bool, error) {
 	found, err := d.known()
 	return len(found) > 0, err
@@ -200,7 +200,7 @@ func (d Dir) known() ([]string, error) {
 	var found []string
 	for _, e := range entries {
 		switch name := e.Name(); {
-		case name == lockFile || name == knownHostsFile || strings.HasPrefix(name, unfinished):
+		case name == lockFile || name == knownHostsFile || name == backupsDir || strings.HasPrefix(name, unfinished):
 		case name == secretsDir:
 			inside, err := os.ReadDir(d.Path(secretsDir))
 			if err != nil {

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
@@ -25,6 +26,9 @@ const (
 	lockFile       = "lock"
 	knownHostsFile = "known_hosts"
 )
+
+// backupsDir has the backups of etcd that were fetched. They outlive the cluster.
+const backupsDir = "etcd-backups"
 
 // Dir is one cluster's directory. It need not exist.
 type Dir struct {
@@ -68,6 +72,9 @@ func (d Dir) Kubeconfig() string { return d.Path("kubeconfig") }
 // KnownHosts is the path of the host keys that were accepted.
 func (d Dir) KnownHosts() string { return d.Path(knownHostsFile) }
 
+// Backups is the directory of the backups of etcd that were fetched. It stays when the cluster is deleted.
+func (d Dir) Backups() string { return d.Path(backupsDir) }
+
 // Exists reports whether d is there.
 func (d Dir) Exists() bool {
 	info, err := os.Stat(d.path)
@@ -82,8 +89,27 @@ func (d Dir) Make() error {
 	return nil
 }
 
-// Remove removes d with all that is in it.
-func (d Dir) Remove() error { return os.RemoveAll(d.path) }
+// Remove removes d with all that is in it but backups of etcd: they may be all that is left of what was in a cluster. It reports whether
+// there are any.
+func (d Dir) Remove() (kept bool, err error) {
+	if err := d.clear(); err != nil {
+		return false, err
+	}
+	for _, name := range []string{knownHostsFile, lockFile} { // whose lock is held goes last
+		if err := os.RemoveAll(d.Path(name)); err != nil {
+			return false, err
+		}
+	}
+	_ = os.Remove(d.Backups()) // if nothing is in it
+	err = os.Remove(d.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, nil
+	case errors.Is(err, unix.ENOTEMPTY):
+		return true, nil
+	}
+	return false, err
+}
 
 // Read returns the content of a file in d, nil if it is not there.
 func (d Dir) Read(name ...string) ([]byte, error) {

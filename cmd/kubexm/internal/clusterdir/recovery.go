@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -90,20 +91,20 @@ func (r *Recovery) End() {
 		return
 	}
 	if keys, err := r.Read(knownHostsFile); err == nil && keys == nil {
-		_ = r.Remove()
+		_, _ = r.Remove()
 		_ = os.Remove(filepath.Dir(r.path)) // unless another cluster's is there
 	}
 }
 
-// clear removes all but the lock and the keys of hosts.
+// clear removes all but the lock, the keys of hosts and backups of etcd.
 func (d Dir) clear() error {
 	entries, err := os.ReadDir(d.path)
-	if err != nil {
-		return err
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
 	for _, e := range entries {
-		if e.Name() != lockFile && e.Name() != knownHostsFile {
-			err = errors.Join(err, os.RemoveAll(d.Path(e.Name())))
+		if name := e.Name(); name != lockFile && name != knownHostsFile && name != backupsDir {
+			err = errors.Join(err, os.RemoveAll(d.Path(name)))
 		}
 	}
 	return err
@@ -143,8 +144,11 @@ func (r *Recovery) Move() error {
 		if err := r.addKnownHosts(r.to); err != nil {
 			return err
 		}
+		if err := os.Rename(r.to.Backups(), r.Backups()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("backups of cluster %s: %w", r.Cluster, err)
+		}
 		// A directory is not renamed over one that has anything in it, such as what another process has made by then.
-		if err := r.to.Remove(); err != nil {
+		if _, err := r.to.Remove(); err != nil {
 			return err
 		}
 	}

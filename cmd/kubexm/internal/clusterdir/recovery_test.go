@@ -135,3 +135,56 @@ func TestRecoveryOfAKnownCluster(t *testing.T) {
 		})
 	}
 }
+
+// TestBackupsStay: backups of etcd outlive the cluster, are no state of it, and are there again beside a state that is read back.
+func TestBackupsStay(t *testing.T) {
+	d := dir(t)
+	gather(t, d)
+	if err := d.Write([]byte("snapshot"), "etcd-backups", "a.db"); err != nil {
+		t.Fatal(err)
+	}
+	if kept, err := d.Remove(); err != nil || !kept {
+		t.Fatalf("kept: %v, %v", kept, err)
+	}
+	wantBackup := func(of clusterdir.Dir) {
+		t.Helper()
+		if content, err := os.ReadFile(filepath.Join(of.Backups(), "a.db")); err != nil || string(content) != "snapshot" {
+			t.Fatalf("%q, %v", content, err)
+		}
+	}
+	wantBackup(d)
+	if left := files(t, d); len(left) != 1 {
+		t.Errorf("there are %v", left)
+	}
+	if known, err := d.Known(); known || err != nil {
+		t.Errorf("known: %v, %v", known, err)
+	}
+	for range 2 { // one that is cut, and one that is not
+		r, err := d.BeginRecovery()
+		if err != nil {
+			t.Fatal(err)
+		}
+		gather(t, r.Dir)
+		r.End()
+		wantBackup(d)
+	}
+	r, err := d.BeginRecovery()
+	if err != nil {
+		t.Fatal(err)
+	}
+	gather(t, r.Dir)
+	if err := r.Move(); err != nil {
+		t.Fatal(err)
+	}
+	r.End()
+	wantBackup(d)
+	if known, err := d.Known(); !known || err != nil {
+		t.Errorf("known: %v, %v", known, err)
+	}
+	if err := os.RemoveAll(filepath.Join(d.Backups(), "a.db")); err != nil {
+		t.Fatal(err)
+	}
+	if kept, err := d.Remove(); kept || err != nil || d.Exists() {
+		t.Errorf("kept: %v, %v", kept, err)
+	}
+}
