@@ -5,6 +5,7 @@ package cli
 
 import (
 	"context"
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -26,6 +27,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/exp/embedded"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec/config"
 )
 
@@ -162,7 +164,10 @@ func (d *declared) findOwned(ctx context.Context, facts map[string]*host.Facts) 
 // plane: an exchange with each host and a few questions to the cluster's API.
 func (a *app) unchanged(ctx context.Context, d *declared) (bool, error) {
 	known, err := d.dir.Inventory()
-	if err != nil || known == nil || known.IsRecovered() || known.Ready != d.digest() {
+	if err != nil || known == nil || known.IsRecovered() {
+		return false, err
+	}
+	if digest, err := d.digest(); err != nil || known.Ready != digest {
 		return false, err
 	}
 	for _, h := range known.Hosts {
@@ -225,21 +230,31 @@ func (d *declared) forgetsNone() error {
 		"take them out then", d.Name, strings.Join(forgotten, ", "))
 }
 
-// digest is of all that makes the cluster what it is.
-func (d *declared) digest() string {
-	h := sha256.New()
+// digest is of all that makes the cluster what it is, and of how its hosts are reached: a management plane logs in with what it was given.
+// What is secret of that is hashed with a key of the cluster's, as the digest is no secret.
+func (d *declared) digest() (string, error) {
+	authorities, _, err := d.dir.ReadAuthorities()
+	if err != nil {
+		return "", err
+	}
+	h := hmac.New(sha256.New, authorities.ServiceAccount.Key.Reveal())
 	// What the hosts must be, and what else the objects say: policies are no part of a target.
 	_ = json.NewEncoder(h).Encode(d.desired) //nolint:errchkjson // plain data into a hash
 	_ = json.NewEncoder(h).Encode(d.Spec)    //nolint:errchkjson // plain data into a hash
 	for i := range d.Hosts {
 		host := &d.Hosts[i]
 		fmt.Fprintln(h, host.Name, host.User, host.Port, host.PrivateKeyPath, d.hosts.HostKey(host.Name))
+		credentials := []secret.Value{host.Password, d.hosts.PrivateKey(host.Name)}
 		if j := host.ProxyJump; !j.IsZero() {
 			fmt.Fprintln(h, j.Host, j.User, j.Port, j.PrivateKeyPath, d.hosts.JumpHostKey(host.Name))
+			credentials = append(credentials, j.Password, d.hosts.JumpPrivateKey(host.Name))
+		}
+		for _, c := range credentials {
+			fmt.Fprintf(h, "%d %s\n", len(c.Reveal()), c.Reveal())
 		}
 	}
 	fmt.Fprintln(h, d.bundle.Digest())
-	return "sha256:" + hex.EncodeToString(h.Sum(nil))
+	return "sha256:" + hex.EncodeToString(h.Sum(nil)), nil
 }
 
 // counter counts what is changed on hosts.
@@ -326,7 +341,10 @@ func (d *declared) finish(trust *planner.Trust) error {
 		return !slices.ContainsFunc(d.Hosts, func(declared config.Host) bool { return declared.Name == h.Name })
 	})
 	i.SetApplied(inventory{i}.names(), false)
-	i.Ready, i.ReadyTime = d.digest(), time.Now().UTC()
+	if i.Ready, err = d.digest(); err != nil {
+		return err
+	}
+	i.ReadyTime = time.Now().UTC()
 	return d.dir.WriteInventory(i)
 }
 

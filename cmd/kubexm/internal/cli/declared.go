@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -53,6 +54,18 @@ func (s *source) addKeyFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringSliceVar(&s.knownHosts, "known-hosts", nil, "files with the keys of hosts whose hostKey is not in the config file (default those that ssh asks: ~/.ssh/known_hosts and /etc/ssh/ssh_known_hosts)")
 	flags.BoolVar(&s.acceptNewKeys, "accept-new-host-keys", false, "trust the key that an unknown host shows, and remember it; a known host that shows another is refused all the same")
+	check := cmd.PreRunE
+	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
+		for _, file := range s.knownHosts { // with one that is not there, all hosts would be unknown, and any key might be accepted
+			if _, err := os.Stat(file); err != nil {
+				return usage("--known-hosts: %w", err)
+			}
+		}
+		if check != nil {
+			return check(cmd, args)
+		}
+		return nil
+	}
 }
 
 // declared is a cluster as a config file declares it, with what is at hand to make it.
@@ -399,9 +412,10 @@ func (d *declared) inventory() *clusterdir.Inventory {
 		}
 		i.Hosts = append(i.Hosts, remembered)
 	}
-	// One that a plan was applied to is not forgotten because it is declared no more: nobody else knows it.
+	// One that a plan was applied to is not forgotten because it is declared no more: nobody else knows it. One that a management plane
+	// has stays until it has left.
 	for _, h := range known.Hosts {
-		if h.Applied && i.Host(h.Name) == nil {
+		if (h.Applied || d.managed) && i.Host(h.Name) == nil {
 			i.Hosts = append(i.Hosts, h)
 		}
 	}

@@ -112,6 +112,57 @@ func TestDeletedWithoutAState(t *testing.T) {
 	}
 }
 
+// TestKnownHostsAreThere: a file of keys that is named and not there is refused, before any key is accepted.
+func TestKnownHostsAreThere(t *testing.T) {
+	for _, command := range [][]string{{"plan"}, {"create", "cluster"}, {"certs", "check"}} {
+		code, _, stderr := runIn(t, t.TempDir(), append(command, "-f", configFile(t, silentHosts), "--known-hosts", "mistyped", "--accept-new-host-keys")...)
+		if code != exitUsage || !strings.Contains(stderr, "--known-hosts: stat mistyped") {
+			t.Errorf("%s: exit code %d: %s", command, code, stderr)
+		}
+	}
+}
+
+// TestCredentialsAreDeclared: a cluster is not up to date when its hosts are logged in to with another password than before. The digest
+// tells nobody what that is.
+func TestCredentialsAreDeclared(t *testing.T) {
+	digest := func(dir clusterdir.Dir, content string) string {
+		t.Helper()
+		c, _, err := config.Parse([]byte(content))
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := &declared{Cluster: c, dir: dir, bundle: &artifact.Bundle{}}
+		if d.hosts, err = access.New(c.Hosts, access.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		sum, err := d.digest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sum
+	}
+	dirs := []clusterdir.Dir{stateOf(t, t.TempDir()), stateOf(t, t.TempDir())}
+	for i, dir := range dirs {
+		for _, file := range []string{"sa.key", "sa.crt"} {
+			if err := dir.Write([]byte{byte('0' + i)}, "secrets", file); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	was := digest(dirs[0], silentHosts)
+	if again := digest(dirs[0], silentHosts); again != was {
+		t.Errorf("the same is %s and %s", was, again)
+	}
+	if elsewhere := digest(dirs[1], silentHosts); elsewhere == was {
+		t.Error("without a key of the cluster's the digest can be guessed")
+	}
+	for _, old := range []string{"user: jump, password: secret", "192.0.2.2, password: secret"} {
+		if now := digest(dirs[0], strings.Replace(silentHosts, old, strings.Replace(old, "secret", "new", 1), 1)); now == was {
+			t.Errorf("another than %q is the same", old)
+		}
+	}
+}
+
 // TestDeletedByNameAndFile: who gives both means one cluster.
 func TestDeletedByNameAndFile(t *testing.T) {
 	file := configFile(t, silentHosts)
@@ -171,6 +222,10 @@ func TestHostsOfPlansAreRemembered(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"cp1", "dropped"}, known.Applied()); diff != "" {
 		t.Error(diff)
+	}
+	d.managed = true
+	if got, want := (inventory{d.inventory()}).names(), []string{"cp1", "w1", "dropped", "never"}; !slices.Equal(got, want) {
+		t.Errorf("a management plane has it, and hosts are %v, want %v", got, want)
 	}
 	plane := &rollout.Snapshot{Hosts: []infrav1.KubexmHost{
 		{ObjectMeta: metav1.ObjectMeta{Name: "cp1"}, Spec: infrav1.KubexmHostSpec{ClaimRef: infrav1.MachineReference{Name: "m"}}},

@@ -47,6 +47,14 @@ func (a *app) runUpgrade(ctx context.Context, u *upgrade, reader event.Reader) e
 		return err
 	}
 	r := &upgrading{upgrade: u, plane: p, reader: reader}
+	// The plane may know another password or key than what the hosts were just reached with.
+	s, err := r.read(ctx)
+	if err != nil {
+		return err
+	}
+	if err := a.declareAccess(ctx, p.Client(), s, &u.source, u.dir); err != nil {
+		return err
+	}
 	if u.workersOnly {
 		if err := r.requireControlPlane(ctx); err != nil {
 			return err
