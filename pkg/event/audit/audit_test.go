@@ -73,12 +73,16 @@ func TestKilled(t *testing.T) {
 }
 
 func TestChangedRecordIsNoticed(t *testing.T) {
-	for name, change := range map[string]func(lines []string) []string{
-		"changed":   func(lines []string) []string { lines[1] = strings.Replace(lines[1], "act-1", "act-9", 1); return lines },
-		"removed":   func(lines []string) []string { return slices.Delete(lines, 1, 2) },
-		"inserted":  func(lines []string) []string { return slices.Insert(lines, 1, lines[0]) },
-		"reordered": func(lines []string) []string { lines[1], lines[2] = lines[2], lines[1]; return lines },
-		"no JSON":   func(lines []string) []string { lines[2] = "{"; return lines },
+	for name, tc := range map[string]struct {
+		change func(lines []string) []string
+		// line is the first that is wrong, and entries are how many can be read all the same.
+		line, entries int
+	}{
+		"changed":   {func(lines []string) []string { lines[1] = strings.Replace(lines[1], "act-1", "act-9", 1); return lines }, 3, 4},
+		"removed":   {func(lines []string) []string { return slices.Delete(lines, 1, 2) }, 2, 3},
+		"inserted":  {func(lines []string) []string { return slices.Insert(lines, 1, lines[0]) }, 2, 5},
+		"reordered": {func(lines []string) []string { lines[1], lines[2] = lines[2], lines[1]; return lines }, 2, 4},
+		"no JSON":   {func(lines []string) []string { lines[2] = "{"; return lines }, 3, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			log := Open(t.TempDir())
@@ -90,7 +94,7 @@ func TestChangedRecordIsNoticed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			lines := change(strings.Split(strings.TrimSpace(string(content)), "\n"))
+			lines := tc.change(strings.Split(strings.TrimSpace(string(content)), "\n"))
 			if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -99,7 +103,7 @@ func TestChangedRecordIsNoticed(t *testing.T) {
 			if !errors.As(err, &tampered) {
 				t.Fatalf("got %v", err)
 			}
-			if len(entries) >= 4 || tampered.Line != len(entries)+1 {
+			if len(entries) != tc.entries || tampered.Line != tc.line {
 				t.Errorf("%d entries, and %v", len(entries), err)
 			}
 		})
@@ -171,8 +175,12 @@ func TestTornLine(t *testing.T) {
 	}
 	appendTo(t, log, 1)
 	var tampered *TamperedError
-	if _, err := log.Read(); !errors.As(err, &tampered) || tampered.Line != 2 {
+	all, err := log.Read()
+	if !errors.As(err, &tampered) || tampered.Line != 2 {
 		t.Errorf("got %v", err)
+	}
+	if len(all) != 2 || all[1].Act != "act-1" {
+		t.Errorf("what was written afterwards is not read: %v", all)
 	}
 	content, err := os.ReadFile(filepath.Join(log.dir, current))
 	if err != nil {

@@ -186,13 +186,15 @@ func (e *TamperedError) Error() string {
 }
 
 // Read returns all entries, the oldest first, with nil if there is no record. If a line is no entry, or does not follow from the one
-// before it, the error is a *TamperedError, and the entries are those before it.
+// before it, the error is a *TamperedError of the first such line. The entries are all that can be read, those after it as well: where a
+// disk was full, half a line is left, and the record goes on.
 func (l *Log) Read() ([]Entry, error) {
 	files, err := l.files()
 	if err != nil {
 		return nil, err
 	}
 	var all []Entry
+	var tampered error
 	previous, first := "", true
 	for _, path := range files {
 		content, err := os.ReadFile(path)
@@ -205,18 +207,20 @@ func (l *Log) Read() ([]Entry, error) {
 		for lines.Scan() {
 			number++
 			var e Entry
+			var why string
 			if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-				return all, &TamperedError{File: path, Line: number, Why: "no entry"}
+				why = "no entry"
+			} else if all = append(all, e); !first && e.Previous != previous {
+				// The files before the first one that is left may have been rotated away.
+				why = "it does not follow from the line before"
 			}
-			// The files before the first one that is left may have been rotated away.
-			if !first && e.Previous != previous {
-				return all, &TamperedError{File: path, Line: number, Why: "it does not follow from the line before"}
+			if why != "" && tampered == nil {
+				tampered = &TamperedError{File: path, Line: number, Why: why}
 			}
 			previous, first = digestOf(lines.Bytes()), false
-			all = append(all, e)
 		}
 	}
-	return all, nil
+	return all, tampered
 }
 
 func digestOf(line []byte) string {

@@ -113,7 +113,7 @@ It keeps what it must know of a cluster in ./.kubexm/<cluster>.
 			a.certsCheck(), a.audited(a.certsRenew()), a.audited(a.certsRecover()), a.certsSecrets()),
 		group("etcd", "Back up and restore etcd", a.audited(a.etcdBackup()),
 			group("backups", "List backups of etcd", a.etcdBackupsList()), a.audited(a.etcdRestore())),
-		group("run", "Run a command on hosts, or a management plane", a.audited(a.runCommand()), a.runPlane()),
+		group("run", "Run a command on hosts, or a management plane", a.audited(a.runCommand()), a.audited(a.runPlane())),
 		a.audited(a.restart()),
 		group("reset", "Reset hosts to their original state", a.audited(a.resetHost())),
 		group("audit", "Show who changed what", a.auditList(), a.auditShow()),

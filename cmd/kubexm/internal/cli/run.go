@@ -85,6 +85,9 @@ func (a *app) run(ctx context.Context, o *runOptions, argv []string) error {
 			a.showRan(r)
 		}
 	}
+	if err := ctx.Err(); err != nil { // what was not run then says nothing of its host
+		return err
+	}
 	worst := 0
 	for _, r := range results {
 		worst = max(worst, r.ExitCode)
@@ -92,7 +95,7 @@ func (a *app) run(ctx context.Context, o *runOptions, argv []string) error {
 	if worst > 0 {
 		return exitStatus(worst)
 	}
-	return ctx.Err()
+	return nil
 }
 
 // someHosts are the hosts that the flags name, and how they are reached.

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec/config"
@@ -114,7 +115,7 @@ func verify(ctx context.Context, b *artifact.Bundle) error {
 	return err
 }
 
-// replaceFile replaces what a file of the user's has, and keeps its mode. Where it is a link, what it leads to is replaced.
+// replaceFile replaces what a file of the user's has, and keeps its mode and, where root does it, its owner. Where it is a link, what it leads to is replaced.
 func replaceFile(path string, content []byte) (err error) {
 	if path, err = filepath.EvalSymlinks(path); err != nil {
 		return err
@@ -133,6 +134,9 @@ func replaceFile(path string, content []byte) (err error) {
 		}
 	}()
 	_, err = f.Write(content)
+	if owner, ok := info.Sys().(*syscall.Stat_t); ok && os.Geteuid() == 0 {
+		err = errors.Join(err, f.Chown(int(owner.Uid), int(owner.Gid)))
+	}
 	if err = errors.Join(err, f.Chmod(info.Mode().Perm()), f.Sync(), f.Close()); err != nil {
 		return err
 	}
