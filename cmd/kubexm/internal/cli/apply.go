@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -94,7 +95,7 @@ func (a *app) applyPlan(ctx context.Context, s *source, path string, failure onF
 	return a.showing(known.about, func(reader event.Reader) (string, error) {
 		tools := planner.Tools{
 			Hosts: hosts, Owners: known.owners(dir, s.adopt), Bundle: bundle,
-			Trust: trust, Reader: reader, OnFailure: spec.FailurePolicy(failure),
+			Trust: trust, Reader: reader, OnFailure: cmp.Or(spec.FailurePolicy(failure), known.OnFailure),
 		}
 		copied := a.guard(dir, tools, s.stateIsCurrent)
 		if err := copied.Begin(ctx, nil); err != nil {

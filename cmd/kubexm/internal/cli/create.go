@@ -100,8 +100,10 @@ func (a *app) create(ctx context.Context, o *createOptions) error {
 	if err := d.forgetsNone(); err != nil {
 		return err
 	}
-	if same, err := a.unchanged(ctx, d); err != nil || same {
+	if same, err := a.unchanged(ctx, d); err != nil {
 		return err
+	} else if same != "" { // metrics and logs are of this run, too
+		return a.showing(d.about, func(event.Reader) (string, error) { return same, nil })
 	}
 	tools := planner.Tools{Hosts: d.hosts, Owners: d.owners(), Bundle: d.bundle}
 	facts, err := a.examine(ctx, d, tools)
@@ -160,15 +162,15 @@ func (d *declared) findOwned(ctx context.Context, facts map[string]*host.Facts) 
 	return nil
 }
 
-// unchanged looks whether a cluster that was made of this very config is still so, and says so. That needs no management
-// plane: an exchange with each host and a few questions to the cluster's API.
-func (a *app) unchanged(ctx context.Context, d *declared) (bool, error) {
+// unchanged observes whether a cluster that was made of this very config is still so, and returns what is said then, else "". That needs no
+// management plane: an exchange with each host and a few questions to the cluster's API.
+func (a *app) unchanged(ctx context.Context, d *declared) (string, error) {
 	known, err := d.dir.Inventory()
 	if err != nil || known == nil || known.IsRecovered() {
-		return false, err
+		return "", err
 	}
 	if digest, err := d.digest(); err != nil || known.Ready != digest {
-		return false, err
+		return "", err
 	}
 	for _, h := range known.Hosts {
 		if h.System != nil {
@@ -178,10 +180,9 @@ func (a *app) unchanged(ctx context.Context, d *declared) (bool, error) {
 	began := time.Now()
 	differs, err := a.differences(ctx, d)
 	if err != nil || len(differs) > 0 {
-		return false, nil // the management plane finds out what is the matter, and tells
+		return "", nil // the management plane finds out what is the matter, and says so
 	}
-	_, err = fmt.Fprintln(a.Out, d.asDeclared(time.Since(began)))
-	return true, err
+	return d.asDeclared(time.Since(began)), nil
 }
 
 // differences observes every host, and the cluster, and returns what is not up to date.
@@ -276,8 +277,10 @@ func (a *app) converge(ctx context.Context, d *declared, o *createOptions, reade
 	if err != nil {
 		return err
 	}
+	shown := &deferred{next: reader}
+	defer shown.show()
 	p, err := plane.Start(ctx, plane.Options{
-		Dir: d.dir.Plane(), Namespace: planner.Namespace, Hosts: len(d.Hosts), Bundle: d.bundle, Reader: reader, Holder: planner.Holder(),
+		Dir: d.dir.Plane(), Namespace: planner.Namespace, Hosts: len(d.Hosts), Bundle: d.bundle, Reader: shown, Holder: planner.Holder(),
 		OpenSSH: &a.openSSH,
 	})
 	if err != nil {
@@ -307,6 +310,7 @@ func (a *app) converge(ctx context.Context, d *declared, o *createOptions, reade
 	if err != nil {
 		return err
 	}
+	shown.show()
 	if err := rollout.TakeIn(ctx, p.Client(), all, d.owned); err != nil {
 		return err
 	}

@@ -383,7 +383,7 @@ func (d *declared) sameEncryption() error {
 func (d *declared) inventory() *clusterdir.Inventory {
 	i := &clusterdir.Inventory{
 		Cluster: d.Name, KubernetesVersion: d.KubernetesVersion, Server: planner.Server(d.Cluster), Bundle: d.bundle.Dir(),
-		Encryption: d.Spec.Kubernetes.EncryptionAtRest,
+		Encryption: d.Spec.Kubernetes.EncryptionAtRest, OnFailure: d.Spec.OnFailure,
 	}
 	if d.EtcdFiles != (config.EtcdFiles{}) {
 		i.EtcdSecret, i.EtcdFiles = d.EtcdSecret(), d.EtcdFiles

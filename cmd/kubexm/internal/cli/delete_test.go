@@ -223,6 +223,10 @@ func TestHostsOfPlansAreRemembered(t *testing.T) {
 	if diff := cmp.Diff([]string{"cp1", "dropped"}, known.Applied()); diff != "" {
 		t.Error(diff)
 	}
+	c.Spec.OnFailure = spec.FailureUndoRun // for plans, which are applied without the config file
+	if got := d.inventory().OnFailure; got != spec.FailureUndoRun {
+		t.Errorf("on failure: %q", got)
+	}
 	d.managed = true
 	if got, want := (inventory{d.inventory()}).names(), []string{"cp1", "w1", "dropped", "never"}; !slices.Equal(got, want) {
 		t.Errorf("a management plane has it, and hosts are %v, want %v", got, want)

@@ -9,11 +9,30 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/preflight"
 )
+
+// TestQuestionIsNotDrawnOver: what happens while a person is asked is shown afterwards, in order, and nothing is lost.
+func TestQuestionIsNotDrawnOver(t *testing.T) {
+	var shown []string
+	d := &deferred{next: event.ReaderFunc(func(e event.Event) { shown = append(shown, e.Host) })}
+	d.Read(event.Event{Host: "a"})
+	d.Read(event.Event{Host: "b"})
+	if len(shown) > 0 {
+		t.Fatalf("shown beside the question: %v", shown)
+	}
+	d.show()
+	d.Read(event.Event{Host: "c"})
+	d.show()
+	if !slices.Equal(shown, []string{"a", "b", "c"}) {
+		t.Errorf("shown: %v", shown)
+	}
+}
 
 // TestJSONLines: for programs, each line on standard error is an object, whatever is said.
 func TestJSONLines(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/objects"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/planner"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/rollout"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
 )
 
 // pools are the pools of declared hosts.
@@ -62,6 +64,36 @@ func (a *app) retire(
 		}
 	}
 	return s, s.Release(ctx, c, leaving)
+}
+
+// deferred keeps what happens until it is to be shown: bars that are drawn would remove a question from the terminal.
+type deferred struct {
+	next event.Reader
+
+	mu    sync.Mutex
+	kept  []event.Event
+	shown bool
+}
+
+// Read takes in an event.
+func (d *deferred) Read(e event.Event) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.shown {
+		d.kept = append(d.kept, e)
+		return
+	}
+	d.next.Read(e)
+}
+
+// show has all that was kept be read, and all that follows.
+func (d *deferred) show() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, e := range d.kept {
+		d.next.Read(e)
+	}
+	d.kept, d.shown = nil, true
 }
 
 // forgotten are the hosts that a plan was applied to, and that neither the config file nor the management plane has.

@@ -32,6 +32,8 @@ type Inventory struct {
 	EtcdFiles  config.EtcdFiles `json:"etcdFiles,omitzero"`
 	// Encryption is what the cluster's API servers encrypt, for as long as it exists.
 	Encryption spec.EncryptionAtRest `json:"encryptionAtRest,omitzero"`
+	// OnFailure is what becomes of what a plan has changed when a step fails, "" for Stop.
+	OnFailure spec.FailurePolicy `json:"onFailure,omitempty"`
 	// Ready is the digest of what was declared when the cluster last was up to date, and ReadyTime when that was.
 	Ready     string    `json:"ready,omitempty"`
 	ReadyTime time.Time `json:"readyTime,omitzero"`
