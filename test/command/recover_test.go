@@ -8,9 +8,7 @@ package command
 import (
 	"context"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -185,21 +183,6 @@ func (e *environment) recoversWhenCut(args []string) {
 	}
 	if _, err := os.Stat(filepath.Join(e.Dir, ".kubexm", ".recovering")); err == nil {
 		e.t.Error("something is left where the state was gathered")
-	}
-}
-
-// awaitPods waits until all of the cluster's Pods are Ready: a cluster is made before its DNS is.
-func (e *environment) awaitPods() {
-	e.t.Helper()
-	kubectl := filepath.Join(e.Bundle, "kubernetes", e.bundle.Manifest().KubernetesVersion, runtime.GOARCH, "kubectl")
-	for _, args := range [][]string{
-		{"rollout", "status", "deployment/coredns", "--namespace=kube-system", "--timeout=5m"},
-		{"wait", "--for=condition=Ready", "pod", "--all", "--all-namespaces", "--timeout=5m"},
-	} {
-		cmd := exec.CommandContext(e.t.Context(), kubectl, append(args, "--kubeconfig="+e.Kubeconfig())...)
-		if out, err := cmd.CombinedOutput(); err != nil {
-			e.t.Fatalf("kubectl %s: %v: %s", args[0], err, out)
-		}
 	}
 }
 

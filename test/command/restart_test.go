@@ -31,6 +31,7 @@ func TestRestart(t *testing.T) {
 				return e.ends(code, slices.Concat([]string{"restart", components}, e.reached(), also))
 			}
 
+			e.awaitPods()
 			before := e.processes(master)
 			if out := restart(0, "kubelet,apiserver", "--dry-run"); !strings.Contains(out, "restarts kubelet.service") {
 				t.Errorf("a dry run says:\n%s", out)
