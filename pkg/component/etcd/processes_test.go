@@ -380,6 +380,24 @@ func TestMembersComeAndGo(t *testing.T) {
 	leader.must(etcd.Members(leader.without(other.settings.Name)), "is a member still")
 }
 
+// Of two that go, the one that does not answer goes first, in whatever order etcd has them: without it the other may go as well.
+func TestTheDeadGoFirst(t *testing.T) {
+	t.Parallel()
+	all := processes(t, 3, spec.Etcd{})
+	for _, p := range all {
+		p.must(p.member(), "no voting member answers here")
+	}
+	n1, alive, dead := all[0], all[1], all[2]
+	if lines := n1.ctl("member", "list"); strings.Index(lines, "n3,") < strings.Index(lines, "n2,") {
+		alive, dead = dead, alive
+	}
+	dead.stop()
+	n1.must(etcd.Members(n1.without(alive.settings.Name, dead.settings.Name)), "is a member still")
+	if got := n1.members(); got != "n1" {
+		t.Errorf("the members are %q", got)
+	}
+}
+
 // Anyone who cannot join learns who keeps them waiting.
 func TestJoinsWait(t *testing.T) {
 	t.Parallel()
