@@ -84,6 +84,9 @@ func (s *scheduler) leave(h *hostRun) {
 		s.giveSlot(i)
 	}
 	if s.o.Policy == UndoRun && h.m.began && s.ctx.Err() == nil {
+		if s.wellAll(h.nodes) {
+			s.endTurn(h) // for those who wait for it now: what is kept open is closed when they are done
+		}
 		s.release(h)
 		return
 	}

@@ -15,9 +15,12 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 )
 
-// TestConvergesWhateverFails runs random plans, with gates between hosts, with limits on hosts at once and with faults of every kind at
-// random places, until a run succeeds. Each run must end, account for every node, and release every lock; in the end every host must be
-// as it would be had nothing failed.
+// beforeTurns is what random hosts have before a change for which they take turns.
+var beforeTurns = map[string]string{"/c": "1", "/ok": ""}
+
+// TestConvergesWhateverFails runs random plans, with gates between hosts, with changes for which hosts take turns, with limits on hosts at
+// once and with faults of every kind at random places, until a run succeeds. Each run must end, account for every node, and release every
+// lock; in the end every host must be as it would be had nothing failed.
 func TestConvergesWhateverFails(t *testing.T) {
 	policies := []engine.Policy{engine.Stop, engine.UndoTask, engine.UndoRun}
 	for seed := range uint64(300) {
@@ -27,6 +30,7 @@ func TestConvergesWhateverFails(t *testing.T) {
 		hosts := memories(names...)
 		for _, n := range names {
 			hosts[n].faults = randomFaults(r, n)
+			maps.Copy(hosts[n].files, beforeTurns)
 		}
 		o := options(hosts, &cluster{unhealthy: r.IntN(5)}, nil)
 		o.HostsAtOnce = 1 + r.IntN(4)
@@ -51,6 +55,9 @@ func TestConvergesWhateverFails(t *testing.T) {
 			}
 		}
 		quiet := memories(names...)
+		for _, n := range names {
+			maps.Copy(quiet[n].files, beforeTurns)
+		}
 		o = options(quiet, &cluster{}, nil)
 		if _, err := engine.New(o).Run(t.Context(), p); err != nil {
 			t.Fatalf("seed %d: %v\n%s", seed, err, text)
@@ -78,6 +85,9 @@ func randomPlan(r *rand.Rand) (text string, names []string) {
 		name := fmt.Sprintf("n%d", i)
 		names = append(names, name)
 		fmt.Fprintf(&b, "%s m/t:", name)
+		if r.IntN(3) == 0 {
+			b.WriteString(" change:/c=2 /c=2 changed")
+		}
 		var here []string
 		for k := range 1 + r.IntN(5) {
 			fmt.Fprintf(&b, " /f%d=x%s", k, take())

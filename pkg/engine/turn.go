@@ -37,6 +37,9 @@ const (
 	settleLimit, settlePoll = 4 * time.Minute, 2 * time.Second
 )
 
+// errStopping ends the wait of a host whose run begins nothing new any more, because something has failed elsewhere.
+var errStopping = errors.New("the run has stopped")
+
 // turn is a host's.
 type turn struct {
 	w             *worker
@@ -70,7 +73,7 @@ func (w *worker) takeTurn(ctx context.Context, n plan.Node, group string, serves
 		if ctx.Err() == nil && bounded.Err() != nil {
 			return nil, waited, &TimedOut{After: turnLimit, Missing: "its turn (" + group + ")", Err: bounded.Err()}
 		}
-		return nil, waited, context.Cause(ctx)
+		return nil, waited, unawaited(ctx)
 	}
 	t = &turn{w: w, group: group, holder: n.Host}
 	if err := t.take(ctx, start, wait, serves); err != nil {
@@ -78,6 +81,15 @@ func (w *worker) takeTurn(ctx context.Context, n plan.Node, group string, serves
 		return nil, waited, err
 	}
 	return t, waited, nil
+}
+
+// unawaited is why a turn is not waited for any longer: the end of ctx, or else that the run stops. It is never nil, since a host without
+// an error has its turn.
+func unawaited(ctx context.Context) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	return errStopping
 }
 
 func turnSlot(group string) string { return "turn " + group }
@@ -126,7 +138,7 @@ func (t *turn) take(ctx context.Context, start time.Time, wait func(string), ser
 			return &TimedOut{After: turnLimit, Missing: fmt.Sprintf("its turn (%s), which %s has", t.group, seen.Holder), Err: err}
 		}
 		if !w.sleep(ctx, turnPoll) {
-			return context.Cause(ctx)
+			return unawaited(ctx)
 		}
 	}
 }

@@ -6,12 +6,17 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"k8s.io/utils/clock"
+
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 )
 
 // A turn does not end under its host, however long a step takes.
@@ -101,5 +106,54 @@ func TestTurnOfAStoppedRun(t *testing.T) {
 	}
 	if err := run(t.Context()); err != nil || c.turn != "" {
 		t.Errorf("%v, and it is the turn of %q", err, c.turn)
+	}
+}
+
+// A host that waits for its turn while another one fails does not get it, where all that the run did is to be rolled back. What it waits
+// for may be a host of the run, or one of another process.
+func TestTurnOfARunThatStops(t *testing.T) {
+	const inTurn = "m/t: change:/p=2 /p=2 changed\n"
+	for name, test := range map[string]struct{ plan, turn, fails string }{
+		"a host of the run has it": {"n0 " + inTurn + "n1 " + inTurn, "", "file /p"},
+		"another process has it":   {"n0 " + inTurn + "n1 m/t: /q", "n9", "file /q"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCrowd(2)
+			for _, m := range c.hosts {
+				m.files = map[string]string{"/p": "1", "/ok": ""}
+				m.faults = []fault{{op: test.fails, times: 1, err: &host.Error{Kind: host.KindCommand, Message: "asked to fail"}}}
+				m.acting = nil
+			}
+			api := &cluster{turn: test.turn}
+			o := c.options()
+			o.Policy, o.Slots, o.Clock = engine.UndoRun, engine.NewSlots(), clock.RealClock{}
+			o.Cluster = func(context.Context) (step.Cluster, error) { return api, nil }
+			p := mustPlan(t, test.plan)
+			run := engine.New(o).Start(t.Context(), p)
+			c.await(0, 1)
+			close(c.leave)
+			report, err := run.Wait()
+			if err == nil || !strings.Contains(err.Error(), "asked to fail") || strings.Contains(err.Error(), "the run has stopped") {
+				t.Errorf("the run ended with %v", err)
+			}
+			if sum := report.Total(); sum.Failed != 1 || sum.Failed+sum.Changed+sum.Blocked+sum.Skipped != p.Graph().Len() {
+				t.Errorf("got %+v", sum)
+			}
+			for _, m := range c.hosts {
+				if m.files["/p"] != "1" || m.files["/q"] != "" || len(m.undo) > 0 || m.holder != "" {
+					t.Errorf("%s was not rolled back:\n%s", m.name, m)
+				}
+			}
+			if api.turn != test.turn {
+				t.Errorf("it is the turn of %q", api.turn)
+			}
+			api.turn, o.Reader = "", nil
+			for _, m := range c.hosts {
+				m.faults = nil
+			}
+			if _, err := engine.New(o).Run(t.Context(), p); err != nil || api.turn != "" {
+				t.Errorf("the next run: %v, and it is the turn of %q", err, api.turn)
+			}
+		})
 	}
 }
