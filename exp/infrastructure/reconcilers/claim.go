@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
@@ -31,8 +32,8 @@ type claimant struct {
 	network spec.Network
 	// preferred are the machine's preferences.
 	preferred []preference
-	// peers counts the machines that do the same work as this one, by the failure domain of their hosts.
-	peers map[string]int
+	// peers are the machines that do the same work as this one.
+	peers peers
 }
 
 // choice is what a claimant gets: a host, or the reason why there is none.
@@ -128,16 +129,17 @@ func (c *claimant) unfit(host *infrav1.KubexmHost, selector labels.Selector) str
 	return lacks(host, c.machine.Spec.Requirements)
 }
 
-// compare prefers failure domains with fewer peers, then hosts that are not known to be out of reach, then hosts by the machine's
-// preferences, then those whose last heartbeat has shown that they can be used, then those that are free the longest, then hosts by name. A
-// Machine that replaces an unhealthy one does not get that one's host while there is another as good.
+// compare prefers failure domains with fewer peers that stay, then with fewer peers at all, then hosts that are not known to be out of
+// reach, then hosts by the machine's preferences, then those whose last heartbeat has shown that they can be used, then those that are free
+// the longest, then hosts by name. A Machine that replaces an unhealthy one does not get that one's host while there is another as good.
 func (c *claimant) compare(a, b *infrav1.KubexmHost) int {
 	silent := func(h *infrav1.KubexmHost) int { return toInt(conditions.IsFalse(h, infrav1.ReachableCondition)) }
 	alive := func(h *infrav1.KubexmHost) int {
 		return toInt(conditions.IsTrue(h, infrav1.ReachableCondition) && !h.Status.LastHeartbeatTime.IsZero())
 	}
 	return cmp.Or(
-		cmp.Compare(c.peers[a.Spec.FailureDomain], c.peers[b.Spec.FailureDomain]),
+		cmp.Compare(c.peers.staying[a.Spec.FailureDomain], c.peers.staying[b.Spec.FailureDomain]),
+		cmp.Compare(c.peers.all[a.Spec.FailureDomain], c.peers.all[b.Spec.FailureDomain]),
 		cmp.Compare(silent(a), silent(b)),
 		cmp.Compare(c.weight(b), c.weight(a)),
 		cmp.Compare(alive(b), alive(a)),
@@ -228,21 +230,39 @@ func work(machine *clusterv1.Machine) string {
 	return "deployment " + machine.Labels[clusterv1.MachineDeploymentNameLabel]
 }
 
-// peersOf counts, by failure domain, the hosts of machines that do the same work as owner.
-func peersOf(owner *clusterv1.Machine, owners []clusterv1.Machine, machines []infrav1.KubexmMachine) map[string]int {
-	same := map[string]bool{}
+// peers count machines that do the same work, by the failure domain of their hosts: those that stay, and all. A rollout makes the successor
+// of a machine before that goes: were both counted alike, the successors would be spread over what their predecessors leave.
+type peers struct{ staying, all map[string]int }
+
+// peersOf are those of owner that have a host.
+func peersOf(owner *clusterv1.Machine, owners []clusterv1.Machine, machines []infrav1.KubexmMachine) peers {
+	same := map[string]*clusterv1.Machine{}
 	for i := range owners {
 		if other := &owners[i]; other.Name != owner.Name && work(other) == work(owner) {
-			same[other.Spec.InfrastructureRef.Name] = true
+			same[other.Spec.InfrastructureRef.Name] = other
 		}
 	}
-	peers := map[string]int{}
+	count := peers{staying: map[string]int{}, all: map[string]int{}}
 	for i := range machines {
-		if m := &machines[i]; same[m.Name] && m.Status.HostRef.Name != "" {
-			peers[m.Status.FailureDomain]++
+		m := &machines[i]
+		of := same[m.Name]
+		if of == nil || m.Status.HostRef.Name == "" {
+			continue
+		}
+		count.all[m.Status.FailureDomain]++
+		if stays(of) {
+			count.staying[m.Status.FailureDomain]++
 		}
 	}
-	return peers
+	return count
+}
+
+// stays reports whether a Machine is neither deleted nor to be replaced, for all that is known. One whose host is on its way to what the
+// Machine says stays.
+func stays(machine *clusterv1.Machine) bool {
+	now := conditions.Get(machine, clusterv1.MachineUpToDateCondition)
+	outdated := now != nil && now.Status == metav1.ConditionFalse && now.Reason != clusterv1.MachineUpToDateUpdatingReason
+	return machine.DeletionTimestamp.IsZero() && !outdated
 }
 
 // addressesOf are a host's addresses as Machines have them.

@@ -13,7 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -117,7 +119,7 @@ func TestChoose(t *testing.T) {
 		domain  string
 		network spec.Network
 		hosts   []infrav1.KubexmHost
-		peers   map[string]int
+		peers   peers
 		want    string
 		claimed bool
 		reason  string
@@ -156,12 +158,16 @@ func TestChoose(t *testing.T) {
 		},
 		"the failure domain with the fewest peers": {
 			hosts: []infrav1.KubexmHost{aHost("a", in("r1")), aHost("b", in("r2")), aHost("c", in("r3"))},
-			peers: map[string]int{"r1": 2, "r2": 1, "r3": 1}, want: "b",
+			peers: peers{all: map[string]int{"r1": 2, "r2": 1, "r3": 1}}, want: "b",
+		},
+		"the failure domain with the fewest peers that stay, though another has fewer": {
+			hosts: []infrav1.KubexmHost{aHost("a", in("r1")), aHost("b", in("r2")), aHost("c", in("r3"))},
+			peers: peers{all: map[string]int{"r1": 1, "r2": 2, "r3": 3}, staying: map[string]int{"r1": 1}}, want: "b",
 		},
 		"the Machine's failure domain before all": {
 			domain: "r1",
 			hosts:  []infrav1.KubexmHost{aHost("a", in("r2")), aHost("b", in("r1"))},
-			peers:  map[string]int{"r1": 5}, want: "b",
+			peers:  peers{staying: map[string]int{"r1": 5}}, want: "b",
 		},
 		"the named one": {
 			spec:  infrav1.KubexmMachineSpec{HostName: "c"},
@@ -230,7 +236,7 @@ func TestChoose(t *testing.T) {
 		"the failure domain with the fewest peers before one that is preferred": {
 			spec:  infrav1.KubexmMachineSpec{Preferences: []infrav1.HostPreference{prefers(100, "nvme")}},
 			hosts: []infrav1.KubexmHost{aHost("a", in("r1"), disk("nvme")), aHost("b", in("r2"))},
-			peers: map[string]int{"r1": 1}, want: "b",
+			peers: peers{all: map[string]int{"r1": 1}}, want: "b",
 		},
 		"one that is preferred before one that is free for longer": {
 			spec:  infrav1.KubexmMachineSpec{Preferences: []infrav1.HostPreference{prefers(1, "nvme")}},
@@ -268,7 +274,7 @@ func TestChoose(t *testing.T) {
 			hosts: []infrav1.KubexmHost{
 				aHost("a", in("r1")), aHost("b", in("r2"), is(infrav1.ReachableCondition, metav1.ConditionFalse, "Unreachable", time.Hour)),
 			},
-			peers: map[string]int{"r1": 1}, want: "b",
+			peers: peers{all: map[string]int{"r1": 1}}, want: "b",
 		},
 		"one whose heartbeat has succeeded before one that was never dialled": {
 			hosts: []infrav1.KubexmHost{aHost("a"), aHost("b", alive, beat(time.Minute))}, want: "b",
@@ -461,10 +467,39 @@ func TestPeers(t *testing.T) {
 			if owners[i].Name != name {
 				continue
 			}
-			if diff := cmp.Diff(want, peersOf(&owners[i], owners, machines)); diff != "" {
+			if diff := cmp.Diff(want, peersOf(&owners[i], owners, machines).all); diff != "" {
 				t.Errorf("peers of %s (-want +got):\n%s", name, diff)
 			}
 		}
+	}
+}
+
+// TestPeersThatStay: a Machine that is deleted or is to be replaced is a peer of second rank; one that is updated where it is is not.
+func TestPeersThatStay(t *testing.T) {
+	upToDate := func(status metav1.ConditionStatus, reason string) func(*clusterv1.Machine) {
+		return func(m *clusterv1.Machine) {
+			conditions.Set(m, metav1.Condition{Type: clusterv1.MachineUpToDateCondition, Status: status, Reason: reason})
+		}
+	}
+	owners := []clusterv1.Machine{{ObjectMeta: metav1.ObjectMeta{Name: "new"}}}
+	var machines []infrav1.KubexmMachine
+	for domain, change := range map[string]func(*clusterv1.Machine){
+		"of which nothing is said": func(*clusterv1.Machine) {},
+		"up to date":               upToDate(metav1.ConditionTrue, clusterv1.MachineUpToDateReason),
+		"updating":                 upToDate(metav1.ConditionFalse, clusterv1.MachineUpToDateUpdatingReason),
+		"outdated":                 upToDate(metav1.ConditionFalse, clusterv1.MachineNotUpToDateReason),
+		"deleted":                  func(m *clusterv1.Machine) { m.DeletionTimestamp = ptr.To(metav1.Now()) },
+	} {
+		m := clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: domain}}
+		m.Spec.InfrastructureRef.Name = domain
+		change(&m)
+		on := infrav1.KubexmMachine{ObjectMeta: metav1.ObjectMeta{Name: domain}}
+		on.Status.HostRef.Name, on.Status.FailureDomain = "host", domain
+		owners, machines = append(owners, m), append(machines, on)
+	}
+	got, want := peersOf(&owners[0], owners, machines), map[string]int{"of which nothing is said": 1, "up to date": 1, "updating": 1}
+	if diff := cmp.Diff(want, got.staying); diff != "" || len(got.all) != len(machines) {
+		t.Errorf("of %d, these stay (-want +got):\n%s", len(got.all), diff)
 	}
 }
 
