@@ -115,7 +115,8 @@ func verify(ctx context.Context, b *artifact.Bundle) error {
 	return err
 }
 
-// replaceFile replaces what a file of the user's has, and keeps its mode and, where root does it, its owner. Where it is a link, what it leads to is replaced.
+// replaceFile replaces what a file of the user's has, and keeps its mode and, where root does it, its owner. Where it is a link, what it
+// leads to is replaced.
 func replaceFile(path string, content []byte) (err error) {
 	if path, err = filepath.EvalSymlinks(path); err != nil {
 		return err
