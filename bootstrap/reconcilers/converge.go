@@ -24,7 +24,10 @@ const converging = string(bootstrapv1.ConvergeOperation)
 func (r *KubexmConfigReconciler) converge() operation {
 	return operation{
 		name: bootstrapv1.ConvergeOperation, checks: r.planned(), due: r.convergeIsDue, settle: r.settleConverge,
-		show: func(s *scope) { showProgress(s.config, s.job) },
+		show: func(s *scope) {
+			delete(s.config.Annotations, bootstrapv1.ConvergedToAnnotation) // it is neither what it was nor what it must be
+			showProgress(s.config, s.job)
+		},
 	}
 }
 
@@ -59,14 +62,18 @@ func (r *KubexmConfigReconciler) decideNeed(ctx context.Context, s *scope) (bool
 		return false, ctrl.Result{RequeueAfter: askAgain}, nil // see start
 	}
 	if m == (hostCache{}) {
-		m = fromStatus(&s.config.Status, j.input, drift)
+		m = recall(s.config, j.input, j.lasting, drift)
+		r.store(s.config.UID, m) // whatever a look comes to, such as that it is in doubt
 	}
+	m.recordConverged(s.config, j.input, j.lasting, s.driftPolicy())
 	d := m.decide(j.input, s.adopts(), time.Now(), r.driftCheckInterval(s.config.UID), drift)
 	if d.act == rest && m.converged && m.input == j.input && waitedForPrerequisites(s.config) {
 		d.act = look // what was waited for is there, and what the conditions say of the host is to be found out again
 	}
 	if m.is(j.input) {
 		s.config.Status.ConvergedGeneration = s.config.Generation
+	}
+	if m.is(j.input) && !m.ended.IsZero() { // others go by it that the host was seen so
 		s.config.Status.MembersDigest = bootstrapv1.MembersDigest(s.clusterConfig.Spec.Members)
 	}
 	if m.is(j.input) && (m.turn || s.clusterConfig.Status.TurnOf(s.config.Name) != nil) {
@@ -103,14 +110,21 @@ func (r *KubexmConfigReconciler) convergeIsDue(_ context.Context, s *scope) (*ru
 		return nil, nil
 	}
 	j, m := s.planned, r.cached(s.config.UID)
-	m.wants, m.begun, m.adopts = j.input, j.input, s.adopts()
+	m.wants, m.adopts = j.input, s.adopts()
 	r.store(s.config.UID, m)
 	j.asked = s.config.Asked(bootstrapv1.ConvergeAnnotation)
+	if limits := s.restriction(); limits.policy.Restricts() {
+		j.isLate = func() bool { // a worker's run waits for its place, which may last
+			_, held := m.admit(limits, j.input, r.Clock.Now(), r.driftCheckInterval(s.config.UID))
+			return held != nil
+		}
+	}
 	return &run{Urgent: s.role() != spec.RoleWorker, Do: j.converge, Lost: j.lost}, nil
 }
 
 func (r *KubexmConfigReconciler) settleConverge(ctx context.Context, s *scope) (ctrl.Result, error) {
 	showFacts(ctx, s)
+	delete(s.config.Annotations, bootstrapv1.ConvergedToAnnotation) // where it was too short to be shown
 	return r.settleRun(ctx, s)
 }
 
@@ -193,10 +207,14 @@ func (r *KubexmConfigReconciler) jobFor(ctx context.Context, s *scope) (*job, er
 	if err != nil {
 		return nil, err
 	}
+	lasting, err := lastingOf(target, s.config.Annotations[bootstrapv1.ConvergeAnnotation])
+	if err != nil {
+		return nil, err
+	}
 	options := r.optionsFor(s)
 	options.Also.Merge(etcdQuery(&target))
 	return &job{
-		input: input, target: target, options: options, planner: r.Plan,
+		input: input, lasting: lasting, target: target, options: options, planner: r.Plan,
 		was: s.config.Status.KubernetesVersion, apiServers: s.clusterConfig.Spec.APIServerVersion,
 		members: bootstrapv1.MembersDigest(s.clusterConfig.Spec.Members),
 		bundle: func(ctx context.Context) (*artifact.Bundle, error) {

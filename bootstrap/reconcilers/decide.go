@@ -4,8 +4,11 @@
 package reconcilers
 
 import (
+	"encoding/json"
+	"fmt"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
@@ -33,8 +36,8 @@ type hostCache struct {
 	failures int32
 	// restored is how many of these runs have rolled the host back to a savepoint.
 	restored int32
-	// weight is what a run would disrupt, nil if it was not looked for; begun is the input of the last run that was let begin all the
-	// same, until it has ended with the host as it should be or as it was.
+	// weight is what a run would disrupt, nil if it was not looked for; begun is the input of the last run that has changed something,
+	// until one has ended with the host as it should be or as it was.
 	weight *weight
 	begun  string
 	// turn is whether the host was let be disrupted, and has not given its turn back.
@@ -59,7 +62,13 @@ func (m *hostCache) recordOutcome(out *outcome, ended time.Time) (isNew bool) {
 	if out.system != nil {
 		m.system = out.system
 	}
-	if interrupted(out.err) || !ended.IsZero() && m.ended.Equal(ended) {
+	if !ended.IsZero() && m.ended.Equal(ended) {
+		return false
+	}
+	if out.begun {
+		m.begun = out.input
+	}
+	if interrupted(out.err) {
 		return false
 	}
 	if m.input != out.input {
@@ -155,20 +164,62 @@ func backoff(failures int32) time.Duration {
 	return min(wait, lastBackoff)
 }
 
-// fromStatus is what an earlier process has left in the status: that a run failed lately, for the present input; or that one succeeded,
-// where what has changed on the host since is only to be reported.
+// recall is what is known of a host of which this process remembers nothing: by its status, or by what is kept beside that, which a move or
+// a backup takes along, of a host whose drift is only to be reported.
+func recall(config *bootstrapv1.KubexmConfig, input, lasting string, drift spec.DriftPolicy) hostCache {
+	last := config.Status.Operation(bootstrapv1.ConvergeOperation)
+	lost := last.StartTime.IsZero() && last.EndTime.IsZero()
+	if lost && drift == spec.DriftReport && config.Annotations[bootstrapv1.ConvergedToAnnotation] == lasting {
+		return hostCache{input: input, converged: true} // to be observed now
+	}
+	return fromStatus(&config.Status, input, drift)
+}
+
+// recordConverged keeps beside the status what the host was brought to, for as long as its drift is only to be reported.
+func (m *hostCache) recordConverged(config *bootstrapv1.KubexmConfig, input, lasting string, drift spec.DriftPolicy) {
+	switch {
+	case drift != spec.DriftReport:
+		delete(config.Annotations, bootstrapv1.ConvergedToAnnotation)
+	case m.converged && m.input == input:
+		metav1.SetMetaDataAnnotation(&config.ObjectMeta, bootstrapv1.ConvergedToAnnotation, lasting)
+	}
+}
+
+// lastingOf is the digest of what a host must be, and of who has asked for that, without what is another after objects were moved: its
+// addresses, and the versions of Secrets. Everybody may read it who may read the KubexmConfig, so that nothing of what Secrets have is part
+// of it: the digest of a password tells whether a guess is right.
+func lastingOf(t spec.Target, asked string) (string, error) {
+	t.Host.Address, t.Host.InternalAddresses = "", nil
+	raw, err := json.Marshal(struct {
+		Target spec.Target
+		Asked  string
+	}{t, asked})
+	if err != nil {
+		return "", fmt.Errorf("digest of what the host must be: %w", err)
+	}
+	return digest(raw), nil
+}
+
+// fromStatus is what an earlier process has left in the status: that runs failed lately, for the present input, though another may have
+// been cut since; or that one succeeded, where what has changed on the host since is only to be reported.
 func fromStatus(status *bootstrapv1.KubexmConfigStatus, input string, drift spec.DriftPolicy) hostCache {
 	last := status.Operation(bootstrapv1.ConvergeOperation)
 	if drift == spec.DriftReport && last.Outcome == bootstrapv1.RunSucceeded && last.InputDigest == input {
 		return hostCache{input: input, converged: true} // to be observed now
 	}
-	if last.Outcome != bootstrapv1.RunFailed || last.Failures == nil || last.EndTime.IsZero() {
+	failures := ptr.Deref(last.Failures, 0)
+	isFor := last.InputDigest == input
+	switch last.Outcome {
+	case bootstrapv1.RunFailed:
+		isFor = (isFor || last.InputDigest == "") && !last.EndTime.IsZero()
+	case "", bootstrapv1.RunInterrupted: // what it would have come to is not known, and what those before it came to is
+	default:
 		return hostCache{}
 	}
-	if last.InputDigest != "" && last.InputDigest != input {
+	if failures == 0 || !isFor {
 		return hostCache{}
 	}
-	return hostCache{input: input, ended: last.EndTime.Time, failures: *last.Failures, restored: ptr.Deref(last.Restored, 0)}
+	return hostCache{input: input, ended: last.EndTime.Time, failures: failures, restored: ptr.Deref(last.Restored, 0)}
 }
 
 // pauseOfReset is how long after a reset that failed the next is tried. That a host is somebody else's takes a person to change.

@@ -140,6 +140,9 @@ func TestLearn(t *testing.T) {
 			outcome{input: "b", err: failed, report: putBack}, hostCache{input: "b", failures: 1, restored: 1}},
 		"success ends all of it": {hostCache{input: "a", begun: "a", failures: 2, restored: 2},
 			outcome{input: "a"}, hostCache{input: "a", converged: true}},
+		"what was changed is to be gone on with, though it was stopped": {hostCache{input: "b", begun: "b"},
+			outcome{input: "a", err: stopped, begun: true}, hostCache{input: "b", begun: "a"}},
+		"what was changed by success is not": {hostCache{}, outcome{input: "a", begun: true}, hostCache{input: "a", converged: true}},
 		"what was stopped says nothing but facts": {hostCache{input: "a", failures: 3},
 			outcome{input: "b", err: stopped, system: seen}, hostCache{input: "a", failures: 3, system: seen}},
 	} {
@@ -171,6 +174,20 @@ func TestRecall(t *testing.T) {
 	}
 	if got := fromStatus(of(restored), "b", spec.DriftRepair); got != (hostCache{}) {
 		t.Errorf("got %+v: what has failed is not held against something else", got)
+	}
+	for _, cut := range []bootstrapv1.RunOutcome{"", bootstrapv1.RunInterrupted} {
+		going := restored
+		going.Outcome, going.EndTime, going.Failures, going.Restored = cut, metav1.Time{}, ptr.To[int32](2), ptr.To[int32](2)
+		if got, want := fromStatus(of(going), "a", spec.DriftRepair), (hostCache{input: "a", failures: 2, restored: 2}); got != want {
+			t.Errorf("%q: got %+v, want %+v: a run that was cut has not made good what those before it came to", cut, got, want)
+		}
+		if got := fromStatus(of(going), "b", spec.DriftRepair); got != (hostCache{}) {
+			t.Errorf("%q: got %+v: what has failed is not held against something else", cut, got)
+		}
+		going.Failures, going.Restored = ptr.To[int32](0), ptr.To[int32](0)
+		if got := fromStatus(of(going), "a", spec.DriftRepair); got != (hostCache{}) {
+			t.Errorf("%q: got %+v: nothing has failed", cut, got)
+		}
 	}
 	succeeded := last
 	succeeded.Outcome = bootstrapv1.RunSucceeded

@@ -4,7 +4,9 @@
 package reconcilers
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +15,8 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
@@ -108,6 +112,41 @@ func weigh(out *outcome, at time.Time) *weight {
 		w.follows = w.follows || followsOthers(n) && n.Meta().Follows != step.FollowsOthers
 	}
 	return w
+}
+
+// hasBegun reports whether a run has changed the host, or may have: of a step that disrupts, and has failed or was cut, a part may be done.
+// What was only waited for on the controller changes nothing, and a drain that has failed, or that nothing followed, was rolled back; one
+// that was cut was not.
+func hasBegun(p *plan.Plan, report *engine.Report, err error) bool {
+	if slices.ContainsFunc(report.Hosts, func(h engine.HostReport) bool { return h.Changed > 0 }) {
+		return true
+	}
+	var ended *engine.Error
+	if !errors.As(err, &ended) {
+		return false
+	}
+	disrupts := func(id string) bool {
+		i, known := p.Graph().Index(id)
+		if !known {
+			return false // it is the host, which was not observed yet
+		}
+		return p.Graph().Node(i).Value.Meta().Disrupts != "" || drains(p, i)
+	}
+	return ended.Cause != nil && report.Controller.Changed > 0 || slices.ContainsFunc(ended.Interrupted, disrupts) ||
+		slices.ContainsFunc(ended.Failures, func(f engine.Failure) bool {
+			kind := host.KindOf(f.Err)
+			return f.Host != "" && kind != host.KindLocked && kind != host.KindUndecided && disrupts(f.Node)
+		})
+}
+
+// drains reports whether a node of the plan makes on the controller what a step that disrupts takes: it drains the Node.
+func drains(p *plan.Plan, i int) bool {
+	n := p.Graph().Node(i)
+	return n.Value.Host == plan.Controller && slices.ContainsFunc(p.Graph().Downstream(i), func(d int) bool {
+		down := p.Graph().Node(d)
+		takes := func(made string) bool { return slices.Contains(down.Takes, made) }
+		return down.Value.Meta().Disrupts != "" && slices.ContainsFunc(n.Makes, takes)
+	})
 }
 
 // fresh is how long a look is counted on. What is agreed to is what would be done now.

@@ -13,6 +13,7 @@ import (
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/graph"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
@@ -172,6 +173,67 @@ func TestWeigh(t *testing.T) {
 	w.acts[1].Digest = "other"
 	if w.digest() == before {
 		t.Error("the same step with other content has the same digest")
+	}
+}
+
+// TestHasBegun: a run has begun that has changed the host, or may have. What was waited for, or rolled back, changes nothing.
+func TestHasBegun(t *testing.T) {
+	drained := graph.Output[string]{Name: "drained/w1"}
+	b := plan.New("JoinWorker", "prod")
+	b.Gate(plan.Module{Name: "n", Tasks: []plan.Task{{Name: "g", Steps: []step.Step{
+		step.New(step.Meta{Name: "drain"}, step.Drain{Node: "w1", Output: drained.Name}), step.New(step.Meta{Name: "api"}, step.Await{For: "api"}),
+	}}}})
+	b.Host("w1", plan.Module{Name: "m", Tasks: []plan.Task{{Name: "t", Steps: []step.Step{
+		step.New(step.Meta{Name: "images"}, step.File{Path: "/a"}),
+		step.New(step.Meta{Name: "begin", Disrupts: "drains the Node", Takes: []string{drained.Name}}, step.Savepoint{InUse: "/node", Dir: "/under"}),
+		step.New(step.Meta{Name: "kubelet", Disrupts: "restarts kubelet"}, step.File{Path: "/b"}),
+		step.New(step.Meta{Name: "end"}, step.Commit{Dir: "/under"}),
+	}}}})
+	p, err := b.Plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const begin, onHost, images = "w1/m/t/begin", "w1/m/t/kubelet", "w1/m/t/images"
+	const drain, api = "controller/n/g/drain", "controller/n/g/api"
+	for _, id := range []string{begin, onHost, images, drain, api} {
+		if _, known := p.Graph().Index(id); !known {
+			t.Fatalf("there is no %s", id)
+		}
+	}
+	cut := func(nodes ...string) error { return &engine.Error{Cause: errPaused, Interrupted: nodes} }
+	failed := func(hostName, node string, kind host.Kind) error {
+		return &engine.Error{Failures: []engine.Failure{{Host: hostName, Node: node, Err: &host.Error{Kind: kind, Host: "w1"}}}}
+	}
+	for name, tc := range map[string]struct {
+		changed, passed int // on the host, on the controller
+		err             error
+		want            bool
+	}{
+		"it has changed something":                   {changed: 1, want: true},
+		"nothing differed":                           {},
+		"it was cut before the host was observed":    {err: cut("host w1")},
+		"it was cut while it sent what disrupts not": {err: cut(images)},
+		"it was cut while it restarted something":    {err: cut(onHost), want: true},
+		"it was cut while it waited":                 {err: cut(api)},
+		"it was cut while it drained":                {err: cut(drain), want: true},
+		"it was cut when it had drained":             {passed: 1, err: cut(), want: true},
+		"the host does not answer":                   {err: failed("w1", "", host.KindUnreachable)},
+		"the drain failed, and was rolled back":      {err: failed("", drain, "")},
+		"it drained, and the host was locked":        {passed: 1, err: failed("w1", begin, host.KindLocked)},
+		"it is not known whether it is so":           {err: failed("w1", onHost, host.KindUndecided)},
+		"a restart failed":                           {err: failed("w1", onHost, host.KindCommand), want: true},
+		"something else failed":                      {err: failed("w1", images, host.KindCommand)},
+		"it has changed something, and failed":       {changed: 1, err: failed("w1", images, host.KindCommand), want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			report := &engine.Report{
+				Hosts:      []engine.HostReport{{Host: "w1", Counts: engine.Counts{Changed: tc.changed}}},
+				Controller: engine.Counts{Changed: tc.passed},
+			}
+			if got := hasBegun(p, report, tc.err); got != tc.want {
+				t.Errorf("begun: %v", got)
+			}
+		})
 	}
 }
 

@@ -33,6 +33,8 @@ type outcome struct {
 	err error
 	// planFailed is whether err is about the plan, not about the host.
 	planFailed bool
+	// begun is whether a run has changed something, or may have.
+	begun bool
 
 	// reset is how the host's management controller has reset the machine, "" if it has not.
 	reset bmc.ResetType
@@ -76,6 +78,8 @@ var errPreflight = errors.New("the host cannot become a Node as it is")
 // job is all that a host's run needs; it outlives the reconcile that made it.
 type job struct {
 	input string
+	// lasting is the digest of what the host must be that is the same after objects were moved.
+	lasting string
 	// asked is when it was asked for, the zero time if nobody did.
 	asked time.Time
 	// reportOnly is whether a look is for anyone who asked for it alone: what the host must be was not run yet, or fails.
@@ -101,6 +105,8 @@ type job struct {
 	opened bool
 	// forget deletes the host's Node after it was reset, nil if that is not to be done.
 	forget func(context.Context) error
+	// isLate is whether a run may not begin any more that was admitted, nil if it may at any time.
+	isLate func() bool
 }
 
 // lost is the result where it panics.
@@ -109,7 +115,18 @@ func (j *job) lost(err error) outcome { return outcome{input: j.input, asked: j.
 // converge makes the host so. It plans from what is remembered of the host, so that a converged host costs one exchange,
 // and once more if the host turns out to be another than remembered.
 func (j *job) converge(ctx context.Context, tell event.Reader) outcome {
-	return j.do(ctx, tell, func(e *engine.Engine, p *plan.Plan) (engine.Report, error) { return e.Run(ctx, p) })
+	if j.isLate != nil && j.isLate() {
+		late := &engine.Error{Intent: converging, Cluster: j.target.ClusterName, Cause: errTooLate}
+		return outcome{input: j.input, asked: j.asked, err: late}
+	}
+	begun := false
+	out := j.do(ctx, tell, func(e *engine.Engine, p *plan.Plan) (engine.Report, error) {
+		report, err := e.Run(ctx, p)
+		begun = begun || hasBegun(p, &report, err)
+		return report, err
+	})
+	out.begun = begun
+	return out
 }
 
 // look compares the host with its plan and changes nothing.

@@ -58,6 +58,7 @@ var (
 	errDeleting = errors.New("the host is to be reset")
 	errChanged  = errors.New("the host is to become something else")
 	errGivenUp  = errors.New("the reset of the host is skipped")
+	errTooLate  = errors.New("its maintenance window closed before the run could begin")
 )
 
 // Artifacts opens the bundle for a version of Kubernetes.
@@ -152,6 +153,9 @@ func (r *KubexmConfigReconciler) Reconcile(ctx context.Context, request ctrl.Req
 			r.Runner.Forget(s.key)
 		}
 	}()
+	if err := s.recordReset(); err != nil {
+		return ctrl.Result{}, err
+	}
 	leaves := !config.DeletionTimestamp.IsZero()
 	if s.machine != nil && s.cluster != nil && !s.machine.DeletionTimestamp.IsZero() && (s.held() || !leaves) ||
 		s.hasNoMachine() && leaves {

@@ -53,6 +53,7 @@ func TestNotReset(t *testing.T) {
 	for name, tc := range map[string]struct {
 		cluster, node spec.Reset
 		change        func(*scope) tries
+		alone         bool   // the KubexmClusterConfig has gone before the host
 		want          string // how it begins; "" is that the host is to be reset
 	}{
 		"it has not begun": {},
@@ -81,8 +82,24 @@ func TestNotReset(t *testing.T) {
 			change: func(s *scope) tries { return begun(s, time.Minute, bootstrapv1.ResetFailedReason) },
 			want:   "the host was released without a reset after 1m0s",
 		},
-		"never":                     {cluster: spec.Reset{Policy: spec.ResetNever}, want: "the host was not reset, as reset.policy says"},
-		"never, but for this host":  {cluster: spec.Reset{Policy: spec.ResetNever}, node: spec.Reset{Policy: spec.ResetAlways}},
+		"never":                    {cluster: spec.Reset{Policy: spec.ResetNever}, want: "the host was not reset, as reset.policy says"},
+		"never, but for this host": {cluster: spec.Reset{Policy: spec.ResetNever}, node: spec.Reset{Policy: spec.ResetAlways}},
+		"never, and nobody says so any more": {
+			cluster: spec.Reset{Policy: spec.ResetNever}, alone: true, want: "the host was not reset, as reset.policy says",
+		},
+		"never, but for this host, and nobody says so any more": {
+			cluster: spec.Reset{Policy: spec.ResetNever}, node: spec.Reset{Policy: spec.ResetAlways}, alone: true,
+		},
+		"the cluster gave it more, when it was there": {
+			cluster: spec.Reset{TimeoutSeconds: ptr.To[int32](3600)}, alone: true, change: func(s *scope) tries {
+				return begun(s, 10*time.Minute, bootstrapv1.ResetFailedReason)
+			},
+		},
+		"the cluster said nothing, when it was there": {alone: true},
+		"what it said cannot be read": {alone: true, change: func(s *scope) tries {
+			s.config.Annotations = map[string]string{bootstrapv1.ClusterResetAnnotation: `{"policy":"never"}`}
+			return tries{}
+		}, want: "the host was not reset, as reset.policy says"},
 		"one that may not be there": {node: spec.Reset{Policy: spec.ResetWhenReachable}, change: unreachable},
 		"one that does not answer": {
 			node: spec.Reset{Policy: spec.ResetWhenReachable},
@@ -121,6 +138,12 @@ func TestNotReset(t *testing.T) {
 				clusterConfig: &bootstrapv1.KubexmClusterConfig{}, host: &infra.Host{Host: spec.Host{Name: "w1"}},
 			}
 			s.clusterConfig.Spec.Cluster.Reset, s.config.Spec.Reset = tc.cluster, tc.node
+			if tc.alone {
+				if err := s.recordReset(); err != nil {
+					t.Fatal(err)
+				}
+				s.clusterConfig = nil
+			}
 			m := hostCache{}
 			if tc.change != nil {
 				m.tries = tc.change(s)

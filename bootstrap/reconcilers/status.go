@@ -150,6 +150,12 @@ func showProgress(c *bootstrapv1.KubexmConfig, job *hostrun.State[outcome]) {
 	setFalse(c, bootstrapv1.HostConvergedCondition, reason, message)
 }
 
+// isAsBefore reports whether the conditions say of the host what it is when a run begins: it works as it was, or what differs is known.
+func isAsBefore(c *bootstrapv1.KubexmConfig) bool {
+	return conditions.IsTrue(c, bootstrapv1.HostConvergedCondition) ||
+		conditions.GetReason(c, bootstrapv1.HostConvergedCondition) == bootstrapv1.DriftedReason
+}
+
 // showLost says that the last attempt to reach a host has failed, while others follow: who reads it need not wait for the last.
 func showLost(c *bootstrapv1.KubexmConfig, p hostrun.Progress) {
 	if p.Lost != "" {
@@ -173,6 +179,9 @@ func showRun(c *bootstrapv1.KubexmConfig, job *hostrun.State[outcome], m *hostCa
 	if out.err != nil {
 		last.Message = short(textOf(out.err))
 	}
+	if interrupted(out.err) && m.failures > 0 {
+		last.InputDigest = m.input // the one that failures are of
+	}
 	if counts := out.onHost(); counts.Total > 0 {
 		c.Status.Progress = bootstrapv1.ProgressStatus{
 			CompletedSteps: ptr.To(int32(counts.Skipped + counts.Changed)), TotalSteps: ptr.To(int32(counts.Total)),
@@ -191,6 +200,9 @@ func showRun(c *bootstrapv1.KubexmConfig, job *hostrun.State[outcome], m *hostCa
 	switch {
 	case interrupted(out.err):
 		last.Outcome = bootstrapv1.RunInterrupted
+		if !out.begun && isAsBefore(c) {
+			return nil
+		}
 		setFalse(c, bootstrapv1.HostConvergedCondition, bootstrapv1.ConvergingReason, "the run was interrupted: "+causeOf(out.err).Error())
 		return nil
 	case out.planFailed:

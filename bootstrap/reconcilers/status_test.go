@@ -267,6 +267,31 @@ func TestWhyItFailedIsKept(t *testing.T) {
 	}
 }
 
+// TestFailuresOutliveARun: how often runs have failed and were rolled back is known to the next process, also where another run goes on, or
+// was cut; and for what they have.
+func TestFailuresOutliveARun(t *testing.T) {
+	for input, want := range map[string]hostCache{"a": {input: "a", failures: 2, restored: 2}, "b": {}} {
+		for _, runs := range []string{"a", "b"} {
+			c, m := &bootstrapv1.KubexmConfig{}, &hostCache{input: "a", failures: 2, restored: 2}
+			failed := outcome{input: "a", err: errors.New("exited 1")}
+			if err := showRun(c, &hostrun.State[outcome]{What: converging, Ended: time.Now(), Result: failed}, m); err != nil {
+				t.Fatal(err)
+			}
+			showProgress(c, &hostrun.State[outcome]{What: converging, Started: time.Now()})
+			if got := fromStatus(&c.Status, input, spec.DriftRepair); got != want {
+				t.Errorf("while %s is run, of %s is known %+v, want %+v", runs, input, got, want)
+			}
+			cut := outcome{input: runs, err: &engine.Error{Cause: hostrun.ErrStopped}}
+			if err := showRun(c, &hostrun.State[outcome]{What: converging, Result: cut}, m); err != nil {
+				t.Fatal(err)
+			}
+			if got := fromStatus(&c.Status, input, spec.DriftRepair); got != want {
+				t.Errorf("when the run of %s was cut, of %s is known %+v, want %+v", runs, input, got, want)
+			}
+		}
+	}
+}
+
 // TestDriftIsBounded: what a host has changed, and how it calls things, fits into an object.
 func TestDriftIsBounded(t *testing.T) {
 	check := plan.Check{Node: "w1/os/files/file", Lines: map[string]string{}}

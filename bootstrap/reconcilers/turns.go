@@ -379,10 +379,15 @@ func (r *KubexmConfigReconciler) dropTurn(ctx context.Context, s *scope, shared 
 	return r.writeTurns(ctx, before, shared)
 }
 
-// declines gives a turn back that the scope's host has not made use of, because something else is waited for now.
-func (r *KubexmConfigReconciler) declines(ctx context.Context, s *scope) error {
+// declines releases a turn that the scope's host has not made use of, because something else is waited for now. That a run which was cut
+// has changed nothing is known to the process alone that has both taken the turn and seen the run.
+func (r *KubexmConfigReconciler) declines(ctx context.Context, s *scope, m *hostCache) error {
 	turn, last := s.clusterConfig.Status.TurnOf(s.config.Name), s.config.Status.Operation(bootstrapv1.ConvergeOperation)
-	if turn == nil || !last.StartTime.Before(&turn.Since) || ptr.Deref(last.Failures, 0) > 0 {
+	if turn == nil || ptr.Deref(last.Failures, 0) > 0 {
+		return nil
+	}
+	idle := m.turn && m.begun == "" && last.Outcome == bootstrapv1.RunInterrupted && ptr.Deref(last.Changed, 0) == 0
+	if !last.StartTime.Before(&turn.Since) && !idle {
 		return nil
 	}
 	return r.dropTurn(ctx, s, s.clusterConfig)
@@ -394,9 +399,11 @@ func (s *scope) takesTurns() bool { return s.machine == nil || !isRemediated(s.m
 // repairs reports whether the host was what it must be, and somebody or something has changed it since. Hosts of the control plane, of
 // etcd and of load balancers do not wait for others with that, as what they serve may be down while their Nodes are Ready; what restarts
 // there takes turns of its own.
-func (s *scope) repairs(input string) bool {
+func (s *scope) repairs(m *hostCache, input string) bool {
 	last := s.config.Status.Operation(bootstrapv1.ConvergeOperation)
-	return s.role() != spec.RoleWorker && last.Outcome == bootstrapv1.RunSucceeded && last.InputDigest == input
+	was := last.Outcome == bootstrapv1.RunSucceeded && last.InputDigest == input ||
+		m.converged && m.drifted && m.input == input // though a run was cut since
+	return s.role() != spec.RoleWorker && was
 }
 
 // errTurns says that somebody else has taken or given a turn meanwhile.
@@ -418,7 +425,7 @@ const turnsAgain = 100 * time.Millisecond
 
 // admits decides what becomes of a run that is due, and has the host take its turn where it needs one.
 func (r *KubexmConfigReconciler) admits(ctx context.Context, s *scope, m *hostCache, input string) (need, *hold, error) {
-	limits, waits := s.restriction(), !s.repairs(input)
+	limits, waits := s.restriction(), !s.repairs(m, input)
 	if limits.turns && waits {
 		p, err := r.pool(ctx, r.Client, s, s.clusterConfig)
 		if err != nil {
@@ -431,7 +438,7 @@ func (r *KubexmConfigReconciler) admits(ctx context.Context, s *scope, m *hostCa
 	}
 	d, held := decide()
 	if held != nil && held.Wait != nil {
-		return d, held, r.declines(ctx, s)
+		return d, held, r.declines(ctx, s, m)
 	}
 	if !d.turn {
 		return d, held, nil

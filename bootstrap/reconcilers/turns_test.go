@@ -316,3 +316,51 @@ func TestTurnsAreTakenOnce(t *testing.T) {
 		t.Errorf("a host that must not wait is held: %+v, %v", held, err)
 	}
 }
+
+// TestTurnIsReleased: a host that waits for something else does not keep the turn that it has made no use of, also where its run was cut
+// before it changed anything. One of which that is not known keeps it.
+func TestTurnIsReleased(t *testing.T) {
+	since := metav1.NewTime(time.Now().Add(-time.Hour).Truncate(time.Second))
+	ran := func(after time.Duration, came bootstrapv1.RunOutcome, changed, failures int32) bootstrapv1.OperationStatus {
+		return bootstrapv1.OperationStatus{
+			Type: bootstrapv1.ConvergeOperation, StartTime: metav1.NewTime(since.Add(after)), Outcome: came,
+			Changed: ptr.To(changed), Failures: ptr.To(failures),
+		}
+	}
+	for name, tc := range map[string]struct {
+		last hostCache
+		ran  bootstrapv1.OperationStatus
+		kept bool
+	}{
+		"nothing was run since":               {hostCache{turn: true}, ran(-time.Minute, bootstrapv1.RunSucceeded, 1, 0), false},
+		"it was cut, and has changed nothing": {hostCache{turn: true}, ran(time.Minute, bootstrapv1.RunInterrupted, 0, 0), false},
+		"it was cut, and has begun":           {hostCache{turn: true, begun: "a"}, ran(time.Minute, bootstrapv1.RunInterrupted, 0, 0), true},
+		"it was cut, and has changed a step":  {hostCache{turn: true}, ran(time.Minute, bootstrapv1.RunInterrupted, 1, 0), true},
+		"another process knows":               {hostCache{}, ran(time.Minute, bootstrapv1.RunInterrupted, 0, 0), true},
+		"it has failed":                       {hostCache{turn: true}, ran(time.Minute, bootstrapv1.RunFailed, 0, 1), true},
+		"it is to settle":                     {hostCache{turn: true}, ran(time.Minute, bootstrapv1.RunSucceeded, 0, 0), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := testScope()
+			s.clusterConfig.Status.Turns = []bootstrapv1.Turn{{ConfigName: s.config.Name, Pool: "Worker", Since: since}}
+			api := fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(s.clusterConfig).WithStatusSubresource(s.clusterConfig).
+				Build()
+			key := client.ObjectKeyFromObject(s.clusterConfig)
+			if err := api.Get(t.Context(), key, s.clusterConfig); err != nil {
+				t.Fatal(err)
+			}
+			s.config.Status.SetOperation(tc.ran)
+			r := &KubexmConfigReconciler{Client: api, Reader: api}
+			if err := r.declines(t.Context(), s, &tc.last); err != nil {
+				t.Fatal(err)
+			}
+			now := &bootstrapv1.KubexmClusterConfig{}
+			if err := api.Get(t.Context(), key, now); err != nil {
+				t.Fatal(err)
+			}
+			if kept := now.Status.TurnOf(s.config.Name) != nil; kept != tc.kept {
+				t.Errorf("it is kept: %v", kept)
+			}
+		})
+	}
+}

@@ -60,6 +60,17 @@ const (
 // the authority is gone.
 const AuthorityAnnotation = "bootstrap.cluster.x-k8s.io/authority"
 
+// ClusterResetAnnotation on a KubexmConfig is what its KubexmClusterConfig says in spec.cluster.reset, as JSON, such as
+// {"policy":"Never","timeoutSeconds":900}; there is none where that says nothing. The manager writes it while there is a
+// KubexmClusterConfig, and keeps to it when there is none any more: a deletion may take that before the hosts. One that cannot be read
+// means Never.
+const ClusterResetAnnotation = "bootstrap.cluster.x-k8s.io/cluster-reset"
+
+// ConvergedToAnnotation on a KubexmConfig whose driftPolicy is Report is the digest of what its host was last brought to, as sha256: and 64
+// hexadecimal digits. The manager writes it, and takes it off when a run begins. Where the status was lost, as with clusterctl move, it
+// says that what differs on the host is drift, and is not to be repaired. Addresses and the content of Secrets are no part of it.
+const ConvergedToAnnotation = "bootstrap.cluster.x-k8s.io/converged-to"
+
 // AdoptHostAnnotation on a KubexmConfig takes its host over from the owner that the value names: the cluster, as
 // "namespace/name" or as the host's record has it, or the fingerprint of its authority, as the condition with the reason
 // HostOwnedByOther shows them, or "unknown" for a host whose record is missing or cannot be read. What runs there is
@@ -101,6 +112,11 @@ const (
 	// DisruptionAllowedCondition is only there, and False, while something waits that would disrupt a host in use. The message lists
 	// what would be done. The host works as it did, so nothing else depends on this.
 	DisruptionAllowedCondition = "DisruptionAllowed"
+
+	// InMaintenanceCondition is only there once the host was in maintenance, and written by the bootstrap provider: whether nobody is to
+	// touch the host now, as the infrastructure says. While it is True, the message says why. That it is False keeps when that has ended:
+	// what was asked for before has its time from then. No summary has it.
+	InMaintenanceCondition = "InMaintenance"
 
 	// APIServerStoppedCondition is only there when the host leaves an etcd that others keep: whether its API server has ended, so that
 	// its etcd member may be removed. False means that it was tried and given up; the message says why. Who finds it missing ends the API
@@ -150,6 +166,10 @@ const (
 	// HostLockedReason means that another writer holds the host's lock; the message names it.
 	HostLockedReason = "Locked"
 )
+
+// MaintenanceEndedReason of InMaintenance means that the host was in maintenance until then, and may be touched since. While it is True,
+// the reason is HostInMaintenance.
+const MaintenanceEndedReason = "MaintenanceEnded"
 
 // Reasons of PreflightPassed.
 const (

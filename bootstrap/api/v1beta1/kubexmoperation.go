@@ -39,7 +39,8 @@ const (
 type OperationTargetKind string
 
 const (
-	// HostTarget is one host, by the name in status.host.name of its KubexmConfig.
+	// HostTarget is one host, by the name in status.host.name of its KubexmConfig. Where hosts of several Clusters are called so, the label
+	// cluster.x-k8s.io/cluster-name of the KubexmOperation says whose is meant.
 	HostTarget OperationTargetKind = "Host"
 	// MachineTarget is the host of a Machine.
 	MachineTarget OperationTargetKind = "Machine"
