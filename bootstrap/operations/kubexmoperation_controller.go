@@ -139,8 +139,8 @@ func (r *KubexmOperationReconciler) Reconcile(ctx context.Context, request ctrl.
 // clusterOf is the Cluster of the operation, nil if it has none, or not yet.
 func (r *KubexmOperationReconciler) clusterOf(ctx context.Context, s *scope) (*clusterv1.Cluster, error) {
 	name := s.operation.Labels[clusterv1.ClusterNameLabel]
-	if name == "" && len(s.configs) > 0 {
-		name = s.configs[0].Labels[clusterv1.ClusterNameLabel]
+	if of := clustersOf(s.configs); name == "" && len(of) == 1 {
+		name = of[0]
 	}
 	if name == "" {
 		return nil, nil
@@ -196,6 +196,12 @@ func (r *KubexmOperationReconciler) begin(_ context.Context, s *scope) (bool, ct
 	o := s.operation
 	if o.Annotations[bootstrapv1.OperationStartedAnnotation] != "" && len(o.Status.Hosts) > 0 {
 		return true, ctrl.Result{}, nil
+	}
+	if of := clustersOf(s.configs); len(of) > 1 {
+		setSucceeded(o, metav1.ConditionUnknown, bootstrapv1.OperationWaitingReason, fmt.Sprintf(
+			"several Clusters in this namespace have a %s %s: %s; set the label %s of this to the one that is meant",
+			o.Spec.Target.Kind, o.Spec.Target.Name, strings.Join(of, ", "), clusterv1.ClusterNameLabel))
+		return false, ctrl.Result{RequeueAfter: again}, nil
 	}
 	if len(s.configs) == 0 || s.cluster == nil {
 		setSucceeded(o, metav1.ConditionUnknown, bootstrapv1.TargetNotFoundReason,
@@ -254,7 +260,10 @@ func (r *KubexmOperationReconciler) advance(ctx context.Context, s *scope) (bool
 	if err != nil {
 		return false, ctrl.Result{}, fmt.Errorf("the annotation %s: %w", bootstrapv1.OperationStartedAnnotation, err)
 	}
-	p := &progress{verb: s.verb, name: o.Name, started: started, now: s.now, spec: &o.Spec, configs: map[string]*bootstrapv1.KubexmConfig{}}
+	p := &progress{
+		verb: s.verb, name: o.Name, started: started, created: o.CreationTimestamp.Time, now: s.now, spec: &o.Spec,
+		configs: map[string]*bootstrapv1.KubexmConfig{},
+	}
 	for _, h := range o.Status.Hosts {
 		c := &bootstrapv1.KubexmConfig{}
 		// From the API server: by an old copy, a host would be asked twice.

@@ -218,3 +218,40 @@ func TestReconcileEnds(t *testing.T) {
 		t.Errorf("it is there still: %+v", o)
 	}
 }
+
+// TestReconcileHostOfSeveralClusters: hosts of several Clusters may have one name. Nothing is done with any before it is said which is
+// meant, whichever of the Clusters is paused.
+func TestReconcileHostOfSeveralClusters(t *testing.T) {
+	p := newPlane(t, bootstrapv1.KubexmOperationSpec{
+		Type: bootstrapv1.RebootType, Target: bootstrapv1.OperationTarget{Kind: bootstrapv1.HostTarget, Name: "host-a"},
+	})
+	theirs := &bootstrapv1.KubexmConfig{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "fleet", Name: "0", Labels: map[string]string{clusterv1.ClusterNameLabel: "dev"},
+	}}
+	theirs.Spec.HostRef.Name = "host-a"
+	dev := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "dev", UID: "3"}}
+	dev.Spec.Paused = ptr.To(true)
+	for _, object := range []client.Object{theirs, dev} {
+		if err := p.api.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o := p.reconcile()
+	said := conditions.Get(o, bootstrapv1.SucceededCondition)
+	if said == nil || said.Reason != bootstrapv1.OperationWaitingReason ||
+		!strings.Contains(said.Message, "dev, prod; set the label cluster.x-k8s.io/cluster-name") ||
+		len(o.Status.Hosts) > 0 || len(o.OwnerReferences) > 0 {
+		t.Fatalf("it says %+v, %s", said, phases(o))
+	}
+	o.Labels = map[string]string{clusterv1.ClusterNameLabel: "prod"}
+	if err := p.api.Update(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	if o = p.reconcile(); phases(o) != "host-a Running" || o.OwnerReferences[0].UID != "1" ||
+		p.config("a").Asked(bootstrapv1.RebootAnnotation).IsZero() {
+		t.Errorf("%s %+v", phases(o), o)
+	}
+	if !p.config("0").Asked(bootstrapv1.RebootAnnotation).IsZero() {
+		t.Error("the host of the other Cluster was asked, too")
+	}
+}

@@ -6,6 +6,7 @@ package operations
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,6 +27,8 @@ type progress struct {
 	verb
 	name    string
 	started time.Time
+	// created is when the object was: a move makes another one.
+	created time.Time
 	now     time.Time
 	spec    *bootstrapv1.KubexmOperationSpec
 	// configs are those that there still are, by name.
@@ -47,10 +50,16 @@ func (p *progress) advance(hosts []bootstrapv1.HostOperationStatus) (ask []*boot
 	}
 	for i := range hosts {
 		h := &hosts[i]
+		left := hosthealth.LeftAlone(p.configs[h.ConfigName])
+		wasCut := h.Phase == bootstrapv1.OperationRunning && left == nil && p.wasCut(h)
 		switch {
-		case h.Phase != bootstrapv1.OperationPending:
+		case h.Phase != bootstrapv1.OperationPending && !wasCut:
 		case p.disrupts && failed != "":
 			p.end(h, bootstrapv1.OperationSkipped, "it has not begun, as it failed on the host "+failed)
+		case wasCut:
+			ask = append(ask, h) // it has its place
+		case left != nil:
+			h.Message = host.Text("it waits: "+left.Message, longest)
 		case running >= ptr.Deref(p.spec.MaxConcurrent, p.atOnce):
 			h.Message = "it waits for its turn"
 		default:
@@ -81,7 +90,7 @@ func (p *progress) observe(h *bootstrapv1.HostOperationStatus) {
 	}
 	h.Name = cmp.Or(c.Status.Host.Name, h.Name)
 	closed := hosthealth.Closed(c)
-	if asked := p.asked(c); h.Phase == bootstrapv1.OperationPending && !asked.IsZero() { // and it could not be noted
+	if asked := p.asked(c); asked.After(h.RequestTime.Time) { // and it could not be noted
 		h.Phase, h.RequestTime = bootstrapv1.OperationRunning, metav1.NewTime(asked)
 	}
 	if h.Phase == bootstrapv1.OperationPending && closed != nil {
@@ -94,14 +103,30 @@ func (p *progress) observe(h *bootstrapv1.HostOperationStatus) {
 	if phase == bootstrapv1.OperationRunning && closed != nil {
 		phase, message = bootstrapv1.OperationFailed, closed.Message
 	}
-	switch limit := p.limit(); {
+	switch limit, left := p.limit(), hosthealth.LeftAlone(c); {
 	case phase != bootstrapv1.OperationRunning:
 		p.end(h, phase, message)
-	case p.now.Sub(h.RequestTime.Time) >= limit:
+	case left != nil:
+		h.Message = host.Text("its time does not count meanwhile: "+left.Message, longest)
+	case p.now.Sub(p.since(h, c)) >= limit:
 		p.end(h, bootstrapv1.OperationFailed, fmt.Sprintf("it has not ended within %s: %s", limit, message))
 	default:
 		h.Message = host.Text(message, longest)
 	}
+}
+
+// since is from when a host that was asked has its time. While it was left alone, it could not do anything. What it did before a move is
+// not known any more: it answers again.
+func (p *progress) since(h *bootstrapv1.HostOperationStatus, c *bootstrapv1.KubexmConfig) time.Time {
+	return slices.MaxFunc([]time.Time{h.RequestTime.Time, p.created, hosthealth.LeftAloneUntil(c)}, time.Time.Compare)
+}
+
+// wasCut reports whether a host that was to reboot does not do so any more because of a maintenance. A move loses what is known of those:
+// who was asked before it is not asked twice.
+func (p *progress) wasCut(h *bootstrapv1.HostOperationStatus) bool {
+	c := p.configs[h.ConfigName]
+	return p.kind == bootstrapv1.RebootType && hosthealth.Answer(c, bootstrapv1.RebootOperation, h.RequestTime.Time) == nil &&
+		!hosthealth.MaintainedUntil(c).Before(h.RequestTime.Add(bootstrapv1.RebootTimeout))
 }
 
 func (p *progress) limit() time.Duration {

@@ -167,22 +167,33 @@ func TestPick(t *testing.T) {
 	for name, tc := range map[string]struct {
 		kind bootstrapv1.OperationTargetKind
 		name string
-		want string
+		// cluster is the Cluster that is named, "" if none is.
+		cluster string
+		want    string
 	}{
-		"a host":               {bootstrapv1.HostTarget, "host-w1", "w1"},
-		"one that leaves":      {bootstrapv1.HostTarget, "host-w2", ""},
-		"a Machine":            {bootstrapv1.MachineTarget, "m-cp", "cp"},
-		"a MachineDeployment":  {bootstrapv1.MachineDeploymentTarget, "workers", "w1"},
-		"a control plane":      {bootstrapv1.ControlPlaneTarget, "prod-cp", "cp"},
-		"another one":          {bootstrapv1.ControlPlaneTarget, "other", ""},
-		"a Cluster":            {bootstrapv1.ClusterTarget, "prod", "cp lb w1"},
-		"a Cluster that has 0": {bootstrapv1.ClusterTarget, "dev", ""},
+		"a host":                 {bootstrapv1.HostTarget, "host-w1", "", "w1"},
+		"one that leaves":        {bootstrapv1.HostTarget, "host-w2", "", ""},
+		"one of two Clusters":    {bootstrapv1.HostTarget, "host-lb", "", "lb test-lb"},
+		"of this Cluster":        {bootstrapv1.HostTarget, "host-lb", "prod", "lb"},
+		"of the other":           {bootstrapv1.HostTarget, "host-lb", "test", "test-lb"},
+		"of one that has it not": {bootstrapv1.HostTarget, "host-w1", "test", ""},
+		"a Machine":              {bootstrapv1.MachineTarget, "m-cp", "", "cp"},
+		"a MachineDeployment":    {bootstrapv1.MachineDeploymentTarget, "workers", "", "w1"},
+		"a control plane":        {bootstrapv1.ControlPlaneTarget, "prod-cp", "", "cp"},
+		"another one":            {bootstrapv1.ControlPlaneTarget, "other", "", ""},
+		"a Cluster":              {bootstrapv1.ClusterTarget, "prod", "prod", "cp lb w1"},
+		"a Cluster that has 0":   {bootstrapv1.ClusterTarget, "dev", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			unlabelled := func(c *bootstrapv1.KubexmConfig) { c.Labels = nil }
-			all := []bootstrapv1.KubexmConfig{of("w2", same), of("w1", same), of("lb", same), of("cp", same), of("x", unlabelled)}
+			others := func(c *bootstrapv1.KubexmConfig) {
+				c.Labels[clusterv1.ClusterNameLabel], c.Status.Host.Name = "test", "host-lb"
+			}
+			all := []bootstrapv1.KubexmConfig{
+				of("w2", same), of("w1", same), of("lb", same), of("cp", same), of("x", unlabelled), of("test-lb", others),
+			}
 			var got []string
-			for _, c := range pick(bootstrapv1.OperationTarget{Kind: tc.kind, Name: tc.name}, all, machines) {
+			for _, c := range pick(bootstrapv1.OperationTarget{Kind: tc.kind, Name: tc.name}, tc.cluster, all, machines) {
 				got = append(got, c.Name)
 			}
 			if strings.Join(got, " ") != tc.want {

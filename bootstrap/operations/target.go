@@ -33,7 +33,7 @@ func (r *KubexmOperationReconciler) target(
 			byConfig[ref.Name] = &machines.Items[i]
 		}
 	}
-	picked := pick(o.Spec.Target, configs.Items, byConfig)
+	picked := pick(o.Spec.Target, o.Labels[clusterv1.ClusterNameLabel], configs.Items, byConfig)
 	if v.on == nil {
 		return picked, nil
 	}
@@ -49,17 +49,28 @@ func (r *KubexmOperationReconciler) target(
 	}), nil
 }
 
-// pick is pure.
+// pick is pure. Of a Cluster that is named, it picks no other one's: names of hosts are unique within a Cluster alone.
 func pick(
-	target bootstrapv1.OperationTarget, configs []bootstrapv1.KubexmConfig, machines map[string]*clusterv1.Machine,
+	target bootstrapv1.OperationTarget, cluster string, configs []bootstrapv1.KubexmConfig, machines map[string]*clusterv1.Machine,
 ) []bootstrapv1.KubexmConfig {
 	picked := slices.DeleteFunc(configs, func(c bootstrapv1.KubexmConfig) bool {
 		machine := machines[c.Name]
 		leaves := !c.DeletionTimestamp.IsZero() || machine != nil && !machine.DeletionTimestamp.IsZero()
-		return leaves || c.Labels[clusterv1.ClusterNameLabel] == "" || !isMeant(target, &c, machine)
+		of := c.Labels[clusterv1.ClusterNameLabel]
+		return leaves || of == "" || cluster != "" && of != cluster || !isMeant(target, &c, machine)
 	})
 	slices.SortFunc(picked, func(a, b bootstrapv1.KubexmConfig) int { return cmp.Compare(a.Name, b.Name) })
 	return picked
+}
+
+// clustersOf are the Clusters whose these hosts are, in order.
+func clustersOf(configs []bootstrapv1.KubexmConfig) []string {
+	var names []string
+	for i := range configs {
+		names = append(names, configs[i].Labels[clusterv1.ClusterNameLabel])
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 func isMeant(target bootstrapv1.OperationTarget, c *bootstrapv1.KubexmConfig, machine *clusterv1.Machine) bool {

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/hosthealth"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
@@ -95,20 +96,10 @@ func verbOf(kind bootstrapv1.KubexmOperationType) (verb, error) {
 	return verb{}, fmt.Errorf("spec.type: there is no %q", kind)
 }
 
-// answer is what a host says of what it was asked for at a time, nil as long as it has not ended.
-func answer(c *bootstrapv1.KubexmConfig, kind bootstrapv1.OperationType, asked metav1.Time) *bootstrapv1.OperationStatus {
-	last := c.Status.Operation(kind)
-	// What was asked for later has answered this, too.
-	if last.RequestTime.Before(&asked) || last.EndTime.IsZero() || last.Outcome == bootstrapv1.RunInterrupted {
-		return nil
-	}
-	return last
-}
-
 // done is what ends when the host says that it has.
 func done(kind bootstrapv1.OperationType) func(*bootstrapv1.KubexmConfig, metav1.Time) (bootstrapv1.OperationPhase, string) {
 	return func(c *bootstrapv1.KubexmConfig, asked metav1.Time) (bootstrapv1.OperationPhase, string) {
-		last := answer(c, kind, asked)
+		last := hosthealth.Answer(c, kind, asked.Time)
 		switch {
 		case last == nil:
 			return bootstrapv1.OperationRunning, waitsFor(c)
@@ -121,7 +112,7 @@ func done(kind bootstrapv1.OperationType) func(*bootstrapv1.KubexmConfig, metav1
 
 // repaired is what ends with a run that succeeds: after one that failed, another one follows by itself.
 func repaired(c *bootstrapv1.KubexmConfig, asked metav1.Time) (bootstrapv1.OperationPhase, string) {
-	last := answer(c, bootstrapv1.ConvergeOperation, asked)
+	last := hosthealth.Answer(c, bootstrapv1.ConvergeOperation, asked.Time)
 	if last == nil || last.Outcome != bootstrapv1.RunSucceeded {
 		return bootstrapv1.OperationRunning, waitsFor(c)
 	}
@@ -130,7 +121,7 @@ func repaired(c *bootstrapv1.KubexmConfig, asked metav1.Time) (bootstrapv1.Opera
 
 // rebooted is what ends when the host has booted, was brought to what it must be, and is ready.
 func rebooted(c *bootstrapv1.KubexmConfig, asked metav1.Time) (bootstrapv1.OperationPhase, string) {
-	last, run := answer(c, bootstrapv1.RebootOperation, asked), c.Status.Operation(bootstrapv1.ConvergeOperation)
+	last, run := hosthealth.Answer(c, bootstrapv1.RebootOperation, asked.Time), c.Status.Operation(bootstrapv1.ConvergeOperation)
 	switch {
 	case last == nil:
 		return bootstrapv1.OperationRunning, waitsFor(c)

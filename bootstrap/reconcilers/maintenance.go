@@ -20,14 +20,24 @@ var errMaintenance = errors.New("the host is in maintenance")
 func (r *KubexmConfigReconciler) waitForMaintenance(_ context.Context, s *scope) (bool, ctrl.Result, error) {
 	why := inMaintenance(s)
 	if why == nil {
-		if conditions.GetReason(s.config, bootstrapv1.HostReachableCondition) == bootstrapv1.HostInMaintenanceReason {
-			conditions.Delete(s.config, bootstrapv1.HostReachableCondition) // until it is dialled
-		}
+		endMaintenance(s.config)
 		return true, ctrl.Result{}, nil
 	}
 	r.Runner.Cancel(s.key, errMaintenance)
 	setFalse(s.config, bootstrapv1.HostReachableCondition, why.Reason, why.Message)
+	setTrue(s.config, bootstrapv1.InMaintenanceCondition, why.Reason, why.Message)
 	return false, ctrl.Result{RequeueAfter: s.again}, nil
+}
+
+// endMaintenance keeps when the host's maintenance has ended, if it was in any: what was asked for before has its time from then.
+func endMaintenance(c *bootstrapv1.KubexmConfig) {
+	wasUnreached := conditions.GetReason(c, bootstrapv1.HostReachableCondition) == bootstrapv1.HostInMaintenanceReason
+	if wasUnreached {
+		conditions.Delete(c, bootstrapv1.HostReachableCondition) // until it is dialled
+	}
+	if wasUnreached || conditions.IsTrue(c, bootstrapv1.InMaintenanceCondition) {
+		setFalse(c, bootstrapv1.InMaintenanceCondition, bootstrapv1.MaintenanceEndedReason, "")
+	}
 }
 
 // waitForMaintenanceToReset is for a host that leaves: it is reset when its maintenance has ended, unless it is not to be reset at all.

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/hosthealth"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/bmc"
@@ -51,7 +52,7 @@ func (r *KubexmConfigReconciler) rebootIsDue(ctx context.Context, s *scope) (*ru
 	if err != nil {
 		return nil, err
 	}
-	until := asked.Add(timeout)
+	until := rebootUntil(asked, hosthealth.MaintainedUntil(s.config), timeout)
 	if s.asks(bootstrapv1.RebootOperation).IsZero() || time.Now().After(until) {
 		return nil, nil
 	}
@@ -60,6 +61,16 @@ func (r *KubexmConfigReconciler) rebootIsDue(ctx context.Context, s *scope) (*ru
 	j := &rebootJob{withoutPlan: r.withoutPlan(s, rebooting, asked), until: until, keep: r.keeper(s)}
 	r.byController(s, &j.reboot, &j.reset)
 	return &run{Urgent: true, Do: j.do, Lost: lostOf(asked)}, nil
+}
+
+// rebootUntil is how long a reboot is tried that was asked for then. Its time begins anew after a maintenance, unless it had passed when
+// that ended: who wants the host rebooted still, and knows whether it may be now, asks again.
+func rebootUntil(asked, maintained time.Time, timeout time.Duration) time.Time {
+	until := asked.Add(timeout)
+	if maintained.After(asked) && maintained.Before(until) {
+		return maintained.Add(timeout)
+	}
+	return until
 }
 
 // owesConverge reports whether the host has rebooted, as was asked for, and was not brought to what it must be since. Who asks for the one

@@ -33,11 +33,11 @@ func (p *remediationCase) attempts() []remediation.Attempt {
 	spec, status := &p.remediation.Spec, &p.remediation.Status
 	converge := remediation.Attempt{
 		Stage: remediation.Converge, Timeout: spec.ConvergeTimeout(), Field: "spec.convergeTimeoutSeconds",
-		Asked: p.asked(bootstrapv1.ConvergeAnnotation, status.LastConvergeTime).Time,
+		Asked: p.asked(bootstrapv1.ConvergeAnnotation, status.LastConvergeTime).Time, Config: p.config,
 	}
 	reboot := remediation.Attempt{
 		Stage: remediation.Reboot, Timeout: spec.RebootTimeout(), Field: "spec.rebootTimeoutSeconds",
-		Asked: p.asked(bootstrapv1.RebootAnnotation, status.LastRebootTime).Time,
+		Asked: p.asked(bootstrapv1.RebootAnnotation, status.LastRebootTime).Time, Config: p.config,
 	}
 	if !hosthealth.CanReboot(p.config) {
 		reboot.Blocker = decision.Block(bootstrapv1.UnreachableReason, "its host does not answer, and has no management controller to reset it by")
@@ -50,7 +50,8 @@ func (p *remediationCase) attempts() []remediation.Attempt {
 // is the same.
 func (p *remediationCase) asked(annotation string, noted metav1.Time) metav1.Time {
 	since := p.remediation.CreationTimestamp.Add(-p.remediation.Spec.MinHealthyPeriod())
-	if asked := p.config.Asked(annotation); noted.IsZero() && !asked.IsZero() && !asked.Before(since) {
+	isOld := noted.IsZero() || noted.Time.Before(hosthealth.LeftAloneUntil(p.config)) // what was asked before may have been asked again
+	if asked := p.config.Asked(annotation); isOld && asked.After(noted.Time) && !asked.Before(since) {
 		return metav1.NewTime(asked)
 	}
 	return noted
@@ -100,8 +101,8 @@ func (p *remediationCase) decide(now time.Time) remediationDecision {
 			"the Machine does not say that it is unhealthy: its HealthCheckSucceeded is not False. If it is, "+
 				"delete this to have the MachineHealthCheck create another")
 	}
-	if why := hosthealth.InMaintenance(p.config); why != nil { // whoever asks for what, it waits
-		return remediationDecision{status: metav1.ConditionFalse, onMachine: true, Blocker: *why}
+	if why := hosthealth.LeftAlone(p.config); why != nil { // whoever asks for what, it waits
+		return remediationDecision{status: metav1.ConditionFalse, onMachine: true, after: unwatchedAgain, Blocker: *why}
 	}
 	if why := p.notRemediable(); why != nil {
 		return p.replace(why.Message)

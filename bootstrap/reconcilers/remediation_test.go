@@ -25,6 +25,7 @@ import (
 //	                    labels=control-plane annotation=(one of Cluster API's) healthy=(True or Unknown) says=(reason) machine=none
 //	                    deleting=(drains or waits, for its host's reset)
 //	ask <converge|reboot> somebody does, by hand
+//	did <converge|reboot> the host has done what it was asked for
 //	later <duration>    time passes
 //	healthy             the Machine is, and the KubexmRemediation goes
 //	unhealthy           it is not, and there is another
@@ -42,6 +43,12 @@ func TestRemediation(t *testing.T) {
 				w.set(t, d)
 			case "ask":
 				w.of.config.Ask("bootstrap.cluster.x-k8s.io/"+d.CmdArgs[0].Key, w.now)
+			case "did":
+				done := map[string]bootstrapv1.OperationType{"converge": bootstrapv1.ConvergeOperation, "reboot": bootstrapv1.RebootOperation}
+				asked := w.of.config.Asked("bootstrap.cluster.x-k8s.io/" + d.CmdArgs[0].Key)
+				w.of.config.Status.SetOperation(bootstrapv1.OperationStatus{
+					Type: done[d.CmdArgs[0].Key], RequestTime: metav1.NewTime(asked), EndTime: metav1.NewTime(w.now),
+				})
 			case "later":
 				passed, err := time.ParseDuration(d.CmdArgs[0].Key)
 				if err != nil {
@@ -138,6 +145,14 @@ func (w *ward) set(t *testing.T, d *datadriven.TestData) {
 				said.Message = "the KubexmHost w1 is in maintenance: a disk is replaced"
 			}
 			conditions.Set(w.of.config, said)
+			now := said
+			now.Type, now.LastTransitionTime = bootstrapv1.InMaintenanceCondition, metav1.NewTime(w.now)
+			if now.Status, now.Reason = metav1.ConditionTrue, said.Reason; value != "maintenance" {
+				now.Status, now.Reason = metav1.ConditionFalse, bootstrapv1.MaintenanceEndedReason
+			}
+			if value == "maintenance" || conditions.IsTrue(w.of.config, now.Type) {
+				conditions.Set(w.of.config, now)
+			}
 		case "bmc":
 			w.of.config.Status.Host.BMCAddress = value
 		case "owner":

@@ -22,11 +22,11 @@ func (c *ControlPlane) nextStage(m *clusterv1.Machine) remediation.Action {
 	}
 	limits := &c.Object.Spec.Remediation
 	converge := remediation.Attempt{
-		Stage: remediation.Converge, Asked: c.askedForThis(m, bootstrapv1.ConvergeAnnotation),
+		Stage: remediation.Converge, Asked: c.askedForThis(m, bootstrapv1.ConvergeAnnotation), Config: c.ConfigOf(m),
 		Timeout: seconds(limits.ConvergeTimeoutSeconds, bootstrapv1.ConvergeTimeout), Field: "spec.remediation.convergeTimeoutSeconds",
 	}
 	reboot := remediation.Attempt{
-		Stage: remediation.Reboot, Asked: c.askedForThis(m, bootstrapv1.RebootAnnotation),
+		Stage: remediation.Reboot, Asked: c.askedForThis(m, bootstrapv1.RebootAnnotation), Config: c.ConfigOf(m),
 		Timeout: limits.RebootTimeout(), Field: "spec.remediation.rebootTimeoutSeconds",
 	}
 	if !hosthealth.CanReboot(c.ConfigOf(m)) || !c.canSpare(m) {
@@ -45,14 +45,18 @@ func (c *ControlPlane) askedForThis(m *clusterv1.Machine, annotation string) tim
 	return asked
 }
 
-// canSpare reports whether the cluster can do without a Machine's host while that reboots: others are well, and where they have etcd's
-// members, a majority of all. Its own member is taken for one that works: nothing that is seen from here proves that it does not.
+// canSpare reports whether the cluster can do without a Machine's host while that reboots: no Machine is on its way out, others are well,
+// and where they have etcd's members, a majority of all. Its own member is taken for one that works: nothing that is seen from here proves
+// that it does not.
 func (c *ControlPlane) canSpare(m *clusterv1.Machine) bool {
 	if !c.Initialized() || c.unseen() != nil {
 		return false
 	}
 	own, well := c.Own(), 0
 	for i := range own {
+		if !own[i].DeletionTimestamp.IsZero() {
+			return false // its member goes meanwhile, though it is well still
+		}
 		if own[i].Name != m.Name && c.unhealthy(&own[i]) == nil {
 			well++
 		}

@@ -132,15 +132,32 @@ func (c *ControlPlane) Remediate() Remediation {
 	if m == nil || !m.DeletionTimestamp.IsZero() {
 		return Remediation{}
 	}
-	r := Remediation{Machine: m}
 	if begun := c.InProgress(); begun != nil {
-		if begun.Machine == m.Name { // all of this was decided, and the process ended before it was deleted
-			r.Record = *begun
-			return r
+		own := c.Own()
+		i := slices.IndexFunc(own, func(m clusterv1.Machine) bool { return m.Name == begun.Machine })
+		switch {
+		case i < 0 || !own[i].DeletionTimestamp.IsZero():
+			return Remediation{Machine: m}.deferred(fmt.Sprintf("the Machine %s is being replaced", begun.Machine))
+		case c.Maintained(&own[i]) == nil: // the process ended before it was deleted
+			if r := c.resume(Remediation{Machine: &own[i], Record: *begun}); m.Name == begun.Machine || !r.isImpossible() {
+				return r
+			}
 		}
-		return r.deferred(fmt.Sprintf("the Machine %s is being replaced", begun.Machine))
 	}
-	next := c.nextStage(m)
+	return c.remediate(Remediation{Machine: m})
+}
+
+// resume goes on with a replacement that was begun. All of it was decided then, but others may have failed since.
+func (c *ControlPlane) resume(r Remediation) Remediation {
+	if !c.Begun() {
+		return r
+	}
+	return c.safely(r)
+}
+
+// remediate decides on a Machine that no replacement was begun of.
+func (c *ControlPlane) remediate(r Remediation) Remediation {
+	next := c.nextStage(r.Machine)
 	if next.Attempt != nil && next.Attempt.Stage == remediation.Converge {
 		return r.deferred(next.Message)
 	}
@@ -163,7 +180,7 @@ func (c *ControlPlane) Remediate() Remediation {
 
 // Maintained is that nobody is to touch the host of an unhealthy Machine now, which is left alone until that ends; nil if somebody may.
 func (c *ControlPlane) Maintained(m *clusterv1.Machine) *decision.Blocker {
-	why := hosthealth.InMaintenance(c.ConfigOf(m))
+	why := hosthealth.LeftAlone(c.ConfigOf(m))
 	if why == nil || !IsToBeRemediated(m) || !m.DeletionTimestamp.IsZero() {
 		return nil
 	}
@@ -202,6 +219,11 @@ func (r Remediation) deferred(why string) Remediation {
 func (r Remediation) impossible(why string) Remediation {
 	r.Blocked = decision.Block(controlplanev1.CannotBeRemediatedReason, "%s", why)
 	return r
+}
+
+// isImpossible reports whether there is no use in waiting: another unhealthy Machine may have to go before this one.
+func (r Remediation) isImpossible() bool {
+	return r.Blocked != nil && r.Blocked.Reason == controlplanev1.CannotBeRemediatedReason
 }
 
 // retry sees to it that a Machine that replaced an unhealthy one is not replaced for ever for the same reason.

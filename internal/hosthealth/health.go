@@ -7,6 +7,7 @@ package hosthealth
 import (
 	"cmp"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -164,21 +165,21 @@ func WithReason(b *decision.Blocker) string {
 	return strings.TrimSuffix(b.Reason+": "+b.Message, ": ")
 }
 
-// InMaintenance is that nobody is to touch a Machine's host now, by the words of who says so; nil if somebody may. What is wrong with the
-// host meanwhile is expected.
-func InMaintenance(c *bootstrapv1.KubexmConfig) *decision.Blocker {
+// CanReboot reports whether the host can be rebooted: by itself, or by its management controller.
+func CanReboot(c *bootstrapv1.KubexmConfig) bool { return Answers(c) || c.Status.Host.BMCAddress != "" }
+
+// Answer is what a host says of what it was asked for at a time; nil as long as it has not ended. What was asked for later has answered
+// that, too. Without a KubexmConfig, nobody answers.
+func Answer(c *bootstrapv1.KubexmConfig, kind bootstrapv1.OperationType, asked time.Time) *bootstrapv1.OperationStatus {
 	if c == nil {
 		return nil
 	}
-	said := meta.FindStatusCondition(c.Status.Conditions, bootstrapv1.HostReachableCondition)
-	if said == nil || said.Reason != bootstrapv1.HostInMaintenanceReason {
+	last := c.Status.Operation(kind)
+	if last.RequestTime.Time.Before(asked) || last.EndTime.IsZero() || last.Outcome == bootstrapv1.RunInterrupted {
 		return nil
 	}
-	return decision.Block(said.Reason, "%s", said.Message)
+	return last
 }
-
-// CanReboot reports whether the host can be rebooted: by itself, or by its management controller.
-func CanReboot(c *bootstrapv1.KubexmConfig) bool { return Answers(c) || c.Status.Host.BMCAddress != "" }
 
 // Answers reports whether the host was reached when it was last tried to, or was not tried yet.
 func Answers(c *bootstrapv1.KubexmConfig) bool {

@@ -8,6 +8,10 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/internal/decision"
 	"github.com/mensylisir/cluster-api-provider-kubexm/internal/remediation"
 )
@@ -17,6 +21,16 @@ func TestNext(t *testing.T) {
 	now := time.Date(2026, 11, 24, 12, 0, 0, 5e8, time.UTC)
 	ago := func(d time.Duration) time.Time { return now.Add(-d) }
 	mute := decision.Block("Unreachable", "its host does not answer")
+	// A host that was left alone until then, and has done what it was asked for at a time.
+	leftAlone := func(kind string, until time.Duration, done bootstrapv1.OperationType, asked time.Duration) *bootstrapv1.KubexmConfig {
+		c := &bootstrapv1.KubexmConfig{}
+		ended, did := metav1.NewTime(ago(until)), metav1.NewTime(ago(asked))
+		c.Status.Conditions = []metav1.Condition{{Type: kind, Status: metav1.ConditionFalse, LastTransitionTime: ended}}
+		c.Status.SetOperation(bootstrapv1.OperationStatus{Type: done, RequestTime: did, EndTime: did})
+		return c
+	}
+	maintained := leftAlone(bootstrapv1.InMaintenanceCondition, time.Minute, bootstrapv1.RebootOperation, time.Hour)
+	unpaused := leftAlone(clusterv1.PausedCondition, time.Minute, bootstrapv1.ConvergeOperation, time.Hour)
 	for name, tc := range map[string]struct {
 		converge, reboot remediation.Attempt
 		want             *remediation.Stage
@@ -35,7 +49,19 @@ func TestNext(t *testing.T) {
 		"but reboots if it was asked": {remediation.Attempt{Asked: ago(time.Hour)},
 			remediation.Attempt{Blocker: mute, Asked: ago(time.Minute)}, remediation.Reboot, false, 4 * time.Minute, ""},
 		"neither has helped": {remediation.Attempt{Asked: ago(time.Hour)}, remediation.Attempt{Asked: ago(time.Hour)}, nil, false, 0, "rebooting its host has not helped"},
-		"neither is wanted":  {remediation.Attempt{Timeout: -1}, remediation.Attempt{Timeout: -1}, nil, false, 0, "is off (spec.c); rebooting its host is off (spec.r)"},
+		"it has its time after a maintenance": {remediation.Attempt{Timeout: -1}, remediation.Attempt{Asked: ago(time.Hour), Config: maintained},
+			remediation.Reboot, false, 4 * time.Minute, "has 5m0s from 2026-11-24T11:59:00Z"},
+		"and after a pause": {remediation.Attempt{Asked: ago(time.Hour), Config: unpaused}, remediation.Attempt{},
+			remediation.Converge, false, 4 * time.Minute, "has 5m0s from 2026-11-24T11:59:00Z"},
+		"what was cut is asked for again": {remediation.Attempt{Timeout: -1}, remediation.Attempt{Asked: ago(time.Hour), Config: unpaused},
+			remediation.Reboot, true, 5*time.Minute - 5e8, "its host reboots"},
+		"unless it cannot be any more": {remediation.Attempt{Timeout: -1}, remediation.Attempt{Asked: ago(time.Hour), Config: unpaused, Blocker: mute},
+			nil, false, 0, "its host does not answer"},
+		"or may be done still": {remediation.Attempt{Timeout: -1}, remediation.Attempt{Asked: ago(5 * time.Minute), Config: unpaused},
+			remediation.Reboot, false, 4 * time.Minute, ""},
+		"a maintenance before it is none": {remediation.Attempt{Timeout: -1}, remediation.Attempt{Asked: ago(30 * time.Second), Config: maintained},
+			remediation.Reboot, false, 4*time.Minute + 30*time.Second, ""},
+		"neither is wanted": {remediation.Attempt{Timeout: -1}, remediation.Attempt{Timeout: -1}, nil, false, 0, "is off (spec.c); rebooting its host is off (spec.r)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			attempt := func(a remediation.Attempt, stage *remediation.Stage, field string) remediation.Attempt {
