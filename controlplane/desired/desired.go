@@ -42,7 +42,6 @@ func Machine(c *snapshot.ControlPlane, name string, infrastructure clusterv1.Con
 		},
 	}
 	Propagate(c, m)
-	m.Annotations[controlplanev1.EtcdMemberRemovalHook] = ""
 	return m
 }
 
@@ -56,6 +55,9 @@ func Propagate(c *snapshot.ControlPlane, m *clusterv1.Machine) {
 	PropagateMetadata(c, m)
 	if m.Annotations == nil {
 		m.Annotations = map[string]string{}
+	}
+	if m.DeletionTimestamp.IsZero() { // a move may have left a deletion behind that had released it
+		m.Annotations[controlplanev1.EtcdMemberRemovalHook] = ""
 	}
 	if ends, known := c.CertificatesEnd(m); known {
 		m.Annotations[clusterv1.MachineCertificatesExpiryDateAnnotation] = ends.UTC().Format(time.RFC3339)
@@ -102,8 +104,8 @@ func Config(c *snapshot.ControlPlane, name string, mode spec.BootstrapMode) *boo
 	return config
 }
 
-// InventoryConfig is a new KubexmConfig for a host of the inventory that does not become a Node. The control plane owns it. Of
-// etcd's hosts the first by name begins the cluster, unless one is known to have begun it: KubexmConfigs can be lost without their hosts.
+// InventoryConfig is a new KubexmConfig for a host of the inventory that does not become a Node. The control plane owns it. One of
+// etcd's hosts begins the cluster, the first that is made as long as none has begun or is to.
 func InventoryConfig(c *snapshot.ControlPlane, ref bootstrapv1.HostReference) *bootstrapv1.KubexmConfig {
 	config := &bootstrapv1.KubexmConfig{
 		ObjectMeta: metav1.ObjectMeta{
@@ -116,11 +118,7 @@ func InventoryConfig(c *snapshot.ControlPlane, ref bootstrapv1.HostReference) *b
 	if ref.Role == spec.RoleEtcd {
 		config.Annotations = map[string]string{controlplanev1.EtcdMemberRemovalHook: ""}
 		config.Spec.BootstrapMode = spec.BootstrapInit
-		if slices.ContainsFunc(c.Configs, func(other bootstrapv1.KubexmConfig) bool {
-			return other.Spec.HostRef.Role == spec.RoleEtcd && c.Controls(&other)
-		}) || slices.ContainsFunc(c.Known, func(m bootstrapv1.ClusterMember) bool {
-			return m.Role == spec.RoleEtcd && m.Phase != bootstrapv1.MemberJoining
-		}) {
+		if c.HasEtcd() {
 			config.Spec.BootstrapMode = spec.BootstrapJoin
 		}
 	}

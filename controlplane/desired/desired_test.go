@@ -135,6 +135,26 @@ func TestPropagate(t *testing.T) {
 	}
 }
 
+// TestHookComesBack: a Machine that stays is held for its etcd member, also where a deletion that a move has left behind had released it;
+// one that is being deleted was released for good.
+func TestHookComesBack(t *testing.T) {
+	c := controlPlane()
+	m := desired.Machine(c, "prod-x", clusterv1.ContractVersionedObjectReference{})
+	held := func() bool { _, is := m.Annotations[controlplanev1.EtcdMemberRemovalHook]; return is }
+	if !held() {
+		t.Error("a new one is not held")
+	}
+	delete(m.Annotations, controlplanev1.EtcdMemberRemovalHook)
+	leaving := m.DeepCopy()
+	if desired.Propagate(c, m); !held() {
+		t.Error("one that stays is not held")
+	}
+	m, leaving.DeletionTimestamp = leaving, ptr.To(metav1.Now())
+	if desired.Propagate(c, m); held() {
+		t.Error("one that leaves is held again")
+	}
+}
+
 // TestMetadataGoes: what leaves the template's metadata goes from objects that have it from there, and nothing of others does.
 func TestMetadataGoes(t *testing.T) {
 	c := controlPlane()
@@ -208,26 +228,72 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// TestEtcdBeginsOnce: of etcd's hosts the first begins, and none does once one is known to have begun, whatever became of KubexmConfigs.
+// TestEtcdBeginsOnce: of etcd's hosts the first begins, and none does once one may have begun, whatever became of KubexmConfigs and of
+// statuses. One that was to begin and is gone has begun nothing.
 func TestEtcdBeginsOnce(t *testing.T) {
-	known := func(phase bootstrapv1.MemberPhase) []bootstrapv1.ClusterMember {
-		return []bootstrapv1.ClusterMember{{Name: "e1", Role: spec.RoleEtcd, ConfigName: "prod-e1", Phase: phase}}
+	const begins, joins = spec.BootstrapInit, spec.BootstrapJoin
+	type change = func(*snapshot.ControlPlane)
+	known := func(name string, phase bootstrapv1.MemberPhase) change {
+		return func(c *snapshot.ControlPlane) {
+			c.Known = append(c.Known, bootstrapv1.ClusterMember{Name: name, Role: spec.RoleEtcd, ConfigName: "prod-" + name, Phase: phase})
+		}
 	}
-	e1 := bootstrapv1.HostReference{Name: "e1", Role: spec.RoleEtcd}
+	there := func(name string, mode spec.BootstrapMode, by ...func(*bootstrapv1.KubexmConfig)) change {
+		return func(c *snapshot.ControlPlane) {
+			config := desired.InventoryConfig(c, bootstrapv1.HostReference{Name: name, Role: spec.RoleEtcd})
+			config.Spec.BootstrapMode = mode
+			for _, change := range by {
+				change(config)
+			}
+			c.Configs = append(c.Configs, *config)
+		}
+	}
+	leaves := func(c *bootstrapv1.KubexmConfig) { c.DeletionTimestamp = ptr.To(metav1.Now()) }
+	versioned := func(c *bootstrapv1.KubexmConfig) { c.Status.KubernetesVersion = "v1.36.3" }
+	lists := func(c *bootstrapv1.KubexmConfig) { c.Status.Etcd.Members = make([]bootstrapv1.EtcdMemberStatus, 1) }
+	foreign := func(c *bootstrapv1.KubexmConfig) { c.OwnerReferences = nil }
+	machine := func(mode spec.BootstrapMode) change {
+		return func(c *snapshot.ControlPlane) {
+			c.Machines = append(c.Machines, *desired.Machine(c, "prod-x", clusterv1.ContractVersionedObjectReference{}))
+			c.Configs = append(c.Configs, *desired.Config(c, "prod-x", mode))
+		}
+	}
+	e2 := []change{there("e2", joins), known("e2", bootstrapv1.MemberJoining)} // it has waited for who begins
 	for name, tc := range map[string]struct {
-		known []bootstrapv1.ClusterMember
-		want  spec.BootstrapMode
+		of   []change
+		want spec.BootstrapMode
 	}{
-		"none is known":  {nil, spec.BootstrapInit},
-		"none has begun": {known(bootstrapv1.MemberJoining), spec.BootstrapInit},
-		"one has begun":  {known(bootstrapv1.MemberServing), spec.BootstrapJoin},
-		"a load balancer has": {[]bootstrapv1.ClusterMember{
-			{Name: "l", Role: spec.RoleLoadBalancer, Phase: bootstrapv1.MemberServing},
-		}, spec.BootstrapInit},
+		"none is known":  {nil, begins},
+		"none has begun": {[]change{known("e1", bootstrapv1.MemberJoining)}, begins},
+		"one has begun":  {[]change{known("e1", bootstrapv1.MemberServing)}, joins},
+		"a load balancer has": {[]change{func(c *snapshot.ControlPlane) {
+			c.Known = []bootstrapv1.ClusterMember{{Name: "l", Role: spec.RoleLoadBalancer, Phase: bootstrapv1.MemberServing}}
+		}}, begins},
+		"one is to begin":                      {[]change{there("e1", begins)}, joins},
+		"one that was to begin is gone":        {[]change{known("e1", bootstrapv1.MemberDraining)}, begins},
+		"it leaves, and another waits for it":  {append(e2, there("e1", begins, leaves), known("e1", bootstrapv1.MemberRemoved)), begins},
+		"another waits for one that is gone":   {e2, begins},
+		"another has a version":                {[]change{there("e2", joins, versioned), known("e2", bootstrapv1.MemberJoining)}, joins},
+		"another lists members":                {[]change{there("e2", joins, lists), known("e2", bootstrapv1.MemberJoining)}, joins},
+		"another has served":                   {[]change{there("e2", joins), known("e2", bootstrapv1.MemberServing)}, joins},
+		"of another nothing is known":          {[]change{there("e2", joins)}, joins},
+		"another is not of this control plane": {[]change{there("e2", begins, foreign)}, begins},
+		"the control plane has begun": {append(e2, func(c *snapshot.ControlPlane) {
+			c.Object.Status.Initialization.ControlPlaneInitialized = ptr.To(true)
+		}), joins},
+		"it has, though its status is lost": {append(e2, func(c *snapshot.ControlPlane) { c.Served = true }), joins},
+		"its API server answers": {append(e2, func(c *snapshot.ControlPlane) {
+			c.Workload = &snapshot.Workload{Initialized: true}
+		}), joins},
+		"its first Machine is there": {append(e2, machine(begins)), begins},
+		"a Machine has joined":       {append(e2, machine(joins)), joins},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := controlPlane()
-			c.Known = tc.known
+			for _, change := range tc.of {
+				change(c)
+			}
+			e1 := bootstrapv1.HostReference{Name: "e1", Role: spec.RoleEtcd}
 			if got := desired.InventoryConfig(c, e1).Spec.BootstrapMode; got != tc.want {
 				t.Errorf("it is to %s, not to %s", got, tc.want)
 			}

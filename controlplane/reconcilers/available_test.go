@@ -234,3 +234,24 @@ func TestSilenceIsNotFailure(t *testing.T) {
 	look(7*time.Minute, nil)
 	expect("when it answers", metav1.ConditionTrue)
 }
+
+// TestSilenceIsAskedLessOften: an API that does not answer for long is asked less and less often, at least once a minute; one of a cluster
+// that has not begun may begin at any time.
+func TestSilenceIsAskedLessOften(t *testing.T) {
+	for _, tc := range []struct {
+		silence time.Duration
+		begun   bool
+		want    time.Duration
+	}{
+		{time.Second, true, 2 * time.Second}, {59 * time.Second, true, 2 * time.Second}, {time.Minute, true, 6 * time.Second},
+		{5 * time.Minute, true, 30 * time.Second}, {24 * time.Hour, true, time.Minute}, {24 * time.Hour, false, 2 * time.Second},
+	} {
+		s := availableScope()
+		s.ControlPlane.Workload = &snapshot.Workload{Err: errors.New("connection refused")}
+		s.Object.Status.Initialization.ControlPlaneInitialized = &tc.begun
+		s.silence = tc.silence
+		if got := s.next(); got != tc.want {
+			t.Errorf("silent for %s, begun: %t: it is asked after %s, want %s", tc.silence, tc.begun, got, tc.want)
+		}
+	}
+}

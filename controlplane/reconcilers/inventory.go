@@ -32,6 +32,14 @@ func (r *KubexmControlPlaneReconciler) reconcileInventory(ctx context.Context, s
 	if err != nil {
 		return err
 	}
+	if err := r.releaseUnwanted(ctx, s, wanted); err != nil { // before others come: one of them may have been to begin etcd, and never has
+		return err
+	}
+	if s.lacksEtcdHost(wanted) { // the cache may not show yet who is to begin etcd since a moment ago
+		if s.Configs, err = configsOf(ctx, r.Reader, s.Cluster); err != nil {
+			return err
+		}
+	}
 	unknown := s.UnknownMember()
 	for _, ref := range wanted {
 		if s.InventoryConfig(ref) != nil {
@@ -52,6 +60,18 @@ func (r *KubexmControlPlaneReconciler) reconcileInventory(ctx context.Context, s
 		}
 		s.Configs = append(s.Configs, *config)
 	}
+	return nil
+}
+
+// lacksEtcdHost reports whether one of etcd's hosts is to be made.
+func (s *scope) lacksEtcdHost(wanted []bootstrapv1.HostReference) bool {
+	return slices.ContainsFunc(wanted, func(ref bootstrapv1.HostReference) bool {
+		return ref.Role == spec.RoleEtcd && s.InventoryConfig(ref) == nil
+	})
+}
+
+// releaseUnwanted deletes the KubexmConfigs of hosts that are not wanted any more and may leave now.
+func (r *KubexmControlPlaneReconciler) releaseUnwanted(ctx context.Context, s *scope, wanted []bootstrapv1.HostReference) (err error) {
 	leaving, stay := s.Leaving(wanted)
 	if len(leaving) > 0 { // the cache may not show yet who leaves since a moment ago
 		if s.Configs, err = configsOf(ctx, r.Reader, s.Cluster); err != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -60,6 +61,103 @@ func TestCacheBeginsNothing(t *testing.T) {
 	for want, config := range map[spec.BootstrapMode]bootstrapv1.KubexmConfig{spec.BootstrapInit: all[0], spec.BootstrapJoin: all[1]} {
 		if config.Spec.BootstrapMode != want {
 			t.Errorf("%s is to %s, not to %s", config.Name, config.Spec.BootstrapMode, want)
+		}
+	}
+}
+
+// TestEtcdBeginsAnew: where the host that was to begin etcd leaves before anything served, the one in its place begins, and no second one
+// does, though the cache shows neither.
+func TestEtcdBeginsAnew(t *testing.T) {
+	s := testScope()
+	s.Now = time.Now()
+	s.Object.Spec.Cluster.Etcd = spec.Etcd{Type: spec.EtcdKubexm, Hosts: spec.Hosts{Names: []string{"e1", "e2", "e3"}}}
+	r := testReconciler(t)
+	modes := func(cached bool, wanted ...string) string {
+		t.Helper()
+		s.Object.Spec.Cluster.Etcd.Hosts.Names = wanted
+		var err error
+		if s.Configs, err = configsOf(t.Context(), r.Reader, s.Cluster); err != nil {
+			t.Fatal(err)
+		}
+		if !cached {
+			s.Configs = nil
+		}
+		if err := r.reconcileInventory(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		s.Known = s.Members()
+		all, err := configsOf(t.Context(), r.Reader, s.Cluster)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var said []string
+		for _, config := range all {
+			said = append(said, config.Spec.HostRef.Name+" "+string(config.Spec.BootstrapMode))
+		}
+		return strings.Join(said, ", ")
+	}
+	for _, step := range []struct {
+		cached bool
+		wanted []string
+		want   string
+	}{
+		{true, []string{"e1", "e2", "e3"}, "e1 Init, e2 Join, e3 Join"},
+		{true, []string{"e2", "e3", "f1"}, "e2 Join, e3 Join, f1 Init"},
+		{false, []string{"a1", "e2", "e3", "f1"}, "a1 Join, e2 Join, e3 Join, f1 Init"},
+	} {
+		if got := modes(step.cached, step.wanted...); got != step.want {
+			t.Errorf("with %v: %s, want %s", step.wanted, got, step.want)
+		}
+	}
+}
+
+// TestOnlyEtcdHostIsMadeAgain: the KubexmConfig of the only host of etcd, deleted before it served, begins again when it is made anew.
+func TestOnlyEtcdHostIsMadeAgain(t *testing.T) {
+	s := testScope()
+	s.Now = time.Now()
+	s.Object.Spec.Cluster.Etcd = spec.Etcd{Type: spec.EtcdKubexm, Hosts: spec.Hosts{Names: []string{"e1"}}}
+	r := testReconciler(t)
+	config := desired.InventoryConfig(s.ControlPlane, bootstrapv1.HostReference{Name: "e1", Role: spec.RoleEtcd})
+	config.DeletionTimestamp = &metav1.Time{Time: s.Now}
+	s.Configs = []bootstrapv1.KubexmConfig{*config}
+	s.Known, s.Configs = s.Members(), nil // and it is gone
+	if err := r.reconcileInventory(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Configs) != 1 || s.Configs[0].Spec.BootstrapMode != spec.BootstrapInit {
+		t.Errorf("there are %d KubexmConfigs, the first of which is to %s", len(s.Configs), s.Configs[0].Spec.BootstrapMode)
+	}
+}
+
+// TestEtcdHostsAreHeldAgain: a host of etcd's own that stays is held for its member, also where a deletion that a move has left behind had
+// released it; one that leaves was released for good.
+func TestEtcdHostsAreHeldAgain(t *testing.T) {
+	s := testScope()
+	r := testReconciler(t)
+	for _, name := range []string{"e1", "e2"} {
+		config := desired.InventoryConfig(s.ControlPlane, bootstrapv1.HostReference{Name: name, Role: spec.RoleEtcd})
+		config.Annotations, config.Finalizers = nil, []string{"test.x/held"}
+		if err := r.Client.Create(t.Context(), config); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.Client.Delete(t.Context(), &bootstrapv1.KubexmConfig{ObjectMeta: ofProd("prod-e2")}); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	if s.Configs, err = configsOf(t.Context(), r.Reader, s.Cluster); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.syncMachines(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	all, err := configsOf(t.Context(), r.Reader, s.Cluster)
+	if err != nil || len(all) != 2 {
+		t.Fatalf("there are %d KubexmConfigs (%v)", len(all), err)
+	}
+	for i, want := range []bool{true, false} {
+		if _, held := all[i].Annotations[controlplanev1.EtcdMemberRemovalHook]; held != want {
+			t.Errorf("%s is held: %t", all[i].Name, held)
 		}
 	}
 }

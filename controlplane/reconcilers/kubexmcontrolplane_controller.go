@@ -264,6 +264,15 @@ func (r *KubexmControlPlaneReconciler) observeCluster(ctx context.Context, s *sc
 // heldAgain is when a control plane whose hosts are held is reconciled again.
 const heldAgain = 10 * time.Second
 
+// lessOften is when a cluster's API is asked again that has been silent for long, 0 if it has not been: each question waits for it, and
+// those who ask are few.
+func (s *scope) lessOften() time.Duration {
+	if !s.Begun() || s.connectionDown() == nil || s.silence < time.Minute {
+		return 0
+	}
+	return min(s.silence/10, time.Minute)
+}
+
 func (s *scope) next() time.Duration {
 	s.describe()
 	next := s.Next()
@@ -271,7 +280,7 @@ func (s *scope) next() time.Duration {
 		return heldAgain // a KubexmOperation that goes is not watched here
 	}
 	if s.wait == nil {
-		return next
+		return max(next, s.lessOften())
 	}
 	next = time.Minute // we are told of an approval
 	if !s.wait.Until.IsZero() {

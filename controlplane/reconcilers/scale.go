@@ -153,6 +153,10 @@ func (r *KubexmControlPlaneReconciler) create(
 	if err := r.discard(ctx, s, template); err != nil {
 		return err
 	}
+	// Who chooses the new Machine's host spreads it among those that stay: that others are outdated is written before there is the new one.
+	if err := r.reportOnMachines(ctx, s); err != nil {
+		return fmt.Errorf("conditions of Machines: %w", err)
+	}
 	name, err := s.Object.Spec.MachineNaming.Name(s.Cluster.Name, s.Object.Name, rand.String(randomLetters))
 	if err != nil {
 		return fmt.Errorf("spec.machineNaming.template: %w", err)
@@ -161,6 +165,12 @@ func (r *KubexmControlPlaneReconciler) create(
 	// those to delete before it is tried. The Machine goes first, that nobody looks for what it consists of, and the KubexmConfig
 	// last: by it discard finds the rest.
 	var made []client.Object
+	failed := func(what string, err error) error {
+		if apierrors.IsAlreadyExists(err) { // it is somebody else's
+			made = made[:len(made)-1]
+		}
+		return fmt.Errorf("%s: %w", what, err)
+	}
 	defer func() {
 		if err == nil {
 			return
@@ -176,7 +186,7 @@ func (r *KubexmControlPlaneReconciler) create(
 	config := desired.Config(s.ControlPlane, name, d.BootstrapMode)
 	made = append(made, config)
 	if err := r.Client.Create(ctx, config); err != nil {
-		return fmt.Errorf("create the KubexmConfig %s: %w", name, err)
+		return failed("create the KubexmConfig "+name, err)
 	}
 	owner := desired.Owner(s.Object)
 	owner.Controller, owner.BlockOwnerDeletion = nil, nil
@@ -190,7 +200,7 @@ func (r *KubexmControlPlaneReconciler) create(
 		Labels: desired.Labels(s.ControlPlane), Annotations: desired.Annotations(s.ControlPlane),
 	})
 	if err != nil {
-		return fmt.Errorf("make an infrastructure machine from the %s %s: %w", template.GetKind(), template.GetName(), err)
+		return failed(fmt.Sprintf("make an infrastructure machine from the %s %s", template.GetKind(), template.GetName()), err)
 	}
 	m := desired.Machine(s.ControlPlane, name, ref)
 	if record := s.ForNew(); record != nil {
@@ -202,7 +212,7 @@ func (r *KubexmControlPlaneReconciler) create(
 	}
 	made = append(made, m)
 	if err := r.Client.Create(ctx, m); err != nil {
-		return fmt.Errorf("create the Machine %s: %w", name, err)
+		return failed("create the Machine "+name, err)
 	}
 	s.Machines = append(s.Machines, *m)
 	delete(s.Object.Annotations, controlplanev1.RemediationInProgressAnnotation) // the new Machine has it

@@ -6,9 +6,11 @@ package reconcilers
 import (
 	"context"
 	"errors"
+	"reflect"
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -76,6 +79,97 @@ func TestNothingIsLeftOfHalfAMachine(t *testing.T) {
 	}
 }
 
+// TestOthersAreNotCleanedUp: what has the name of a part of a new Machine already is somebody else's, and stays.
+func TestOthersAreNotCleanedUp(t *testing.T) {
+	for kind, list := range map[string]client.ObjectList{
+		"KubexmMachine": &infrav1.KubexmMachineList{}, "KubexmConfig": &bootstrapv1.KubexmConfigList{}, "Machine": &clusterv1.MachineList{},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			r, from := creator(t, interceptor.Funcs{
+				Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+					if gvk, err := c.GroupVersionKindFor(o); err == nil && gvk.Kind == kind {
+						other, ok := o.DeepCopyObject().(client.Object)
+						if !ok {
+							return errors.New("it is no object")
+						}
+						if err := c.Create(ctx, other); err != nil {
+							return err
+						}
+					}
+					return c.Create(ctx, o, options...)
+				},
+			})
+			err := r.create(t.Context(), testScope(), from, snapshot.Decision{Create: true, BootstrapMode: spec.BootstrapInit})
+			if !apierrors.IsAlreadyExists(err) {
+				t.Fatalf("got %v", err)
+			}
+			for _, of := range []client.ObjectList{&infrav1.KubexmMachineList{},
+				&bootstrapv1.KubexmConfigList{}, &clusterv1.MachineList{}} {
+				if err := r.Client.List(t.Context(), of); err != nil {
+					t.Fatal(err)
+				}
+				want := 0
+				if reflect.TypeOf(of) == reflect.TypeOf(list) {
+					want = 1
+				}
+				if left := meta.LenList(of); left != want {
+					t.Errorf("%d are left in the %T, not %d", left, of, want)
+				}
+			}
+		})
+	}
+}
+
+// TestOutdatedIsSaidFirst: that Machines are outdated is written before there is another one: its host is chosen by that.
+func TestOutdatedIsSaidFirst(t *testing.T) {
+	s := availableScope()
+	s.Object.Spec.Version = "v1.36.3"
+	said := ""
+	r, from := creator(t, interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+			if _, is := o.(*clusterv1.Machine); is && o.GetName() != "a" {
+				old := &clusterv1.Machine{}
+				if err := c.Get(ctx, client.ObjectKey{Namespace: "fleet", Name: "a"}, old); err != nil {
+					return err
+				}
+				said = conditions.GetMessage(old, clusterv1.MachineUpToDateCondition)
+			}
+			return c.Create(ctx, o, options...)
+		},
+	})
+	s.Machines = s.Machines[:1]
+	s.Machines[0].Namespace, s.Machines[0].Spec.Version = "fleet", "v1.35.4"
+	if err := r.Client.Create(t.Context(), &s.Machines[0]); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.create(t.Context(), s, from, snapshot.Decision{Create: true, BootstrapMode: spec.BootstrapJoin}); err != nil {
+		t.Fatal(err)
+	}
+	if said != "* Version v1.35.4, v1.36.3 required" {
+		t.Errorf("when the new Machine was made, the old one said %q", said)
+	}
+}
+
+// creator is a reconciler whose client does this, and a template to make Machines from.
+func creator(t *testing.T, funcs interceptor.Funcs) (*KubexmControlPlaneReconciler, *unstructured.Unstructured) {
+	t.Helper()
+	r := testReconciler(t)
+	if err := infrav1.AddToScheme(r.Client.Scheme()); err != nil {
+		t.Fatal(err)
+	}
+	template := &infrav1.KubexmMachineTemplate{}
+	template.Namespace, template.Name = "fleet", "any"
+	r.Client = fake.NewClientBuilder().WithScheme(r.Client.Scheme()).WithObjects(template).WithStatusSubresource(&clusterv1.Machine{}).
+		WithInterceptorFuncs(funcs).Build()
+	r.Reader, r.Events = r.Client, events.NewFakeRecorder(10)
+	from := &unstructured.Unstructured{}
+	from.SetGroupVersionKind(infrav1.GroupVersion.WithKind("KubexmMachineTemplate"))
+	if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(template), from); err != nil {
+		t.Fatal(err)
+	}
+	return r, from
+}
+
 // TestRecordGoesOn: a Machine that is made soon after an unhealthy one was replaced has the record of that, whatever it is made for.
 func TestRecordGoesOn(t *testing.T) {
 	s := testScope()
@@ -83,19 +177,7 @@ func TestRecordGoesOn(t *testing.T) {
 	s.Object.Status.LastRemediation = controlplanev1.LastRemediation{
 		Machine: "b", Time: metav1.NewTime(s.Now.Add(-time.Minute)), RetryCount: ptr.To[int32](2),
 	}
-	r := testReconciler(t)
-	if err := infrav1.AddToScheme(r.Client.Scheme()); err != nil {
-		t.Fatal(err)
-	}
-	template := &infrav1.KubexmMachineTemplate{}
-	template.Namespace, template.Name = "fleet", "any"
-	r.Client = fake.NewClientBuilder().WithScheme(r.Client.Scheme()).WithObjects(template).Build()
-	r.Reader, r.Events = r.Client, events.NewFakeRecorder(10)
-	from := &unstructured.Unstructured{}
-	from.SetGroupVersionKind(infrav1.GroupVersion.WithKind("KubexmMachineTemplate"))
-	if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(template), from); err != nil {
-		t.Fatal(err)
-	}
+	r, from := creator(t, interceptor.Funcs{})
 	if err := r.create(t.Context(), s, from, snapshot.Decision{Create: true, BootstrapMode: spec.BootstrapJoin}); err != nil {
 		t.Fatal(err)
 	}

@@ -20,10 +20,12 @@ import (
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/desired"
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/snapshot"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
 // syncMachines brings changes to the Machines that exist: labels and annotations, timeouts, taints, readiness gates, and what
 // the KubexmConfig's host follows. One that is being deleted still follows timeouts: somebody may have to end a drain that hangs.
+// Hosts of etcd's own follow by themselves, but for the hook that keeps them.
 func (r *KubexmControlPlaneReconciler) syncMachines(ctx context.Context, s *scope) error {
 	for _, m := range s.Own() {
 		before := m.DeepCopy()
@@ -39,6 +41,22 @@ func (r *KubexmControlPlaneReconciler) syncMachines(ctx context.Context, s *scop
 		}
 		if err := r.syncInfrastructure(ctx, s, m.Name); err != nil {
 			return err
+		}
+	}
+	return r.syncEtcdHosts(ctx, s)
+}
+
+// syncEtcdHosts sees to it that each of etcd's own hosts that stays waits for its member when it leaves: a move may have left a deletion
+// behind that had released it.
+func (r *KubexmControlPlaneReconciler) syncEtcdHosts(ctx context.Context, s *scope) error {
+	for i := range s.Configs {
+		config := s.Configs[i].DeepCopy()
+		if config.Spec.HostRef.Role != spec.RoleEtcd || !s.Controls(config) || !config.DeletionTimestamp.IsZero() {
+			continue
+		}
+		metav1.SetMetaDataAnnotation(&config.ObjectMeta, controlplanev1.EtcdMemberRemovalHook, "")
+		if err := r.patch(ctx, &s.Configs[i], config); err != nil {
+			return fmt.Errorf("annotate the KubexmConfig %s: %w", config.Name, err)
 		}
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/internal/decision"
@@ -86,6 +87,36 @@ func (c *ControlPlane) keepsQuorum(leaves host, of []host) *decision.Blocker {
 		return decision.Block(QuorumAtRiskReason, "without it, %d of %d members of etcd would be known to be healthy", serving, members)
 	}
 	return nil
+}
+
+// HasEtcd reports whether etcd on hosts of its own has begun, or one of them is to begin it, or whether that may be so for all that is
+// known: a second one is not begun beside it. A host that leaves, or has left, without ever having served has begun nothing that counts:
+// where it was the one that was to, another does. A move or a restore loses statuses, and KubexmConfigs can be lost without their hosts.
+func (c *ControlPlane) HasEtcd() bool {
+	if c.Begun() || c.Workload != nil && c.Workload.Initialized {
+		return true
+	}
+	if slices.ContainsFunc(c.Known, func(m bootstrapv1.ClusterMember) bool {
+		return m.Role == spec.RoleEtcd && m.Phase == bootstrapv1.MemberServing
+	}) {
+		return true
+	}
+	// A Machine joins only where the control plane has begun.
+	joins := slices.ContainsFunc(c.Own(), func(m clusterv1.Machine) bool {
+		config := c.ConfigOf(&m)
+		return config != nil && config.Spec.BootstrapMode == spec.BootstrapJoin
+	})
+	return slices.ContainsFunc(c.Configs, func(config bootstrapv1.KubexmConfig) bool {
+		return config.Spec.HostRef.Role == spec.RoleEtcd && c.Controls(&config) && config.DeletionTimestamp.IsZero() &&
+			(joins || !c.awaitsEtcd(&config))
+	})
+}
+
+// awaitsEtcd reports whether one of etcd's hosts is known for certain to wait for another one that begins.
+func (c *ControlPlane) awaitsEtcd(config *bootstrapv1.KubexmConfig) bool {
+	known := c.known(config.Name)
+	return config.Spec.BootstrapMode == spec.BootstrapJoin && known != nil && known.Phase == bootstrapv1.MemberJoining &&
+		config.Status.KubernetesVersion == "" && len(config.Status.Etcd.Members) == 0
 }
 
 // serves reports whether a host of the inventory was brought to what it must be, and is known to do its work.

@@ -134,7 +134,7 @@ func (c *ControlPlane) follow(outdated []clusterv1.Machine) Decision {
 func (c *ControlPlane) nextToLeave(of []clusterv1.Machine) *clusterv1.Machine {
 	count := map[string]int{}
 	for _, m := range c.Own() {
-		count[m.Spec.FailureDomain]++
+		count[domainOf(&m)]++
 	}
 	rank := func(m clusterv1.Machine) int {
 		_, marked := m.Annotations[clusterv1.DeleteMachineAnnotation]
@@ -151,7 +151,7 @@ func (c *ControlPlane) nextToLeave(of []clusterv1.Machine) *clusterv1.Machine {
 	of = slices.Clone(of)
 	slices.SortStableFunc(of, func(a, b clusterv1.Machine) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), last(c.hasSaved(&a), c.hasSaved(&b)),
-			cmp.Compare(count[b.Spec.FailureDomain], count[a.Spec.FailureDomain]))
+			cmp.Compare(count[domainOf(&b)], count[domainOf(&a)]))
 	})
 	return &of[0]
 }

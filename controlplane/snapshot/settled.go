@@ -10,6 +10,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
+	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/internal/decision"
 	"github.com/mensylisir/cluster-api-provider-kubexm/internal/hosthealth"
@@ -39,7 +40,7 @@ const (
 	WaitingForHostsReason = "WaitingForHosts"
 	// KubeletTooOldReason means that a worker would be too many minor versions older than the API servers.
 	KubeletTooOldReason = "KubeletTooOld"
-	// HostUnhealthyReason means that a host cannot be rebooted, or must not be.
+	// HostUnhealthyReason means that a host is to reboot, or cannot be rebooted, or must not be.
 	HostUnhealthyReason = "HostUnhealthy"
 )
 
@@ -107,6 +108,9 @@ func (c *ControlPlane) unhealthy(m *clusterv1.Machine) *decision.Blocker {
 	if !m.Status.NodeRef.IsDefined() {
 		return c.HasNoNode(m)
 	}
+	if c.isToReboot(m) {
+		return decision.Block(HostUnhealthyReason, "the host of the Machine %s is to reboot", m.Name)
+	}
 	parts, seen := c.Workload.Components[m.Name]
 	if !seen {
 		return decision.Block(controlplanev1.HealthUnknownReason, "nothing is known yet of the Machine %s", m.Name)
@@ -123,6 +127,20 @@ func (c *ControlPlane) unhealthy(m *clusterv1.Machine) *decision.Blocker {
 		return decision.Block(MachineUnhealthyReason, "the Machine %s is not healthy: etcd: %s", m.Name, why)
 	}
 	return nil
+}
+
+// isToReboot reports whether a Machine's host was asked to reboot, and has neither said what came of that nor used up the time that it
+// has for it. Its components are seen to be well until it goes down.
+func (c *ControlPlane) isToReboot(m *clusterv1.Machine) bool {
+	config := c.ConfigOf(m)
+	if config == nil {
+		return false
+	}
+	asked := config.Asked(bootstrapv1.RebootAnnotation)
+	// Where nobody is to be rebooted, somebody may ask all the same.
+	timeout := cmp.Or(c.Object.Spec.Remediation.RebootTimeout(), bootstrapv1.RebootTimeout)
+	return !asked.IsZero() && c.Now.Sub(asked).Abs() < timeout &&
+		hosthealth.Answer(config, bootstrapv1.RebootOperation, asked) == nil
 }
 
 // HasNoNode says that a Machine has no Node yet, and what it waits for, such as a host.

@@ -129,9 +129,9 @@ func (c *ControlPlane) Lost() bool {
 func (c *ControlPlane) NextFailureDomain() string {
 	current, all := map[string]int{}, map[string]int{}
 	for _, m := range c.Own() {
-		all[m.Spec.FailureDomain]++
+		all[domainOf(&m)]++
 		if len(c.Changes(&m)) == 0 && m.DeletionTimestamp.IsZero() {
-			current[m.Spec.FailureDomain]++
+			current[domainOf(&m)]++
 		}
 	}
 	var offered []string
@@ -146,6 +146,11 @@ func (c *ControlPlane) NextFailureDomain() string {
 	return slices.MinFunc(offered, func(a, b string) int {
 		return cmp.Or(cmp.Compare(current[a], current[b]), cmp.Compare(all[a], all[b]), cmp.Compare(a, b))
 	})
+}
+
+// domainOf is the failure domain that a Machine was made for, or else that of the host that it was given.
+func domainOf(m *clusterv1.Machine) string {
+	return cmp.Or(m.Spec.FailureDomain, m.Status.FailureDomain)
 }
 
 // VersionOf is the version of Kubernetes that a Machine has. What its kubelet says counts before what the Machine asks for.

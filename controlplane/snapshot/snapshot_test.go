@@ -482,6 +482,8 @@ func TestNextFailureDomain(t *testing.T) {
 		"not one for workers alone": {offered: []clusterv1.FailureDomain{offer("b", true), offer("a", false)}, want: "b"},
 		"the one with the fewest": {offered: []clusterv1.FailureDomain{offer("a", true), offer("b", true)},
 			machines: []clusterv1.Machine{machine("x", in("a"))}, want: "b"},
+		"by the host of one that was made before any was offered": {offered: []clusterv1.FailureDomain{offer("a", true), offer("b", true)},
+			machines: []clusterv1.Machine{machine("x", func(m *clusterv1.Machine) { m.Status.FailureDomain = "a" })}, want: "b"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := &snapshot.ControlPlane{

@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/cockroachdb/datadriven"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
@@ -90,4 +92,38 @@ func (p *play) answer(machines []clusterv1.Machine) bool {
 		}
 	}
 	return len(machines) > 0
+}
+
+// lost says why a host does not answer.
+func lost(config *bootstrapv1.KubexmConfig, why string) {
+	conditions.Set(config, metav1.Condition{
+		Type: bootstrapv1.HostReachableCondition, Status: metav1.ConditionFalse, Reason: bootstrapv1.UnreachableReason, Message: why,
+	})
+}
+
+// maintained says why a host is in maintenance, or, where there is no reason, that it is in none any more and can be reached.
+func maintained(config *bootstrapv1.KubexmConfig, why string, now time.Time) {
+	said := metav1.Condition{
+		Type: bootstrapv1.InMaintenanceCondition, Status: metav1.ConditionTrue, Reason: bootstrapv1.HostInMaintenanceReason, Message: why,
+		LastTransitionTime: metav1.NewTime(now),
+	}
+	switch {
+	case why != "":
+		conditions.Set(config, said)
+	case conditions.IsTrue(config, said.Type):
+		said.Status, said.Reason = metav1.ConditionFalse, bootstrapv1.MaintenanceEndedReason
+		conditions.Set(config, said)
+	}
+	conditions.Delete(config, bootstrapv1.HostReachableCondition)
+}
+
+// did has a host end what it was asked for.
+func did(config *bootstrapv1.KubexmConfig, what string, now time.Time) {
+	annotation, kind := bootstrapv1.ConvergeAnnotation, bootstrapv1.ConvergeOperation
+	if what == "reboot" {
+		annotation, kind = bootstrapv1.RebootAnnotation, bootstrapv1.RebootOperation
+	}
+	config.Status.SetOperation(bootstrapv1.OperationStatus{
+		Type: kind, RequestTime: metav1.NewTime(config.Asked(annotation)), EndTime: metav1.NewTime(now),
+	})
 }

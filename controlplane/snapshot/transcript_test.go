@@ -36,7 +36,7 @@ import (
 //	waits                    what is shown to who is to agree
 //	approve                  somebody agrees to that
 //	set <machine> …          what is so of a Machine: ill=(why) waits=(for what) failed=(why) lost=(why) maintained=(why) deleting
-//	                         marked domain= ends=(days) well
+//	                         marked domain= rack=(of its host) ends=(days) did=(converge or reboot, as asked) well
 //	unhealthy <machine> …    a MachineHealthCheck has found so: asked, if somebody wants it replaced
 //	healthy <machine>        it has found otherwise
 //	repair                     what becomes of the unhealthy Machine whose turn it is, and does it
@@ -279,19 +279,17 @@ func (p *play) set(d *datadriven.TestData) error {
 				Type: bootstrapv1.HostConvergedCondition, Status: metav1.ConditionFalse,
 				Reason: bootstrapv1.StepFailedReason, Message: value,
 			})
-		case "lost", "maintained":
-			reason := bootstrapv1.UnreachableReason
-			if arg.Key == "maintained" {
-				reason = bootstrapv1.HostInMaintenanceReason
-			}
-			conditions.Set(config, metav1.Condition{
-				Type: bootstrapv1.HostReachableCondition, Status: metav1.ConditionFalse, Reason: reason, Message: value,
-			})
+		case "lost":
+			lost(config, value)
+		case "maintained":
+			maintained(config, value, p.Now)
+		case "did":
+			did(config, value, p.Now)
 		case "well":
 			delete(p.ill, name)
 			joined(m)
 			conditions.Delete(m, clusterv1.MachineInfrastructureReadyCondition)
-			conditions.Delete(config, bootstrapv1.HostReachableCondition)
+			maintained(config, "", p.Now)
 			converged(config, m.Spec.Version)
 		case "deleting":
 			deleting(m)
@@ -299,6 +297,8 @@ func (p *play) set(d *datadriven.TestData) error {
 			m.Annotations = map[string]string{clusterv1.DeleteMachineAnnotation: ""}
 		case "domain":
 			m.Spec.FailureDomain = value
+		case "rack":
+			m.Status.FailureDomain = value
 		case "ends":
 			config.Status.Certificates = []bootstrapv1.CertificateStatus{{
 				Path: "/x", Type: bootstrapv1.ComponentCertificate, NotAfter: metav1.NewTime(p.Now.AddDate(0, 0, int(number(d, arg.Key)))),
@@ -578,8 +578,8 @@ func (p *play) show() string {
 	var parts []string
 	for _, m := range p.Own() {
 		text := m.Name + " " + m.Spec.Version
-		if m.Spec.FailureDomain != "" {
-			text += " " + m.Spec.FailureDomain
+		if domain := cmp.Or(m.Spec.FailureDomain, m.Status.FailureDomain); domain != "" {
+			text += " " + domain
 		}
 		if made := p.Templates[m.Name].Name; made != "t1" {
 			text += " " + made
