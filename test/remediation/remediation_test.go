@@ -62,7 +62,7 @@ func controlPlane(t *testing.T, pool string, shared spec.Cluster, lookEvery time
 func start(t *testing.T, o fleet.Options, shared spec.Cluster) cluster {
 	t.Helper()
 	o.Subnet, o.Bundles, o.Spare = lab.Subnet(t, "REMEDIATION_SUBNET"), []string{lab.Bundle(t, "KUBEXM_BUNDLE", "bundle")}, 1
-	shared.Reset.TimeoutSeconds = ptr.To[int32](30)
+	shared.Reset.TimeoutSeconds = ptr.To[int32](60) // as long as it takes to find out that a host is off, on a machine with other work
 	o.ControlPlane = controlplanev1.KubexmControlPlaneSpec{
 		Cluster: shared,
 		// As short as they can be, but for tests of nobody else.
