@@ -76,7 +76,8 @@ type Package struct {
 // Claim declares that paths will be filled by something that we start (a runtime's data, what kubeadm writes). It
 // records what is there now; undo removes whatever is there then, unmounting what is mounted below first, and puts
 // back what was.
-// A file system that was mounted at one of Paths when it was claimed stays mounted, and has on it what was there then.
+// A file system that was mounted at one of Paths when it was claimed stays mounted, and has on it what was there then. What is mounted
+// below them is no part of what is recorded. Of several claims of a path, the first counts until it is undone.
 type Claim struct{ Paths []string }
 
 // Inherit takes over what somebody else has made on the host and what is in use: it changes nothing. Undo stops and disables Units and

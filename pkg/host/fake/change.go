@@ -333,6 +333,10 @@ func (s *session) packages(a host.Act, c host.Package) error {
 func (s *session) claim(a host.Act, c host.Claim) error {
 	m := s.machine
 	for _, p := range c.Paths {
+		claimed := func(e *entry) bool { return e.identity == "claim "+p }
+		if slices.ContainsFunc(m.entries, claimed) {
+			continue // the first counts, whoever made it
+		}
 		was := m.tree(p)
 		if err := s.save(a, "claim "+p, "claim "+p, func(bool) (bool, error) {
 			m.restore(p, was)

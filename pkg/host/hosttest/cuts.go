@@ -38,7 +38,10 @@ func testCuts(t *testing.T, fixture func(t *testing.T) Fixture) {
 			}
 			for n := firstUndo; n <= maxBoundaries; n += every {
 				whole := false
-				t.Run(fmt.Sprintf("Undo%d", n), func(t *testing.T) { whole = k.cutUndo(newRig(t, fixture(t)), n) })
+				t.Run(fmt.Sprintf("Undo%d", n), func(t *testing.T) { whole = k.cutUndo(newRig(t, fixture(t)), n, nil) })
+				if !whole && !t.Failed() {
+					t.Run(fmt.Sprintf("UndoAndDo%d", n), func(t *testing.T) { k.cutUndo(newRig(t, fixture(t)), n, k.doAgain) })
+				}
 				if whole || t.Failed() {
 					break
 				}
@@ -92,8 +95,25 @@ func (k kind) cutDo(r *rig, n int) (whole bool) {
 	return whole
 }
 
-// cutUndo reports whether the undo came through.
-func (k kind) cutUndo(r *rig, n int) (whole bool) {
+// doAgain makes the changes once more, as a run does: what the journal alone tells is only made when it does not say that it is made.
+func (k kind) doAgain(r *rig, h host.Host, changes []host.Change) {
+	a := k.act(r, changes)
+	s := r.begin(h, newRun())
+	if _, journaled := r.observe(h, host.Query{}).Journal[a.Node]; !journaled || !k.journaled {
+		k.stage(r, s)
+		f := r.do(s, a)
+		if problem := k.made(r, f); problem != "" {
+			r.t.Errorf("done again after its undo was cut: %s", problem)
+		}
+	}
+	r.end(s)
+	if k.fill != nil {
+		k.fill(r)
+	}
+}
+
+// cutUndo reports whether the undo came through. What comes between the cut and the next undo is between, if there is any.
+func (k kind) cutUndo(r *rig, n int, between func(*rig, host.Host, []host.Change)) (whole bool) {
 	k.setUp(r)
 	changes := k.changes(r)
 	h := r.dial()
@@ -114,6 +134,9 @@ func (k kind) cutUndo(r *rig, n int) (whole bool) {
 	whole = err == nil
 	_ = doomed.Close()
 
+	if between != nil {
+		between(r, h, changes)
+	}
 	s = r.begin(h, newRun())
 	r.undo(s, host.Scope{})
 	r.end(s)

@@ -25,6 +25,8 @@ type kind struct {
 	query   func(r *rig) host.Query
 	// made reports what is not as the change should have made it, "" if all is.
 	made func(r *rig, f *host.Facts) string
+	// journaled says that nothing but the journal tells whether it is made.
+	journaled bool
 	// fill does what something that we started would do, before the undo.
 	fill func(r *rig)
 	// keys of the entries that an undo reports, last in first out; nil is not checked.
@@ -224,6 +226,7 @@ func fileKinds() []kind {
 			changes: func(r *rig) []host.Change {
 				return []host.Change{host.Claim{Paths: []string{r.Dir + "/had", r.Dir + "/data"}}}
 			},
+			journaled: true,
 			fill: func(r *rig) {
 				r.Put(r.t, r.Dir+"/data/deep/file", newText, 0o600)
 				r.Put(r.t, r.Dir+"/had/config", newText, 0o600)

@@ -406,6 +406,9 @@ func testSwap(r *rig) {
 	if f = r.do(s, host.Act{Node: "n", Changes: []host.Change{host.SwapOff{}}}); f.UndoEntries != 1 {
 		r.t.Errorf("%d undo entries", f.UndoEntries)
 	}
+	// As if these had been on: one that is gone since, and one that is no swap any more.
+	r.Put(r.t, r.Dir+"/no-swap", "data", 0o600)
+	r.sh(`printf '%s\n' /dev/zram4711 "$1" >>/var/lib/kubexm/undo/1`, r.Dir+"/no-swap")
 	r.undo(s, host.Scope{})
 	r.end(s)
 	if got := string(r.observe(h, q).Paths["/etc/fstab"].Content); got != fstab {

@@ -100,6 +100,9 @@ func testUndo(t *testing.T, fixture func(t *testing.T) Fixture) {
 		r.undoAll()
 	})
 
+	t.Run("AdoptedFileThatChanges", func(t *testing.T) { undoAdoptedFile(newRig(t, fixture(t))) })
+	t.Run("ClaimedAgain", func(t *testing.T) { undoClaimedAgain(newRig(t, fixture(t))) })
+
 	t.Run("Inherited", func(t *testing.T) {
 		r := newRig(t, fixture(t))
 		h := r.dial()
@@ -149,6 +152,7 @@ func testUndo(t *testing.T, fixture func(t *testing.T) Fixture) {
 	if !fixture(t).FilesOnly {
 		t.Run("UnitLeft", func(t *testing.T) { undoUnitLeft(newRig(t, fixture(t))) })
 		t.Run("UnitOfTwoRuns", func(t *testing.T) { undoUnitOfTwoRuns(newRig(t, fixture(t))) })
+		t.Run("UnitGone", func(t *testing.T) { undoUnitGone(newRig(t, fixture(t))) })
 		t.Run("UnitOfOneSession", func(t *testing.T) { undoUnitOfOneSession(newRig(t, fixture(t))) })
 	}
 	t.Run("ScopeWithoutATask", func(t *testing.T) {
@@ -247,6 +251,52 @@ func testUndo(t *testing.T, fixture func(t *testing.T) Fixture) {
 	})
 }
 
+// undoAdoptedFile: of a file that has the content that it should have, the first run changes mode and owner alone, and the second, by
+// another content, keeps what the user had. Both are needed.
+func undoAdoptedFile(r *rig) {
+	h := r.dial()
+	r.Put(r.t, r.Dir+"/f", "theirs", 0o640)
+	q := host.Query{Paths: []host.PathQuery{{Path: r.Dir + "/f", Content: true}}}
+	before := r.observe(h, q)
+	for _, text := range []string{"theirs", "ours", "ours again"} {
+		s := r.begin(h, newRun())
+		r.do(s, host.Act{Node: "n", Task: "t", Changes: []host.Change{
+			host.File{Path: r.Dir + "/f", Mode: 0o755, Owner: r.Owner, Group: r.Group, Content: secret.New(text)},
+		}})
+		r.end(s)
+	}
+	s := r.begin(h, newRun())
+	r.undo(s, host.Scope{})
+	r.end(s)
+	if d := diff(stateOf(before), stateOf(r.observe(h, q))); d != "" {
+		r.t.Errorf("not as before (-before +after):\n%s", d)
+	}
+}
+
+// undoClaimedAgain: a claim that is made again, by a run that does not know of the first, keeps nothing of what the path is filled with.
+func undoClaimedAgain(r *rig) {
+	h := r.dial()
+	r.Put(r.t, r.Dir+"/had/config", "theirs", 0o640)
+	for _, node := range []string{"n", "n", "other"} {
+		s := r.begin(h, newRun())
+		f := r.do(s, host.Act{Node: node, Task: "t", Changes: []host.Change{
+			host.Claim{Paths: []string{r.Dir + "/had", r.Dir + "/data"}},
+		}})
+		if f.UndoEntries != 2 {
+			r.t.Errorf("%d entries are recorded, want 2", f.UndoEntries)
+		}
+		r.Put(r.t, r.Dir+"/had/config", "ours", 0o640)
+		r.Put(r.t, r.Dir+"/data/image", "ours", 0o640)
+		if err := s.End(r.ctx, true); err != nil {
+			r.t.Fatal(explain(err))
+		}
+	}
+	r.undoAll()
+	if got := content(r, h, "had/config") + content(r, h, "data/image"); got != "theirs(absent)" {
+		r.t.Errorf("after the undo there is %q", got)
+	}
+}
+
 // runningUnit has the test's unit run without us, not enabled, until the end of the test.
 func (r *rig) runningUnit() {
 	r.t.Helper()
@@ -341,6 +391,24 @@ func undoUnitOfTwoRuns(r *rig) {
 	r.end(s)
 	if d := diff(stateOf(before), stateOf(r.observe(h, unitQuery(r)))); d != "" {
 		r.t.Errorf("not as before (-before +after):\n%s", d)
+	}
+}
+
+// undoUnitGone: a unit that was stopped and disabled has been removed by an administrator since, as with its package. The undo passes it
+// over.
+func undoUnitGone(r *rig) {
+	h := r.dial()
+	r.runningUnit()
+	s := r.begin(h, newRun())
+	r.do(s, host.Act{Node: "enable", Changes: []host.Change{host.Unit{Name: unitName, Enabled: "enabled"}}})
+	r.do(s, host.Act{Node: "stop", Changes: []host.Change{host.Unit{Name: unitName, Enabled: "disabled", Active: "stopped"}}})
+	r.end(s)
+	r.Remove(r.t, unitFile)
+	s = r.begin(h, newRun())
+	r.undo(s, host.Scope{})
+	r.end(s)
+	if f := r.observe(h, unitQuery(r)); f.UndoEntries != 0 || f.Paths[unitFile].Exists {
+		r.t.Errorf("after the undo there are %d entries, and its file is there: %v", f.UndoEntries, f.Paths[unitFile].Exists)
 	}
 }
 

@@ -74,6 +74,42 @@ func TestClaimOfMount(t *testing.T) {
 	}
 }
 
+// What is mounted below a claimed path is on a disk of its own: it is not copied to the undo store, and stays as it is there.
+func TestClaimOfMountBelow(t *testing.T) {
+	state, claimed := t.TempDir()+"/state", filepath.Join(t.TempDir(), "data")
+	write(t, filepath.Join(claimed, "theirs"), "before")
+	disk := filepath.Join(claimed, "disk")
+	mount(t, disk, 0o750)
+	write(t, filepath.Join(disk, "large"), "a disk's")
+	write(t, filepath.Join(state, "undo", "7.part", "of"), "a copy that was cut")
+	s, err := newHost(t, Config{Name: "here", stateDir: state}).Begin(t.Context(), host.Run{ID: "r", Holder: "the test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(state, "undo", "7.part")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the part of a copy is there still: %v", err)
+	}
+	if _, err := s.Do(t.Context(), host.Act{Node: "n", Changes: []host.Change{host.Claim{Paths: []string{claimed}}}}); err != nil {
+		t.Fatal(err)
+	}
+	if kept, err := os.ReadFile(filepath.Join(state, "undo", "1", "theirs")); err != nil || string(kept) != "before" {
+		t.Errorf("kept is %q (%v)", kept, err)
+	}
+	if _, err := os.Stat(filepath.Join(state, "undo", "1", "disk", "large")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("what is mounted below was copied: %v", err)
+	}
+	write(t, filepath.Join(claimed, "theirs"), "the cluster's")
+	if err := s.Undo(t.Context(), host.Scope{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if content, err := os.ReadFile(filepath.Join(claimed, "theirs")); err != nil || string(content) != "before" {
+		t.Errorf("after the undo there is %q (%v)", content, err)
+	}
+	if err := s.End(t.Context(), false); err != nil {
+		t.Error(err)
+	}
+}
+
 // A file system that was mounted at a claimed path and is not any more has data that nothing removes: an undo says so.
 func TestClaimOfMountThatIsGone(t *testing.T) {
 	disk := filepath.Join(t.TempDir(), "disk")

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,8 +19,11 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/ssh/sshtest"
 )
 
-// callers are those who connect to us, one after the other; after the last, nobody does.
-func callers(servers ...*sshtest.Server) func(context.Context) (net.Conn, error) {
+// mute is a caller who says nothing.
+var mute = &sshtest.Server{}
+
+// calls are those who connect to us, one after the other; after the last, nobody does.
+func calls(servers ...*sshtest.Server) func(context.Context) (net.Conn, error) {
 	return func(ctx context.Context) (net.Conn, error) {
 		if len(servers) == 0 {
 			<-ctx.Done()
@@ -31,6 +35,10 @@ func callers(servers ...*sshtest.Server) func(context.Context) (net.Conn, error)
 			ours, theirs := net.Pipe()
 			return ours, theirs.Close()
 		}
+		if next == mute {
+			ours, _ := net.Pipe()
+			return ours, nil
+		}
 		var dialer net.Dialer
 		return dialer.DialContext(ctx, "tcp", net.JoinHostPort(rightAt, strconv.Itoa(int(next.Port))))
 	}
@@ -39,7 +47,7 @@ func callers(servers ...*sshtest.Server) func(context.Context) (net.Conn, error)
 // home is how the host with the server's key is met where these connect to us.
 func home(server *sshtest.Server, connect ...*sshtest.Server) Config {
 	c := among(server, rightAt)
-	c.Accept, c.DialTimeout = callers(connect...), 2*time.Second
+	c.Accept, c.DialTimeout = calls(connect...), 2*time.Second
 	return c
 }
 
@@ -53,9 +61,12 @@ func TestAcceptTakesTheHost(t *testing.T) {
 		c.HostKey.Pinned = []string{string(ssh.MarshalAuthorizedKey(host.Signer().PublicKey()))}
 		return c
 	}
+	// As many as are kept of one Machine's, the host's the oldest.
+	silent := append(slices.Repeat([]*sshtest.Server{mute}, 15), host)
 	for name, c := range map[string]Config{
 		"alone": key(host), "after another machine": key(other, other, host),
 		"after one that was cut": key(nil, host), "by its fingerprint": fingerprint,
+		"after silent ones": key(silent...), "after silent ones and others": key(mute, other, mute, nil, mute, host),
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, err := Dial(t.Context(), c)
@@ -86,6 +97,7 @@ func TestAcceptTakesNobodyElse(t *testing.T) {
 	}{
 		"nobody connects":             {home(server), host.KindUnreachable, "has not connected to the manager"},
 		"others connect":              {home(server, nil, other), host.KindHostKey, "none of those who connected"},
+		"a silent one connects":       {home(server, mute), host.KindUnreachable, "none of those who connected"},
 		"one that ends connects":      {home(server, nil), host.KindUnreachable, "none of those who connected"},
 		"the host does not let us in": {home(strict, strict, strict), host.KindAuth, "may not log in"},
 		"several addresses":           {several, host.KindInvalid, "at no other address"},

@@ -166,6 +166,14 @@ func (c *keyCheck) algorithms() []string {
 
 func (c *keyCheck) reset() { c.passed, c.failure, c.shown = false, nil, nil }
 
+// another is the same check of another connection.
+func (c *keyCheck) another() *keyCheck {
+	other := *c
+	other.types, other.certifiedTypes = slices.Clone(c.types), slices.Clone(c.certifiedTypes)
+	other.reset()
+	return &other
+}
+
 // tryOthers reports whether the host may have another key that is the pinned one, and asks for those next.
 func (c *keyCheck) tryOthers() bool {
 	if c.failure == nil || c.failure.revoked || c.shown == nil || len(c.fingerprints) == 0 {

@@ -48,7 +48,7 @@ type Config struct {
 
 	// Accept, if it is set, waits for a connection that the host has opened to us, in the place of dialling it (SSH Call Home, RFC 8071):
 	// Address is what the host is called in messages then. There is no Jump and there are no Candidates. Who opens a connection is nobody
-	// until it shows the host's key, so Accept is called again after one that does not, until DialTimeout.
+	// until it shows the host's key, so Accept is called again after one that does not, and beside one that is silent, until DialTimeout.
 	Accept func(context.Context) (net.Conn, error)
 
 	// DialTimeout bounds connecting and logging in, on each hop, at all addresses; 0 means 20 s.

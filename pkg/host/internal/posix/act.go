@@ -77,7 +77,7 @@ func (s *actScript) changes(a host.Act) {
 		case host.Claim:
 			for _, p := range c.Paths {
 				s.begin(i, "claim", p)
-				s.call("c_claim", p, field(p))
+				s.call("c_claim", append([]string{p, field(p)}, s.logs.claimed(p)...)...)
 			}
 		case host.Inherit:
 			for _, p := range c.Paths {

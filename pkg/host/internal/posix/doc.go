@@ -16,8 +16,10 @@
 // undo.log is a write-ahead log: a line per saved thing ("+ seq run node task kind …") is appended and synced before
 // the thing is changed, and a line ("- seq") once it is restored. What does not fit a line lies in undo/<seq>. A line
 // that was cut in the middle lacks its end mark and does not count. journal has a line per finished node in the
-// same manner, not synced: a lost line costs an observation, not a host. digests remembers the sha256 of large files by
-// inode, size and change time, so that a converged host does not hash its binaries again and again.
+// same manner, not synced: a lost line costs an observation, not a host. An undo takes its lines back before anything
+// else, and synced: what is undone must not count as done. A claim that is made again for that has no effect while its
+// entry is there. digests remembers the sha256 of large files by inode, size and change time, so that a converged host
+// does not hash its binaries again and again.
 //
 // # Quoting
 //

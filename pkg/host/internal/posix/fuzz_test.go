@@ -88,7 +88,7 @@ func FuzzOSRelease(f *testing.F) {
 // FuzzAct: what a host says of acts and undos never ends in a panic, and errors and events are printable.
 func FuzzAct(f *testing.F) {
 	f.Add("\n@M - record 1 r n t gone file /a ;\n\n@M + failed 0 7\nboom \x1b[31m\n@M - undone 1\n\n@M - end 1\n")
-	f.Add("\n@M - timeout 0\n\n@M + failed -1 9999999999999999999\n\n@M - kept 1\n\n@M - later 1\n\n@M - end\n")
+	f.Add("\n@M - timeout 0\n\n@M + failed -1 9999999999999999999\n\n@M - kept 1\n\n@M - later 1\n\n@M - forgotten\n\n@M - end\n")
 	f.Fuzz(func(t *testing.T, answer string) {
 		e := entry{seq: 1, run: "r", node: "n\x1b", task: "t", kind: "gone", word: "file", target: "/a\x1b]0;x\a"}
 		s := &session{host: New(nil, Config{Name: "h"}), logs: &logs{entries: []entry{e}, journal: map[string]host.JournalEntry{}}}
@@ -99,7 +99,7 @@ func FuzzAct(f *testing.F) {
 				t.Errorf("%q", err)
 			}
 		}
-		undos := &undoReader{session: s, byNumber: map[int]entry{1: e}, report: func(u host.Undone) {
+		undos := &undoReader{session: s, byNumber: map[int]undoing{1: {entry: e}}, report: func(u host.Undone) {
 			check(u.Err)
 			if strings.ContainsAny(u.Key+u.Node, "\x1b\a\x00") {
 				t.Errorf("%q %q", u.Key, u.Node)

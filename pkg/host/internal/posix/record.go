@@ -43,6 +43,15 @@ func (e entry) within(s host.Scope) bool { return s.Selects(e.run, e.task, e.nod
 // ofUnit reports whether the entry is about what a unit does.
 func (e entry) ofUnit() bool { return e.kind == "unit" || e.kind == "left" }
 
+// saysLess reports whether the entry says but a part of what others of its key say: mode and owner of a file, or that a unit ran. It
+// stands for its like alone.
+func (e entry) saysLess() bool { return e.kind == "meta" || e.kind == "left" }
+
+// takesBack reports whether the undo of the entry takes what is in undo/<seq> to where it was, so that it is there no more.
+func (e entry) takesBack() bool {
+	return e.kind == "kept" || e.kind == "claimed_kept" || e.kind == "block"
+}
+
 // within are the entries of the scope, the last first.
 func (l *logs) within(s host.Scope) []entry {
 	since := 0
@@ -249,9 +258,25 @@ func (l *logs) recorded(run, node, kindWord, target string) int {
 	return 0
 }
 
+// claimed lists the entries by which the path is claimed already, whoever has recorded them: the numbers of those that count for as long
+// as what they keep is kept, and "-" if one keeps nothing.
+func (l *logs) claimed(target string) []string {
+	var numbers []string
+	for _, e := range l.entries {
+		switch {
+		case e.word != "claim" || e.target != target:
+		case e.takesBack():
+			numbers = append(numbers, strconv.Itoa(e.seq))
+		default:
+			return []string{"-"}
+		}
+	}
+	return numbers
+}
+
 // superseded lists the entries of a run that only an undo of that run would need, because an earlier run has recorded the
 // same key in the same way already: pairs of the entry's number and that of the earlier one if something must be kept
-// for it, else "-". (A removal that was cut is in the log before anything is kept.)
+// for it, else "-". (A removal that was cut is in the log before anything is kept, and an undo that was cut has taken back what was.)
 func (l *logs) superseded(run string) []string {
 	var pairs []string
 	earlier := map[string]string{}
@@ -261,12 +286,18 @@ func (l *logs) superseded(run string) []string {
 			identity += "\x00" + strings.Join(e.data, "\x00")
 		}
 		needs, recorded := earlier[identity]
+		if e.saysLess() {
+			identity += "\x00" + e.kind
+			if !recorded {
+				needs, recorded = earlier[identity]
+			}
+		}
 		switch {
 		case e.kind == kindPackage:
 		case e.run == run && recorded:
 			pairs = append(pairs, strconv.Itoa(e.seq), needs)
 		case e.run == run, recorded:
-		case e.kind == "kept":
+		case e.takesBack():
 			earlier[identity] = strconv.Itoa(e.seq)
 		default:
 			earlier[identity] = "-"

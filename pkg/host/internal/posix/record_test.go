@@ -80,6 +80,63 @@ func TestPackagesAreNotSuperseded(t *testing.T) {
 	}
 }
 
+// An entry of an earlier run stands for one of this run that would save the same, or less. Where the undo of the earlier one takes away
+// what it keeps, that must be there still.
+func TestSuperseded(t *testing.T) {
+	file := func(kind string) entry { return entry{kind: kind, word: "file", target: "/a"} }
+	unit := func(kind string) entry { return entry{kind: kind, word: "unit", target: "a.service"} }
+	claim := func(kind string) entry { return entry{kind: kind, word: "claim", target: "/a"} }
+	block := entry{kind: "block", word: "block", target: "b of /a"}
+	for name, test := range map[string]struct {
+		earlier []entry
+		now     entry
+		want    string
+	}{
+		"a file that was not there":            {[]entry{file("gone")}, file("kept"), "9 -"},
+		"a file that is kept":                  {[]entry{file("kept")}, file("kept"), "9 1"},
+		"mode and owner, by what says all":     {[]entry{file("kept")}, file("meta"), "9 1"},
+		"mode and owner, by their like":        {[]entry{file("meta")}, file("meta"), "9 -"},
+		"content, by mode and owner":           {[]entry{file("meta")}, file("kept"), ""},
+		"content, by what came after the mode": {[]entry{file("meta"), file("kept")}, file("kept"), "9 2"},
+		"a unit, by that it ran":               {[]entry{unit("left")}, unit("unit"), ""},
+		"that a unit ran":                      {[]entry{unit("left")}, unit("left"), "9 -"},
+		"that a unit ran, by all of it":        {[]entry{unit("unit")}, unit("left"), "9 -"},
+		"a claim that keeps something":         {[]entry{claim("claimed_kept")}, claim("claimed_kept"), "9 1"},
+		"a claim of what was not there":        {[]entry{claim("claimed_gone")}, claim("claimed_kept"), "9 -"},
+		"a block":                              {[]entry{block}, block, "9 1"},
+		"something else":                       {[]entry{file("kept")}, claim("claimed_kept"), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			logs := &logs{}
+			for i, e := range test.earlier {
+				e.seq, e.run = i+1, "r1"
+				logs.entries = append(logs.entries, e)
+			}
+			test.now.seq, test.now.run = 9, "r2"
+			logs.entries = append(logs.entries, test.now)
+			if got := strings.Join(logs.superseded("r2"), " "); got != test.want {
+				t.Errorf("superseded %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// A claim counts from whichever run, for as long as it has what it keeps.
+func TestClaimed(t *testing.T) {
+	claim := func(seq int, kind, target string) entry {
+		return entry{seq: seq, run: "r1", node: "n", kind: kind, word: "claim", target: target}
+	}
+	logs := &logs{entries: []entry{
+		claim(1, "claimed_kept", "/a"), claim(2, "claimed_kept", "/a"), claim(3, "claimed_empty", "/b"), claim(4, "claimed_kept", "/b"),
+		{seq: 5, kind: "kept", word: "file", target: "/c"},
+	}}
+	for target, want := range map[string]string{"/a": "1 2", "/b": "-", "/c": ""} {
+		if got := strings.Join(logs.claimed(target), " "); got != want {
+			t.Errorf("%s is claimed by %q, want %q", target, got, want)
+		}
+	}
+}
+
 func FuzzLogs(f *testing.F) {
 	f.Add("* n r d 1.5 ;\n", "+ 1 r n t gone file /a ;\n- 1 ;\n")
 	f.Add("0 0 0 0 0 ", "- ;\n")

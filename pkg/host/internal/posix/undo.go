@@ -33,6 +33,9 @@ func (s *session) Undo(ctx context.Context, scope host.Scope, report func(host.U
 	sc := &script{}
 	s.head(sc)
 	s.actor(sc, host.Act{Node: "undo", Task: scope.Task})
+	taken := s.journaled(scope, chosen)
+	forget(sc, taken, all)
+	r := &undoReader{session: s, forgets: taken, byNumber: map[int]undoing{}, report: report}
 	for i, e := range chosen {
 		call := undoCall(e, all)
 		older := func(o entry) bool { return o.ofUnit() && o.target == e.target }
@@ -41,28 +44,38 @@ func (s *session) Undo(ctx context.Context, scope host.Scope, report func(host.U
 			call[len(call)-1] = unitIsLeft
 		}
 		sc.call("u_entry", call...)
+		r.byNumber[e.seq] = undoing{e, putOff(e, call, chosen[i+1:])}
 	}
-	taken := s.journaled(scope, chosen)
-	for _, node := range taken {
-		sc.line(`printf '\n~ %s ;\n'`, quote(field(node)), `>>"$S/journal"`)
-	}
-	r := &undoReader{session: s, all: all, byNumber: map[int]entry{}, report: report}
-	for _, e := range chosen {
-		r.byNumber[e.seq] = e
-	}
-	if _, err := s.ask(ctx, sc.String(), r.take); err != nil {
+	sc.line(":") // what could not be undone has said so
+	code, err := s.ask(ctx, sc.String(), r.take)
+	if err != nil {
 		return err
+	}
+	if code != 0 {
+		return s.host.commandError("", "the undo ended early", code, s.proc.said())
 	}
 	if err := s.afterUndo(ctx, chosen, r); err != nil {
 		return err
-	}
-	for _, node := range taken {
-		delete(s.logs.journal, node)
 	}
 	if err := errors.Join(r.failures...); err != nil || !all {
 		return err
 	}
 	return s.removeState(ctx)
+}
+
+// forget takes the journal's lines of nodes back, or all lines. It comes before anything is undone, and lasts by then: an undo may be cut
+// anywhere, and a node that is in the journal counts as made, though what it has recorded may be undone.
+func forget(sc *script, nodes []string, all bool) {
+	switch {
+	case all:
+		sc.line(`[ ! -s "$S/journal" ] || { : >"$S/journal" && sync "$S/journal"; } || exit`)
+	case len(nodes) > 0:
+		for _, node := range nodes {
+			sc.line(`printf '\n~ %s ;\n'`, quote(field(node)), `>>"$S/journal" || exit`)
+		}
+		sc.line(`sync "$S/journal" || exit`)
+	}
+	sc.line("k_say forgotten")
 }
 
 // unitIsLeft, as what a unit was made to do or as the invocation that it had, has the undo of an entry not start it again.
@@ -91,6 +104,16 @@ func undoCall(e entry, all bool) []string {
 		return call
 	}
 	return append(call, e.data...)
+}
+
+// putOff is the call when it is put off until all else is undone, that of the older entries included: what they say of the unit counts, and
+// is not to be overruled by it.
+func putOff(e entry, call []string, older []entry) []string {
+	later := slices.Clone(call)
+	if e.kind == "unit" && len(call) > 3 && slices.ContainsFunc(older, func(o entry) bool { return o.kind == e.kind && o.target == e.target }) {
+		later[3] = unitIsLeft
+	}
+	return later
 }
 
 // journaled lists the nodes whose journal lines the undo of the chosen entries takes back: those that wrote them, those of the
@@ -133,10 +156,18 @@ func (s *session) afterUndo(ctx context.Context, undone []entry, r *undoReader) 
 	s.head(sc)
 	s.actor(sc, host.Act{Node: "undo"})
 	sc.line("systemctl daemon-reload")
-	if len(r.later) > 0 {
-		sc.call("u_later", r.later...)
+	back := "back"
+	if len(r.failures) > 0 {
+		back = "some" // of the files that came before what is put off
 	}
-	_, err := s.ask(ctx, sc.String(), r.take)
+	for _, call := range r.later {
+		sc.call("u_later", append([]string{back}, call...)...)
+	}
+	sc.line(":")
+	code, err := s.ask(ctx, sc.String(), r.take)
+	if err == nil && code != 0 {
+		err = s.host.commandError("", "the undo ended early", code, s.proc.said())
+	}
 	s.reload = s.reload && err != nil
 	return err
 }
@@ -153,18 +184,30 @@ func (s *session) removeState(ctx context.Context) error {
 	return err
 }
 
+// undoing is an entry with the call that undoes it where that is put off.
+type undoing struct {
+	entry
+	later []string
+}
+
 // undoReader takes the frames of an undo.
 type undoReader struct {
 	session  *session
-	all      bool
-	byNumber map[int]entry
+	forgets  []string // nodes
+	byNumber map[int]undoing
 	report   func(host.Undone)
-	later    []string // number and unit of those that wait for the end
+	later    [][]string // the calls that wait for the end
 	output   map[int]*host.Error
 	failures []error
 }
 
 func (r *undoReader) take(f frame) error {
+	if f.kind() == "forgotten" {
+		for _, node := range r.forgets {
+			delete(r.session.logs.journal, node)
+		}
+		return nil
+	}
 	seq := int(parseInt(f.arg(1)))
 	e, known := r.byNumber[seq]
 	if f.kind() == "timeout" || f.kind() == "killed" {
@@ -185,7 +228,7 @@ func (r *undoReader) take(f frame) error {
 		r.session.logs.drop(seq)
 		r.report(host.Undone{Key: e.shown(), Node: e.shownNode()})
 	case "later":
-		r.later = append(r.later, strconv.Itoa(seq), e.target)
+		r.later = append(r.later, e.later)
 	case "stays":
 	case "kept":
 		var err error = r.output[seq]

@@ -47,11 +47,19 @@ c_parents() {
 	(umask 022; mkdir -- "$1") || c_fail 1
 }
 
+# Copy path $1 to undo/$2.part; $3 is a further option of cp. What is not whole is removed: it may be what has filled the disk.
+c_part() {
+	rm -rf "$S/undo/$2.part" "$S/undo/$2"
+	cp -a --reflink=auto $3 -- "$1" "$S/undo/$2.part" && return
+	status=$?
+	rm -rf "$S/undo/$2.part"
+	c_fail "$status"
+}
+
 # Keep path $1 as undo/<Q>: by a second link where that can be, by a copy where not.
 c_keep() {
 	if [ -d "$1" ] && [ ! -L "$1" ] || ! ln -P -- "$1" "$S/undo/$Q" 2>/dev/null; then
-		rm -rf "$S/undo/$Q.part" "$S/undo/$Q"
-		c_try cp -a --reflink=auto -- "$1" "$S/undo/$Q.part"
+		c_part "$1" "$Q"
 		[ -d "$1" ] || [ -L "$1" ] || c_try sync "$S/undo/$Q.part"
 		c_try mv -T -- "$S/undo/$Q.part" "$S/undo/$Q"
 	fi
@@ -204,8 +212,7 @@ c_absent() {
 			c_try sync "$S/undo"
 			return 0
 		fi
-		rm -rf "$S/undo/$W.part"
-		c_try cp -a --reflink=auto -- "$1" "$S/undo/$W.part"
+		c_part "$1" "$W"
 		c_try sync -f "$S/undo"
 		c_try mv -T -- "$S/undo/$W.part" "$S/undo/$W"
 		c_try sync "$S/undo"
@@ -343,22 +350,27 @@ c_mounted() {
 	if [ -d "$1" ] && [ ! -L "$1" ] && mountpoint -q -- "$1"; then mounted=mounted; fi
 }
 
-# A path that others will fill: path, field.
+# A path that others will fill: path, field, and the entries that claim it already: numbers of those that have undo/<seq>, or "-" for one
+# that needs none. The first claim counts: what is there by now is what others have filled it with.
 c_claim() {
-	[ "$W" -eq 0 ] || return 0
-	c_mounted "$1"
-	if ! c_exists "$1"; then
-		c_record claimed_gone claim "$2"
-	elif [ -d "$1" ] && [ ! -L "$1" ] && [ -z "$(ls -A -- "$1")" ]; then
-		c_record claimed_empty claim "$2" $(stat -c '%04a %u %g' -- "$1") $mounted
+	path=$1 named=$2
+	shift 2
+	for earlier; do
+		[ "$earlier" != - ] && ! c_exists "$S/undo/$earlier" || return 0
+	done
+	c_mounted "$path"
+	if ! c_exists "$path"; then
+		c_record claimed_gone claim "$named"
+	elif [ -d "$path" ] && [ ! -L "$path" ] && [ -z "$(ls -A -- "$path")" ]; then
+		c_record claimed_empty claim "$named" $(stat -c '%04a %u %g' -- "$path") $mounted
 	else
-		rm -rf "$S/undo/$Q.part" "$S/undo/$Q"
-		c_try cp -a --reflink=auto -- "$1" "$S/undo/$Q.part"
+		# What is mounted below has its own place: it is no part of what is to be kept, and may be larger than the disk.
+		c_part "$path" "$Q" -x
 		c_try sync -f "$S/undo"
 		c_try mv -T -- "$S/undo/$Q.part" "$S/undo/$Q"
 		c_try sync "$S/undo"
 		s_boundary
-		c_record claimed_kept claim "$2" $mounted
+		c_record claimed_kept claim "$named" $mounted
 	fi
 	c_try sync "$S/undo.log"
 	s_boundary

@@ -24,7 +24,7 @@ s_begin() {
 		cat "$S/act" 2>/dev/null
 		k_say wait
 	done
-	rm -rf "$T"/* "$S"/staging/*.part
+	rm -rf "$T"/* "$S"/staging/*.part "$S"/undo/*.part
 	k_say begun $$
 	s_run "$2"
 }

@@ -99,7 +99,8 @@ u_module() {
 	return 0
 }
 
-# Swap was on for the devices in undo/<seq>.
+# Swap was on for the devices in undo/<seq>. One that is gone since, or is no swap any more, needs nothing: compressed memory is another
+# after a boot, and an administrator may have removed a file.
 u_swap() {
 	if grep -q '^#kubexm# ' /etc/fstab 2>/dev/null; then
 		sed 's/^#kubexm# //' /etc/fstab >"$T/new" || c_fail 1
@@ -107,20 +108,32 @@ u_swap() {
 	fi
 	[ -f "$S/undo/$1" ] || return 0
 	while read -r device; do
-		grep -qF -- "$device " /proc/swaps || [ -z "$device" ] || c_try swapon -- "$device"
+		[ -n "$device" ] && ! grep -qF -- "$device " /proc/swaps || continue
+		# The kernel writes blanks in octal.
+		case $device in *\\*) device=$(printf %b "$device") ;; esac
+		[ -f "$device" ] || [ -b "$device" ] || continue
+		swapon -- "$device" || { status=$?; u_is_no_swap "$device" || c_fail "$status"; }
 	done <"$S/undo/$1"
 }
 
+# Can $1 be read, and has it no mark of swap, whatever the size of pages?
+u_is_no_swap() { head -c 65536 -- "$1" >/dev/null && ! head -c 65536 -- "$1" | grep -qaF SWAPSPACE2; }
+
 # A unit had file state $3 and activity $4; $5 is what it was made to do. One that ran before is started again when all is
 # back, so that it starts with what it had. One that did not run is stopped, no matter who started it since: what enables a
-# unit may leave the start to others (kubeadm starts the kubelet).
+# unit may leave the start to others (kubeadm starts the kubelet). Where systemd knows no such unit, it may when all files are back.
 u_unit() {
 	c_show "$2"
+	if [ "$load" = not-found ]; then # or has not seen that its file is back
+		c_systemctl daemon-reload || c_fail $?
+		c_show "$2"
+	fi
 	c_linked "$2"
 	if [ "$4" != active ] && [ "$active" != inactive ]; then
 		[ "$load" = not-found ] && [ "$active" = failed ] || c_systemctl stop -- "$2" || c_fail $?
 		systemctl reset-failed -- "$2" 2>/dev/null
 	fi
+	[ "$load" != not-found ] || [ "$3" != enabled ] || exit 3
 	[ "$file" = masked ] && [ "$3" != masked ] && { c_systemctl --no-reload unmask -- "$2" || c_fail $?; }
 	case $3 in
 	enabled) [ "$file" = enabled ] || c_systemctl --no-reload enable -- "$2" || c_fail $? ;;
@@ -137,17 +150,23 @@ u_left() {
 	[ "$active" = active ] && [ "$invocation" = "$3" ] || exit 3
 }
 
-# The units that were put off: "seq unit" pairs.
+# A unit that was put off: "back" when all files are back, then what u_entry had of it. One that systemd does not know even then was removed
+# by somebody, and needs nothing.
 u_later() {
-	while [ $# -gt 0 ]; do
-		seq=$1 I=$1
-		(
-			exec 2>"$T/err"
-			c_systemctl restart -- "$2" || { status=$?; c_journal "$2" ""; c_fail "$status"; }
-			u_done "$seq"
-		) && k_say undone "$seq" || k_say kept "$seq"
-		shift 2
-	done
+	back=$1 seq=$2 kind=$3 unit=$4 was=$5 ran=$6 does=$7 I=$2
+	[ "$kind" = unit ] || was='' ran=active does=''
+	(
+		exec 2>"$T/err"
+		c_show "$unit"
+		if [ "$load" = not-found ]; then
+			[ "$back" = back ] || { echo "systemd knows no such unit, and not all files are back" >&2; c_fail 1; }
+		else
+			c_linked "$unit"
+			[ "$was" != enabled ] || [ "$file" = enabled ] || c_systemctl enable -- "$unit" || c_fail $?
+			[ "$ran" != active ] || [ "$does" = - ] || c_systemctl restart -- "$unit" || { status=$?; c_journal "$unit" ""; c_fail "$status"; }
+		fi
+		u_done "$seq"
+	) && k_say undone "$seq" || k_say kept "$seq"
 }
 
 # Packages were not there: those in undo/<seq>.added, or when we were cut before that was written, what c_brought finds out. The ones
