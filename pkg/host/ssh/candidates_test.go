@@ -174,8 +174,7 @@ func TestCandidateWithAnotherKey(t *testing.T) {
 	})
 	go func() {
 		defer close(met)
-		other.AwaitConnections(t, 1)
-		other.AwaitConnections(t, 0)
+		other.AwaitGone(t)
 	}()
 	h, err := Dial(anyTime(t), among(right, otherAt, rightAt))
 	if err != nil {

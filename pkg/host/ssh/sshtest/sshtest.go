@@ -124,12 +124,23 @@ func Trust(authority ssh.PublicKey) func(*ssh.ServerConfig) {
 	return func(c *ssh.ServerConfig) { c.NoClientAuth, c.PublicKeyCallback = false, checker.Authenticate }
 }
 
-// AwaitConnections waits until the server has n connections, logged in or not; the test fails when it never has.
+// AwaitConnections waits until the server has n connections, logged in or not; the test fails when it never has. One that comes and goes
+// at once may not be seen.
 func (s *Server) AwaitConnections(t testing.TB, n int) {
+	t.Helper()
+	s.running.await(t, fmt.Sprintf("%d", n), func(r *running) bool { return len(r.connections) == n })
+}
+
+// AwaitGone waits until the server has had a connection and has none any more, however short that was; the test fails when it never has.
+func (s *Server) AwaitGone(t testing.TB) {
+	t.Helper()
+	s.running.await(t, "one that has come and gone", func(r *running) bool { return r.came && len(r.connections) == 0 })
+}
+
+func (r *running) await(t testing.TB, want string, is func(*running) bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	r := s.running
 	defer context.AfterFunc(ctx, func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -137,9 +148,9 @@ func (s *Server) AwaitConnections(t testing.TB, n int) {
 	})()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for len(r.connections) != n {
+	for !is(r) {
 		if ctx.Err() != nil {
-			t.Errorf("the server has %d connections, want %d", len(r.connections), n)
+			t.Errorf("the server has %d connections, want %s", len(r.connections), want)
 			return
 		}
 		r.changed.Wait()
@@ -155,6 +166,7 @@ type running struct {
 	mu          sync.Mutex
 	changed     sync.Cond // of connections
 	connections map[net.Conn]bool
+	came        bool // whether there was any
 }
 
 func (r *running) stop() {
@@ -174,7 +186,7 @@ func (r *running) accept(listener net.Listener) {
 			return
 		}
 		r.mu.Lock()
-		r.connections[c] = true
+		r.connections[c], r.came = true, true
 		r.changed.Broadcast()
 		select {
 		case <-r.stopped: // which has closed those before
