@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -120,20 +119,5 @@ func (e *environment) replace(old, updated string) {
 	}
 	if err := os.WriteFile(e.Config(), []byte(strings.Replace(string(content), old, updated, 1)), 0o600); err != nil {
 		e.t.Fatal(err)
-	}
-}
-
-// awaitPods waits until all of the cluster's Pods are Ready: a cluster is made before its DNS is.
-func (e *environment) awaitPods() {
-	e.t.Helper()
-	kubectl := filepath.Join(e.Bundle, "kubernetes", e.bundle.Manifest().KubernetesVersion, runtime.GOARCH, "kubectl")
-	for _, args := range [][]string{
-		{"rollout", "status", "deployment/coredns", "--namespace=kube-system", "--timeout=5m"},
-		{"wait", "--for=condition=Ready", "pod", "--all", "--all-namespaces", "--timeout=5m"},
-	} {
-		cmd := exec.CommandContext(e.t.Context(), kubectl, append(args, "--kubeconfig="+e.Kubeconfig())...)
-		if out, err := cmd.CombinedOutput(); err != nil {
-			e.t.Fatalf("kubectl %s: %v: %s", args[0], err, out)
-		}
 	}
 }

@@ -6,6 +6,9 @@
 package command
 
 import (
+	"os/exec"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -56,6 +59,21 @@ func TestRestart(t *testing.T) {
 			e.ends(0, []string{"delete", "cluster", e.Name, "--yes", "--known-hosts", e.KnownHosts})
 			e.unchanged(e.Hosts...)
 		})
+	}
+}
+
+// awaitPods waits until all of the cluster's Pods are Ready: a cluster is made before its DNS is.
+func (e *environment) awaitPods() {
+	e.t.Helper()
+	kubectl := filepath.Join(e.Bundle, "kubernetes", e.bundle.Manifest().KubernetesVersion, runtime.GOARCH, "kubectl")
+	for _, args := range [][]string{
+		{"rollout", "status", "deployment/coredns", "--namespace=kube-system", "--timeout=5m"},
+		{"wait", "--for=condition=Ready", "pod", "--all", "--all-namespaces", "--timeout=5m"},
+	} {
+		cmd := exec.CommandContext(e.t.Context(), kubectl, append(args, "--kubeconfig="+e.Kubeconfig())...)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			e.t.Fatalf("kubectl %s: %v: %s", args[0], err, out)
+		}
 	}
 }
 
