@@ -181,7 +181,9 @@ func TestPeer(t *testing.T) {
 		"one that tries again": {machine(metav1.ConditionTrue, clusterv1.MachineNodeReadyReason), config(failed, why), peer{
 			name: "w1", turn: since.Time, failed: "why it failed", well: since.Time,
 		}},
-		"a host that is not used yet":                  {&clusterv1.Machine{}, config(func(c *bootstrapv1.KubexmConfig) { c.Status.PlanDigest, c.Name = "", "c2" }), peer{name: "c2"}},
+		"a host that is not used yet": {&clusterv1.Machine{}, config(func(c *bootstrapv1.KubexmConfig) {
+			c.Status.PlanDigest, c.Name = "", "c2"
+		}), peer{name: "c2"}},
 		"one of which nothing was said yet":            {&clusterv1.Machine{}, lost("c2"), peer{name: "c2"}},
 		"one that was touched, and its status is lost": {held, lost("c2"), peer{name: "c2", unwell: "whose health is unknown", unknown: true}},
 		"one that is touched for the first time": {held, config(func(c *bootstrapv1.KubexmConfig) {
