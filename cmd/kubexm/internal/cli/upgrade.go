@@ -153,13 +153,12 @@ func (a *app) upgrade(ctx context.Context, o *upgradeOptions) error {
 		return err
 	}
 	return a.showing(u.about, func(reader event.Reader) (string, error) {
-		if err := a.runUpgrade(ctx, u, reader); err != nil {
-			return "", err
+		err := a.runUpgrade(ctx, u, reader)
+		if o.replace() && ctx.Err() == nil { // hosts were reset, also where others failed
+			err = errors.Join(err, copied.Again(ctx))
 		}
-		if o.replace() { // hosts were reset
-			if err := copied.Again(ctx); err != nil {
-				return "", err
-			}
+		if err != nil {
+			return "", err
 		}
 		if o.controlPlaneOnly && len(u.workers()) > 0 {
 			return fmt.Sprintf("The control plane of %s has %s, after %s.   Its workers: kubexm upgrade cluster -f %s --workers-only",

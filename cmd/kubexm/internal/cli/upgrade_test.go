@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -290,6 +291,31 @@ func TestDeclareVersion(t *testing.T) {
 	}
 	if left, err := filepath.Glob(filepath.Join(dir, ".kubexm-*")); err != nil || len(left) > 0 {
 		t.Errorf("left are %v (%v)", left, err)
+	}
+}
+
+// TestOwnerIsKept: a file that root replaces, as by sudo, stays its owner's.
+func TestOwnerIsKept(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(file, []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	owner := os.Geteuid()
+	if owner == 0 {
+		owner = 12345
+		if err := os.Chown(file, owner, owner); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := replaceFile(file, []byte("new")); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if is := info.Sys().(*syscall.Stat_t); int(is.Uid) != owner || info.Mode().Perm() != 0o600 {
+		t.Errorf("it is %d's with the mode %v, want %d's", is.Uid, info.Mode(), owner)
 	}
 }
 
