@@ -416,8 +416,11 @@ func TestRestoreOfTheSameName(t *testing.T) {
 	var why error
 	f.r.Jobs.Start(client.ObjectKeyFromObject(f.operation()), hostrun.Job[result]{
 		Of: "1", What: restoring, Do: func(ctx context.Context, _ event.Reader) result {
-			<-ctx.Done()
-			why = context.Cause(ctx)
+			select {
+			case <-ctx.Done():
+				why = context.Cause(ctx)
+			case <-time.After(10 * time.Second): // nobody stops it
+			}
 			return result{}
 		},
 	})
