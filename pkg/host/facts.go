@@ -103,9 +103,11 @@ type Path struct {
 	Exists bool `json:"exists"`
 	// Mode has the type bits and permissions of io/fs.
 	Mode fs.FileMode `json:"mode,omitempty"`
-	// Owner and Group are names, or numbers where there is no name.
+	// Owner and Group are names, or numbers where there is no name; UID and GID are their numbers.
 	Owner    string    `json:"owner,omitempty"`
 	Group    string    `json:"group,omitempty"`
+	UID      uint32    `json:"uid,omitempty"`
+	GID      uint32    `json:"gid,omitempty"`
 	Size     int64     `json:"size,omitempty"`
 	Modified time.Time `json:"modified,omitzero"`
 	// Digest is "sha256:…" when asked and the path is a regular file.

@@ -29,7 +29,8 @@ type PathQuery struct {
 	Digest bool `json:"digest,omitempty"`
 	// Content asks for the content itself, up to MaxContent bytes. Never ask it of a file that holds secrets.
 	Content bool `json:"content,omitempty"`
-	// Block asks for the content of the managed block of this name (see Block) rather than of the whole file.
+	// Block asks for the content of the managed block of this name (see Block) rather than of the whole file. Where Path is a link, the
+	// block is in the file that it leads to, be it observed, made or undone.
 	Block string `json:"block,omitempty"`
 }
 

@@ -299,10 +299,19 @@ func accessDiff(subject string, have host.Path, mode Mode, owner, group string) 
 	if got := have.Mode.Perm(); got != fs.FileMode(mode) {
 		d = append(d, Delta{subject, fmt.Sprintf("mode %04o", got), fmt.Sprintf("mode %04o", uint32(mode))})
 	}
-	if want := rootOr(owner) + ":" + rootOr(group); have.Owner+":"+have.Group != want {
-		d = append(d, Delta{subject, "owner " + have.Owner + ":" + have.Group, "owner " + want})
+	if user, of := rootOr(owner), rootOr(group); !isAccount(user, have.Owner, have.UID) || !isAccount(of, have.Group, have.GID) {
+		d = append(d, Delta{subject, "owner " + have.Owner + ":" + have.Group, "owner " + user + ":" + of})
 	}
 	return d
+}
+
+// isAccount reports whether a name or number is that of an account, which has both.
+func isAccount(wanted, name string, number uint32) bool {
+	if wanted == name {
+		return true
+	}
+	n, err := strconv.ParseUint(wanted, 10, 32)
+	return err == nil && uint32(n) == number
 }
 
 func rootOr(name string) string {

@@ -22,6 +22,11 @@ func TestFile(t *testing.T) {
 	owned.Owner, owned.Group = "app", "app"
 	numbered := hello
 	numbered.Owner, numbered.Group = "0", "0"
+	byNumber := hello
+	byNumber.Owner, byNumber.Group = "1000", "app"
+	apps, unnamed := regular("hello", 0o644), regular("hello", 0o644)
+	apps.Owner, apps.Group, apps.UID, apps.GID = "app", "app", 1000, 1001
+	unnamed.Owner, unnamed.Group, unnamed.UID, unnamed.GID = "1000", "app", 1000, 1001
 	others := regular("hello", 0o644)
 	instead := hello
 	instead.Where = "/b"
@@ -47,6 +52,14 @@ func TestFile(t *testing.T) {
 			file /a: owner root:root → owner app:app
 			do file /a 0644 app:app "hello"`},
 		{"root by number", numbered, paths("/a", regular("hello", 0o644)), "so already"},
+		{"an account by number", byNumber, paths("/a", apps), "so already"},
+		{"a number without an account", byNumber, paths("/a", unnamed), "so already"},
+		{"an account by number, and root's", byNumber, paths("/a", regular("hello", 0o644)), `
+			file /a: owner root:root → owner 1000:app
+			do file /a 0644 1000:app "hello"`},
+		{"root by number, and an account's", numbered, paths("/a", apps), `
+			file /a: owner app:app → owner root:root
+			do file /a 0644 0:0 "hello"`},
 		{"directory in its place", hello, paths("/a", tree(0o755)), `
 			file /a: directory → sha256:2cf24dba
 			do file /a 0644 : "hello"`},

@@ -78,7 +78,7 @@ func (s *session) place(a host.Act, word, p string, n node) error {
 
 func (s *session) file(a host.Act, c host.File) error {
 	m := s.machine
-	n := node{mode: c.Mode, owner: rootOr(c.Owner), group: rootOr(c.Group), content: string(c.Content.Reveal())}
+	n := node{mode: c.Mode, owner: m.named(c.Owner), group: m.named(c.Group), content: string(c.Content.Reveal())}
 	old, exists := m.files[c.Path]
 	if c.Blob != "" {
 		staged, ok := m.staged[c.Blob]
@@ -98,7 +98,7 @@ func (s *session) file(a host.Act, c host.File) error {
 
 func (s *session) directory(a host.Act, c host.Directory) error {
 	m := s.machine
-	n := directory(c.Owner, c.Group, c.Mode)
+	n := directory(m.named(c.Owner), m.named(c.Group), c.Mode)
 	old, exists := m.files[c.Path]
 	n.modified = old.modified
 	switch {
@@ -142,7 +142,8 @@ func (s *session) absent(a host.Act, c host.Absent) error {
 
 func (s *session) block(a host.Act, c host.Block) error {
 	m := s.machine
-	old, ok := m.files[c.Path]
+	file := m.behind(c.Path)
+	old, ok := m.files[file]
 	if !ok || !old.mode.IsRegular() {
 		return fmt.Errorf("%s: there is no such file", c.Path)
 	}
@@ -151,17 +152,17 @@ func (s *session) block(a host.Act, c host.Block) error {
 		return nil
 	}
 	if err := s.save(a, c.Key(), c.Key(), func(bool) (bool, error) {
-		now, ok := m.files[c.Path]
+		now, ok := m.files[file]
 		switch _, before, _, had := cutBlock(old.content, c.Name); {
 		case !ok, now.content == old.content:
 		case now.content == wanted:
-			m.files[c.Path] = old
+			m.files[file] = old
 		case had:
 			now.content = withBlock(now.content, c.Name, before)
-			m.files[c.Path] = m.stamp(now)
+			m.files[file] = m.stamp(now)
 		default:
 			now.content = withBlock(now.content, c.Name, "")
-			m.files[c.Path] = m.stamp(now)
+			m.files[file] = m.stamp(now)
 		}
 		return true, nil
 	}); err != nil {
@@ -169,7 +170,7 @@ func (s *session) block(a host.Act, c host.Block) error {
 	}
 	n := old
 	n.content = wanted
-	m.files[c.Path] = m.stamp(n)
+	m.files[file] = m.stamp(n)
 	return s.boundary()
 }
 

@@ -265,6 +265,7 @@ func (m *Machine) observePath(f *host.Facts, q host.PathQuery) {
 	}
 	p := f.Paths[q.Path]
 	p.Exists, p.Mode, p.Owner, p.Group = true, n.mode, n.owner, n.group
+	p.UID, p.GID = m.Accounts[n.owner], m.Accounts[n.group]
 	p.Size, p.Modified, p.Target = int64(len(n.content)), n.modified, n.target
 	if n.mode.IsDir() {
 		for _, b := range m.below(q.Path) {
@@ -281,7 +282,7 @@ func (m *Machine) observePath(f *host.Facts, q host.PathQuery) {
 	}
 	f.Paths[q.Path] = p
 	if q.Block != "" {
-		if _, block, _, ok := cutBlock(n.content, q.Block); ok {
+		if _, block, _, ok := cutBlock(m.files[m.behind(q.Path)].content, q.Block); ok {
 			f.Blocks[q.Path+"#"+q.Block] = block
 		}
 	}

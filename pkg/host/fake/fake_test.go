@@ -21,13 +21,16 @@ func TestConformance(t *testing.T) {
 		m.Put("/srv/test/.", "", 0)
 		m.Remove("/srv/test/.")
 		m.OnCommand = shell
+		m.Accounts = map[string]uint32{"ops": 1000}
 		m.SetSysctl("net.ipv4.ip_forward", "0")
 		return hosttest.Fixture{
 			Dial:  func(*testing.T) host.Host { return m.Connect() },
 			CutAt: m.CutAt,
 			Dir:   "/srv/test", Owner: "ops", Group: "ops", Sysctl: "net.ipv4.ip_forward",
+			IDs:      func(*testing.T) (uid, gid uint32) { return 1000, 1000 },
 			Commands: true,
 			Put:      func(_ *testing.T, path, content string, mode fs.FileMode) { m.Put(path, content, mode) },
+			Link:     func(_ *testing.T, path, target string) { m.Link(path, target) },
 			Remove:   func(_ *testing.T, path string) { m.Remove(path) },
 			Start: func(_ *testing.T, unit string) {
 				starts++

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -23,6 +24,8 @@ type Machine struct {
 	System host.System
 	// Available are the packages that can be installed, with their versions; others cannot.
 	Available map[string]string
+	// Accounts are the numbers of users, and of their groups of the same name. Who is not among them has the number 0, as root has.
+	Accounts map[string]uint32
 	// OnCommand answers Commands and command queries; nil lets each succeed without output. A query has its deadline as its
 	// Timeout, and says with Result.Stopped that it was not over by then.
 	OnCommand func(m *Machine, c host.Command) host.Result
@@ -109,6 +112,13 @@ func (m *Machine) Put(file, content string, mode fs.FileMode) {
 	m.files[file] = m.stamp(node{mode: mode, owner: "root", group: "root", content: content})
 }
 
+// Link makes a symbolic link.
+func (m *Machine) Link(file, target string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.files[file] = m.stamp(node{mode: fs.ModeSymlink | 0o777, owner: "root", group: "root", target: target})
+}
+
 // Remove takes a path away, with what is below.
 func (m *Machine) Remove(file string) {
 	m.mu.Lock()
@@ -150,6 +160,30 @@ func (m *Machine) stamp(n node) node {
 	m.tick += time.Second
 	n.modified = born.Add(m.tick)
 	return n
+}
+
+// named is the name of an account that is given by its number.
+func (m *Machine) named(account string) string {
+	for name, number := range m.Accounts {
+		if account == strconv.FormatUint(uint64(number), 10) {
+			return name
+		}
+	}
+	return rootOr(account)
+}
+
+// behind is the path to which links lead, p itself where it is none.
+func (m *Machine) behind(p string) string {
+	for range 40 { // as the kernel does
+		n := m.files[p]
+		if n.mode&fs.ModeSymlink == 0 {
+			break
+		}
+		if p = path.Join(path.Dir(p), n.target); path.IsAbs(n.target) {
+			p = path.Clean(n.target)
+		}
+	}
+	return p
 }
 
 // below lists p and what lies in it.

@@ -39,8 +39,11 @@ type Fixture struct {
 	StateDir string
 	// Owner is an account of the host beside root, and Group its group.
 	Owner, Group string
-	// Put makes a file of root's (parents exist), Remove a path not be, Start a unit start anew: what others do.
+	// IDs are their numbers.
+	IDs func(t *testing.T) (uid, gid uint32)
+	// Put makes a file of root's (parents exist), Link a symbolic link, Remove a path not be, Start a unit start anew: what others do.
 	Put    func(t *testing.T, path, content string, mode fs.FileMode)
+	Link   func(t *testing.T, path, target string)
 	Remove func(t *testing.T, path string)
 	Start  func(t *testing.T, unit string)
 	// Sysctl is a parameter that may be set to 0 and to 1.

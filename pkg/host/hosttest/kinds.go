@@ -6,6 +6,7 @@ package hosttest
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"io/fs"
 	"slices"
 	"strings"
@@ -119,6 +120,21 @@ func fileKinds() []kind {
 			},
 		},
 		{
+			name: "FileOwnerByNumber",
+			changes: func(r *rig) []host.Change {
+				uid, gid := r.IDs(r.t)
+				return []host.Change{host.File{Path: r.Dir + "/new", Mode: 0o640, Owner: fmt.Sprint(uid), Group: fmt.Sprint(gid)}}
+			},
+			query: paths("new"),
+			made: func(r *rig, f *host.Facts) string {
+				uid, gid := r.IDs(r.t)
+				if p := f.Paths[r.Dir+"/new"]; p.Owner != r.Owner || p.Group != r.Group || p.UID != uid || p.GID != gid {
+					return fmt.Sprintf("owner %s:%s (%d:%d)", p.Owner, p.Group, p.UID, p.GID)
+				}
+				return expect("new", 0o640, "")(r, f)
+			},
+		},
+		{
 			name:    "FileMode",
 			prepare: func(r *rig) { r.Put(r.t, r.Dir+"/old", oldText, 0o640) },
 			changes: func(r *rig) []host.Change {
@@ -218,6 +234,8 @@ func fileKinds() []kind {
 				return ""
 			},
 		},
+		blockBehind("BlockBehindRelativeLink", func(*rig) string { return "elsewhere/hosts" }),
+		blockBehind("BlockBehindAbsoluteLink", func(r *rig) string { return r.Dir + "/elsewhere/hosts" }),
 		{
 			name: "Claim",
 			prepare: func(r *rig) {
@@ -249,6 +267,41 @@ func fileKinds() []kind {
 			query: paths("one", "two", "two/file"),
 			made:  expect("two/file", 0o644, newText),
 		},
+	}
+}
+
+// blockBehind is a block in a file to which a link leads.
+func blockBehind(name string, target func(r *rig) string) kind {
+	const before, with = "127.0.0.1 localhost", "127.0.0.1 localhost\n# BEGIN kubexm cluster a\n10.0.0.1 one\n# END kubexm cluster a\n"
+	return kind{
+		name: name,
+		prepare: func(r *rig) {
+			r.Put(r.t, r.Dir+"/elsewhere/hosts", before, 0o640)
+			r.Link(r.t, r.Dir+"/hosts", target(r))
+		},
+		changes: func(r *rig) []host.Change {
+			return []host.Change{host.Block{Path: r.Dir + "/hosts", Name: "cluster a", Content: "10.0.0.1 one"}}
+		},
+		query: func(r *rig) host.Query {
+			q := paths("elsewhere", "elsewhere/hosts")(r)
+			q.Merge(blockQuery(r))
+			return q
+		},
+		made: func(r *rig, f *host.Facts) string {
+			link, file := f.Paths[r.Dir+"/hosts"], f.Paths[r.Dir+"/elsewhere/hosts"]
+			switch {
+			case link.Target != target(r):
+				return "the link is " + link.Mode.String() + " to " + link.Target
+			case string(file.Content) != with:
+				return "behind the link is " + string(file.Content)
+			case f.Blocks[r.Dir+"/hosts#cluster a"] != "10.0.0.1 one\n":
+				return "block " + f.Blocks[r.Dir+"/hosts#cluster a"]
+			case len(link.Content) > 0 || link.Digest != "":
+				return "the link has content"
+			}
+			return ""
+		},
+		keys: func(r *rig) []string { return []string{"block cluster a of " + r.Dir + "/hosts"} },
 	}
 }
 

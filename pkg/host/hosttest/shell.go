@@ -15,10 +15,18 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
 )
 
-// Shell fills in what of a Fixture can be done by commands on the host h: Put, Remove and Start. h is used beside the
+// Shell fills in what of a Fixture can be done by commands on the host h: IDs, Put, Link, Remove and Start. h is used beside the
 // connections under test.
 func Shell(f Fixture, h host.Host) Fixture {
 	f.Commands = true
+	f.IDs = func(t *testing.T) (uid, gid uint32) {
+		t.Helper()
+		said := run(t, h, "", `id -u "$1" && getent group "$2" | cut -d : -f 3`, f.Owner, f.Group)
+		if n, err := fmt.Sscan(said, &uid, &gid); n != 2 {
+			t.Fatalf("the numbers of %s and %s are not known: %v: %s", f.Owner, f.Group, err, said)
+		}
+		return uid, gid
+	}
 	f.Put = func(t *testing.T, path, content string, mode fs.FileMode) {
 		t.Helper()
 		bits := fmt.Sprintf("%04o", mode.Perm())
@@ -26,6 +34,10 @@ func Shell(f Fixture, h host.Host) Fixture {
 			bits = "4" + bits[1:]
 		}
 		run(t, h, content, `umask 022; mkdir -p "$(dirname "$1")" && cat >"$1" && chmod "$2" "$1"`, path, bits)
+	}
+	f.Link = func(t *testing.T, path, target string) {
+		t.Helper()
+		run(t, h, "", `ln -s "$2" "$1"`, path, target)
 	}
 	f.Remove = func(t *testing.T, path string) {
 		t.Helper()

@@ -131,7 +131,10 @@ func (o *observation) render(s *script, stateDir string) {
 		if p.Digest && !slices.Contains(digests, p.Path) {
 			digests = append(digests, p.Path)
 		}
-		if p.Content || p.Block != "" {
+		switch {
+		case p.Block != "": // in the file to which a link leads
+			s.line("[ -f", quote(p.Path), `] && set -- "$@"`, quoted(p.Path))
+		case p.Content:
 			s.line("[ -f", quote(p.Path), "] && [ ! -L", quote(p.Path), `] && set -- "$@"`, quoted(p.Path))
 		}
 	}

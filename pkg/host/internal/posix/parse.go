@@ -159,7 +159,7 @@ func (a *answer) paths(body []byte) {
 		}
 		found[fields[6]] = host.Path{
 			Exists: true, Mode: fileMode(uint32(mode)),
-			Owner: account(fields[1]), Group: account(fields[2]),
+			Owner: account(fields[1]), Group: account(fields[2]), UID: number(fields[1]), GID: number(fields[2]),
 			Size: max(0, parseInt(fields[3])), Modified: parseSeconds(fields[4]),
 		}
 	}
@@ -176,6 +176,9 @@ func account(number string) string {
 	}
 	return host.Word(number, maxID)
 }
+
+// number is that of an account.
+func number(text string) uint32 { return uint32(between(0, parseInt(text), math.MaxUint32)) }
 
 // accounts gives the owners and groups of paths their names. One without a name keeps its number.
 func (a *answer) accounts(body []byte) {
@@ -255,7 +258,7 @@ func (a *answer) contents() {
 		if !ok {
 			continue
 		}
-		if q.Content {
+		if q.Content && a.facts.Paths[q.Path].Mode.IsRegular() { // a link's is read for a block alone
 			a.path(q.Path, func(p *host.Path) { p.Content = limit(content, host.MaxContent) })
 		}
 		if q.Block != "" {

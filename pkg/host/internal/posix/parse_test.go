@@ -4,6 +4,7 @@
 package posix
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -67,9 +68,9 @@ func TestAccounts(t *testing.T) {
 	}
 	got := map[string]string{}
 	for path, p := range a.finish(time.Now()).Paths {
-		got[path] = p.Owner + ":" + p.Group
+		got[path] = fmt.Sprintf("%s:%s %d:%d", p.Owner, p.Group, p.UID, p.GID)
 	}
-	if d := cmp.Diff(map[string]string{"/a": "root:root", "/b c": "ops:staff", "/d": "9:root"}, got); d != "" {
+	if d := cmp.Diff(map[string]string{"/a": "root:root 0:0", "/b c": "ops:staff 7:8", "/d": "9:root 9:0"}, got); d != "" {
 		t.Error(d)
 	}
 }

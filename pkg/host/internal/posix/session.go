@@ -21,6 +21,7 @@ import (
 type session struct {
 	host *Host
 	run  host.Run
+	mark string
 	proc *process
 	pid  string // of the session's shell on the host
 	in   *frameReader
@@ -93,7 +94,7 @@ func (h *Host) Begin(ctx context.Context, r host.Run) (host.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &session{host: h, run: r, proc: proc, in: newFrameReader(proc.out, mark, maxWaiting), patience: stopPatience}
+	b := &session{host: h, run: r, mark: mark, proc: proc, in: newFrameReader(proc.out, mark, maxWaiting), patience: stopPatience}
 	stop := context.AfterFunc(ctx, func() { _ = proc.Close() })
 	defer stop()
 	if err := b.locked(ctx); err != nil {

@@ -114,7 +114,7 @@ type part struct {
 	offset, length int64
 }
 
-// name of the part's file in the staging area.
+// name of the content in the staging area.
 func (p part) name() string { return strings.TrimPrefix(p.blob.Digest, "sha256:") }
 
 // send transfers all blobs: first as they are until the link's rate is known, then in the way that suits it. It may go on beside acts.
@@ -238,6 +238,7 @@ func (s *session) stream(ctx context.Context, parts []part, tool string) error {
 type stream struct {
 	ctx    context.Context
 	host   *Host
+	mark   string // of the session
 	proc   *process
 	in     *frameReader
 	pack   io.WriteCloser
@@ -260,7 +261,7 @@ func (s *session) open(ctx context.Context, tool string) (*stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	st := &stream{ctx: ctx, host: s.host, proc: p, in: newFrameReader(p.out, mark, streamFrames)}
+	st := &stream{ctx: ctx, host: s.host, mark: s.mark, proc: p, in: newFrameReader(p.out, mark, streamFrames)}
 	st.unhook = context.AfterFunc(ctx, func() { _ = p.Close() })
 	f, err := st.in.read()
 	if err == nil && f.kind() == "ready" {
@@ -284,7 +285,7 @@ func (st *stream) giveUp() {
 func (st *stream) put(parts []part) error {
 	buffer := make([]byte, copyBuffer)
 	for _, p := range parts {
-		if err := sendPart(st.ctx, st.pack, p, buffer); err != nil {
+		if err := sendPart(st.ctx, st.pack, st.mark, p, buffer); err != nil {
 			return err
 		}
 	}
@@ -329,8 +330,9 @@ type sourceError struct {
 func (e *sourceError) Error() string { return "content " + e.name + ": " + e.err.Error() }
 func (e *sourceError) Unwrap() error { return e.err }
 
-// sendPart writes a part as t_receive takes it. A stretch is a whole number of buffers.
-func sendPart(ctx context.Context, to io.Writer, p part, buffer []byte) error {
+// sendPart writes a part as t_receive takes it. A stretch is a whole number of buffers. The file that it goes to has the session's
+// mark in its name: a shell of a session that was cut may still write, and must not write to this session's.
+func sendPart(ctx context.Context, to io.Writer, mark string, p part, buffer []byte) error {
 	source, err := p.open()
 	if err != nil {
 		return &sourceError{p.blob.Name, err}
@@ -340,7 +342,7 @@ func sendPart(ctx context.Context, to io.Writer, p part, buffer []byte) error {
 	defer stop()
 	for left := p.length; left > 0; {
 		if done := p.length - left; done%stretch == 0 {
-			if _, err := fmt.Fprintf(to, "%s %d %d\n", p.name(), p.offset+done, min(left, stretch)); err != nil {
+			if _, err := fmt.Fprintf(to, "%s.%s %d %d\n", p.name(), mark, p.offset+done, min(left, stretch)); err != nil {
 				return err
 			}
 		}
@@ -385,7 +387,7 @@ func (s *session) accept(ctx context.Context, blobs []host.Blob, ask asking) err
 	}
 	byName := make(map[string]host.Blob, len(blobs))
 	sc := &script{}
-	sc.WriteString("t_accept")
+	sc.WriteString("t_accept " + s.mark)
 	for _, b := range blobs {
 		name := part{blob: b}.name()
 		byName[name] = b

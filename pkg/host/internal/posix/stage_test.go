@@ -134,11 +134,47 @@ func TestStreamEndsBeforeItIsClosed(t *testing.T) {
 		Name: "content", Digest: "sha256:" + digest, Size: int64(len(content)),
 		Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(content)), nil },
 	}
-	s := &session{host: New(quick{}, Config{Name: "n1", StateDir: dir})}
+	s := &session{host: New(quick{}, Config{Name: "n1", StateDir: dir}), mark: "m"}
 	if err := s.stream(t.Context(), []part{{blob: blob, length: blob.Size}}, ""); err != nil {
 		t.Errorf("the host has all of it: %v", err)
 	}
-	if got, err := os.ReadFile(filepath.Join(dir, "staging", digest+".part")); err != nil || string(got) != content {
+	if got, err := os.ReadFile(filepath.Join(dir, "staging", digest+".m.part")); err != nil || string(got) != content {
+		t.Errorf("there is %q (%v)", got, err)
+	}
+}
+
+// A shell that goes on storing what a session sent whose connection was cut does not write to the files of the session after it.
+func TestSessionsDoNotShareWhatArrives(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "staging"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	const content = "what is sent"
+	sum := sha256.Sum256([]byte(content))
+	digest := hex.EncodeToString(sum[:])
+	blob := func(content string) host.Blob {
+		return host.Blob{
+			Name: "content", Digest: "sha256:" + digest, Size: int64(len(content)),
+			Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(content)), nil },
+		}
+	}
+	h := New(quick{}, Config{Name: "n1", StateDir: dir})
+	old, now := &session{host: h, mark: "old"}, &session{host: h, mark: "now"}
+	for _, sent := range []struct {
+		by   *session
+		blob host.Blob
+	}{{now, blob(content)}, {old, blob("half")}} {
+		if err := sent.by.stream(t.Context(), []part{{blob: sent.blob, length: sent.blob.Size}}, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := now.accept(t.Context(), []host.Blob{blob(content)}, h.aside); err != nil {
+		t.Errorf("what this session sent is whole: %v", err)
+	}
+	if err := old.accept(t.Context(), []host.Blob{blob("half")}, h.aside); host.KindOf(err) != host.KindCorrupt {
+		t.Errorf("what the old session sent is accepted: %v", err)
+	}
+	if got, err := os.ReadFile(filepath.Join(dir, "staging", digest)); err != nil || string(got) != content {
 		t.Errorf("there is %q (%v)", got, err)
 	}
 }

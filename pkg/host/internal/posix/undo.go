@@ -175,7 +175,8 @@ func (s *session) afterUndo(ctx context.Context, undone []entry, r *undoReader) 
 // removeState removes everything that we keep on the host, the lock's file included.
 func (s *session) removeState(ctx context.Context) error {
 	sc := &script{}
-	sc.line(`rm -rf "$T" && rm -rf "$S"`)
+	// A shell whose channel was closed may go on storing what it has read: from the directory's other name on it cannot.
+	sc.line(`rm -rf "$T" && { [ ! -d "$S/staging" ] || mv "$S/staging" "$S/removed"; } && rm -rf "$S"`)
 	code, err := s.ask(ctx, sc.String(), func(f frame) error { return s.host.unexpected(f) })
 	if err == nil && code != 0 {
 		err = s.host.commandError("", "cannot remove "+s.host.config.StateDir, code, s.proc.said())

@@ -231,10 +231,19 @@ c_with_block() {
 		END { if (inside) exit 3; insert() }' "$1"
 }
 
+# The file to which path $1 leads, in $behind: a link stays, and what it leads to is read and replaced.
+c_behind() {
+	behind=$1
+	[ ! -L "$1" ] || behind=$(readlink -f -- "$1") || c_fail 1
+}
+
 # A block in a file: path, its field, name, its field, field of "name of path". c_put prints the block with its marks, or
 # nothing.
 c_block() {
 	[ -f "$1" ] || { echo "$1: there is no such file" >&2; c_fail 1; }
+	c_behind "$1"
+	shift
+	set -- "$behind" "$@"
 	c_put >"$T/block" || c_fail 1
 	block=$T/block
 	[ -s "$block" ] || block=

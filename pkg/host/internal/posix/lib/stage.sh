@@ -51,14 +51,17 @@ t_receive() {
 # The same from compressed input; $1 is the tool.
 t_unpack() { "$1" -dc | t_receive; }
 
-# What has arrived becomes staged if it is what it should be: the digests of all. It gets the mode of programs, which most of it is.
+# What has arrived becomes staged if it is what it should be: $1 is the session's mark, the others are digests. It gets the mode of
+# programs, which most of it is.
 t_accept() {
 	cd "$S/staging" || return
+	part=$1.part
+	shift
 	digests=$*
 	set --
 	for digest in $digests; do
-		[ -e "$digest.part" ] || : >"$digest.part"
-		set -- "$@" "$digest.part"
+		[ -e "$digest.$part" ] || : >"$digest.$part"
+		set -- "$@" "$digest.$part"
 	done
 	# The disk writes while the processor reads.
 	sync "$@" &
@@ -66,12 +69,12 @@ t_accept() {
 	chmod 0755 "$@" && wait "$!" || return
 	for digest in $digests; do
 		case $sums in
-		*"$NL$digest "[\ \*]"$digest.part$NL"*)
-			mv "$digest.part" "$digest" || return
+		*"$NL$digest "[\ \*]"$digest.$part$NL"*)
+			mv "$digest.$part" "$digest" || return
 			k_say accepted "$digest"
 			;;
 		*)
-			rm -f "$digest.part"
+			rm -f "$digest.$part"
 			k_say corrupt "$digest"
 			;;
 		esac

@@ -74,6 +74,8 @@ u_meta() {
 # as it was to the byte.
 u_block() {
 	[ -f "$3" ] && [ -f "$S/undo/$1" ] || return 0
+	c_behind "$3"
+	set -- "$1" "$2" "$behind" "$4" "$5"
 	c_inplace "$3" "$5"
 	cmp -s "$S/undo/$1" "$3" && return 0
 	if cmp -s "$S/undo/$1.new" "$3"; then
