@@ -96,6 +96,9 @@ func (b *Bundle) Digest() string { return b.digest }
 // SHA256 is the digest that OpenOptions.SHA256 is compared with: that of the archive, or of a directory's manifest.
 func (b *Bundle) SHA256() string { return cmp.Or(b.archive, b.digest[len("sha256:"):]) }
 
+// FromArchive reports whether Dir is where an archive was unpacked: in a store, which unpacks it again when the directory is gone.
+func (b *Bundle) FromArchive() bool { return b.archive != "" }
+
 // Manifest says what is in the bundle. It must not be changed.
 func (b *Bundle) Manifest() Manifest { return b.manifest }
 

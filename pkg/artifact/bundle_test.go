@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -54,15 +53,7 @@ func TestBundleFiles(t *testing.T) {
 		`no program of kubernetes "kubeadm"; known: kube-proxy, kubelet`:                     func() error { _, err := b.Binary(Kubernetes, "", "amd64", "kubeadm"); return err },
 		`no component "kubernetes v2.0.0 amd64"; known: kubernetes v1.0.0 amd64, kubernetes`: func() error { _, err := b.Binaries(Kubernetes, "v2.0.0", "amd64"); return err },
 		`no chart "calico"; known: net`:                                                      func() error { _, err := b.Chart("calico"); return err },
-		`no component "etcd  ` + runtime.GOARCH + `"`: func() error {
-			// kube-apiserver is what is asked for first, and kubernetes has none.
-			_, err := b.Plane()
-			if err == nil || !strings.Contains(err.Error(), `"kube-apiserver"`) {
-				t.Errorf("Plane: %v", err)
-			}
-			_, err = b.Binaries("etcd", "", runtime.GOARCH)
-			return err
-		},
+		`no component "etcd  amd64"`:                                                         func() error { _, err := b.Binaries("etcd", "", "amd64"); return err },
 	} {
 		if err := get(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)

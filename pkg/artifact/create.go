@@ -159,6 +159,11 @@ func newProduction(ctx context.Context, opts CreateOptions) (*production, error)
 	if err != nil {
 		return nil, err
 	}
+	if _, isArchive := formOf(opts.Out); !isArchive {
+		if err := replaceable(opts.Out); err != nil { // before hours are spent
+			return nil, err
+		}
+	}
 	p := &production{
 		opts: opts, release: release, archs: slices.Compact(slices.Sorted(slices.Values(opts.Architectures))),
 		maker: &maker{

@@ -340,18 +340,40 @@ func TestCreateDamagedStore(t *testing.T) {
 	}
 }
 
+// TestCreateLeavesOthersFilesAlone: only a bundle with nothing else in it gives way to another, and that is known before anything is made.
 func TestCreateLeavesOthersFilesAlone(t *testing.T) {
 	p := newPublisher(t)
-	opts := p.options(t, "bundle")
-	precious := filepath.Join(opts.Out, "precious")
-	if err := errors.Join(os.Mkdir(opts.Out, 0o755), os.WriteFile(precious, nil, 0o644)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Create(t.Context(), opts); err == nil || !strings.Contains(err.Error(), "not a bundle") {
-		t.Errorf("got %v", err)
-	}
-	if _, err := os.Stat(precious); err != nil {
-		t.Error(err)
+	for name, tc := range map[string]struct {
+		before func(opts *CreateOptions) error
+		want   string
+	}{
+		"a directory": {func(opts *CreateOptions) error { return os.Mkdir(opts.Out, 0o755) }, "not a bundle"},
+		"one with a manifest of something else": {func(opts *CreateOptions) error {
+			return errors.Join(os.Mkdir(opts.Out, 0o755), os.WriteFile(filepath.Join(opts.Out, ManifestName), []byte(`{"name":"app"}`), 0o644))
+		}, "not a bundle"},
+		"a bundle": {func(opts *CreateOptions) error {
+			mustCreate(t, *opts)
+			opts.With = []string{"extra"}
+			return nil
+		}, "precious is no file of the bundle"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			opts := p.options(t, "bundle")
+			precious := filepath.Join(opts.Out, "precious")
+			if err := errors.Join(tc.before(&opts), os.WriteFile(precious, nil, 0o644)); err != nil {
+				t.Fatal(err)
+			}
+			requests := p.requests.Load()
+			if _, err := Create(t.Context(), opts); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got %v, want %q", err, tc.want)
+			}
+			if _, err := os.Stat(precious); err != nil {
+				t.Error(err)
+			}
+			if p.requests.Load() != requests {
+				t.Error("something was fetched")
+			}
+		})
 	}
 }
 

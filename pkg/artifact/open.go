@@ -86,7 +86,6 @@ func (o *OpenOptions) bundle(ctx context.Context, path string, f *os.File) (*Bun
 	if err != nil {
 		return nil, fmt.Errorf("bundle %s: %w", path, err)
 	}
-	b.archive = blob.SHA256
 	return b, nil
 }
 

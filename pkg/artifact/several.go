@@ -15,8 +15,8 @@ import (
 )
 
 // ForVersion is the path of the bundle for a version of Kubernetes: path itself, or where that is a directory with bundles in
-// directories of their own, the one of them that has the version. Where none has it, the error names the versions that there are.
-// What is no bundle at all is left for Open to tell of.
+// directories of their own, the one of them that has the version. Names that begin with a dot are passed over. Where none has it, the
+// error names the versions that there are. What is no bundle at all is left for Open to tell of.
 func ForVersion(path, kubernetes string) (string, error) {
 	dir, err := forVersion(os.DirFS(path), ".", path, kubernetes)
 	return filepath.Join(path, filepath.FromSlash(dir)), err
@@ -43,6 +43,9 @@ func forVersion(files fs.FS, dir, name, kubernetes string) (string, error) {
 	}
 	var known []string
 	for _, e := range inside {
+		if strings.HasPrefix(e.Name(), ".") {
+			continue // of a bundle that is being made, or was when its maker was killed
+		}
 		at := path.Join(dir, e.Name())
 		has, err := kubernetesOf(files, at)
 		switch {

@@ -28,6 +28,9 @@ func TestForVersion(t *testing.T) {
 		return at
 	}
 	older, newer := manifest("many/a", "v1.35.4"), manifest("many/b", "v1.36.3")
+	// What a "bundle create" that is under way, or was killed, has beside its output.
+	manifest("many/.b.123", "v1.37.0")
+	manifest("many/.b.123.old", "v1.38.0")
 	if err := os.MkdirAll(filepath.Join(dir, "many", "else"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -36,6 +39,7 @@ func TestForVersion(t *testing.T) {
 		{many, "v1.35.4", older, ""},
 		{many, "v1.36.3", newer, ""},
 		{many, "v1.37.0", "", "are for Kubernetes v1.35.4, v1.36.3, not v1.37.0: put one beside them"},
+		{many, "v1.38.0", "", "are for Kubernetes v1.35.4, v1.36.3, not v1.38.0: put one beside them"},
 		// For who opens it to tell of.
 		{single, "v1.37.0", single, ""},
 		{filepath.Join(dir, "nothing"), "v1.36.3", filepath.Join(dir, "nothing"), ""},

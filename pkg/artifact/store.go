@@ -239,6 +239,16 @@ func syncFile(path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
+// syncTree writes a directory with all that is in it through to the disk.
+func syncTree(dir string) error {
+	return filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return syncFile(path)
+	})
+}
+
 // sumFile reads a file once and gives its sum and size.
 func sumFile(path string) (oci.Blob, error) {
 	f, err := os.Open(path)

@@ -98,7 +98,7 @@ func (w *archiveWriter) file(rel string, s *Store, b oci.Blob, mode fs.FileMode)
 
 func (w *archiveWriter) close() error { return errors.Join(w.tar.Close(), w.compress.Close()) }
 
-// bundle is the bundle whose archive has this sum, unpacked. fill does so unless it is there.
+// bundle is the bundle whose archive has this sum, unpacked. fill does so unless it is there and can be read.
 func (s *Store) bundle(ctx context.Context, sum string, by *Signers, fill func(dir string) error) (_ *Bundle, err error) {
 	dst := filepath.Join(s.root, "bundles", sum)
 	unlock, err := lock(ctx, filepath.Join(s.root, "locks", "bundle-"+sum), nil)
@@ -106,20 +106,31 @@ func (s *Store) bundle(ctx context.Context, sum string, by *Signers, fill func(d
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	if _, err := os.Stat(dst); err == nil {
-		return openDir(dst, by)
+	open := func() (*Bundle, error) {
+		b, err := openDir(dst, by)
+		if err == nil {
+			b.archive = sum
+		}
+		return b, err
+	}
+	// One that cannot be read was damaged since. So was, perhaps, one whose signature is wrong: fill compares the archive's own.
+	if b, err := open(); err == nil {
+		return b, nil
 	}
 	work := filepath.Join(s.root, "work", "bundle-"+sum)
 	if err := errors.Join(os.RemoveAll(work), os.MkdirAll(work, 0o755)); err != nil {
 		return nil, err
 	}
-	if err := fill(work); err != nil {
+	if err = fill(work); err == nil {
+		err = syncTree(work) // nobody makes it again after a crash
+	}
+	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(work))
 	}
-	if err := os.Rename(work, dst); err != nil {
+	if err := errors.Join(os.RemoveAll(dst), os.Rename(work, dst)); err != nil {
 		return nil, err
 	}
-	return openDir(dst, by)
+	return open()
 }
 
 // unpackArchive unpacks a bundle's archive into an empty directory. Only regular files that the manifest at its beginning lists are

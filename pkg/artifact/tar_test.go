@@ -138,6 +138,39 @@ func TestUnpackRefuses(t *testing.T) {
 	}
 }
 
+// TestUnpackedAnew: what lies unpacked in the store and cannot be read is unpacked again, be a signature asked for or not.
+func TestUnpackedAnew(t *testing.T) {
+	ours, line := keyOfSeed(t, 1)
+	opts := newPublisher(t).options(t, "bundle.tar")
+	opts.Signer = ours
+	mustCreate(t, opts)
+	for name, damage := range map[string]func(dir string) error{
+		"empty manifest":     func(dir string) error { return os.Truncate(filepath.Join(dir, ManifestName), 0) },
+		"manifest cut short": func(dir string) error { return os.Truncate(filepath.Join(dir, ManifestName), 100) },
+		"no manifest":        func(dir string) error { return os.Remove(filepath.Join(dir, ManifestName)) },
+	} {
+		for _, signers := range []*Signers{nil, signersOf(t, line)} {
+			o := OpenOptions{Store: openStore(t), Signers: signers}
+			b, err := OpenWith(t.Context(), opts.Out, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := damage(b.Dir()); err != nil {
+				t.Fatal(err)
+			}
+			again, err := OpenWith(t.Context(), opts.Out, o)
+			if err != nil {
+				t.Errorf("%s, signers %v: %v", name, signers != nil, err)
+				continue
+			}
+			if err := again.Verify(t.Context()); err != nil || again.Dir() != b.Dir() {
+				t.Errorf("%s, signers %v: it is in %s, %v", name, signers != nil, again.Dir(), err)
+			}
+			empty(t, filepath.Join(o.Store.root, "work"))
+		}
+	}
+}
+
 // FuzzUnpack: whatever an archive holds, all that comes out of it lies where it shall, and what is accepted verifies.
 func FuzzUnpack(f *testing.F) {
 	small := smallBundle(f)

@@ -71,6 +71,16 @@ func (m Manifest) layoutDocuments() (map[string][]byte, error) {
 	return map[string][]byte{layoutRel: []byte(oci.Layout), indexRel: index}, err
 }
 
+// walk calls visit for each file that is in the bundle's directory, with its path, except for the manifest and its signature.
+func (b *Bundle) walk(visit func(rel string) error) error {
+	return fs.WalkDir(os.DirFS(b.dir), ".", func(rel string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || rel == ManifestName || rel == SignatureName {
+			return err
+		}
+		return visit(rel)
+	})
+}
+
 // Verify reads all of the bundle. The error is a *VerifyError that names every file that is corrupt, missing or too many.
 func (b *Bundle) Verify(ctx context.Context) error {
 	want, err := b.manifest.contents()
@@ -86,13 +96,7 @@ func (b *Bundle) Verify(ctx context.Context) error {
 	}
 
 	seen := map[string]bool{}
-	err = fs.WalkDir(os.DirFS(b.dir), ".", func(rel string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() || rel == ManifestName || rel == SignatureName:
-			return nil
-		}
+	err = b.walk(func(rel string) error {
 		seen[rel] = true
 		if _, ok := want[rel]; !ok {
 			found(Problem{Path: rel, Reason: "it is not in the manifest"})

@@ -53,6 +53,9 @@ func (p *production) writeDirectory(ctx context.Context, m Manifest) (*Bundle, e
 	if err := b.Verify(ctx); err != nil {
 		return nil, p.repair(err)
 	}
+	if err := syncTree(dir); err != nil {
+		return nil, err
+	}
 	if err := replaceDirectory(dir, out); err != nil {
 		return nil, err
 	}
@@ -147,7 +150,7 @@ func (s *Store) link(b oci.Blob, dst string, mode fs.FileMode) (err error) {
 	return errors.Join(err, f.Chmod(mode), f.Close())
 }
 
-// replaceable says whether what is at out may give way: a bundle, an empty directory, or nothing.
+// replaceable says whether what is at out may give way: a bundle with nothing else in it, an empty directory, or nothing.
 func replaceable(out string) error {
 	entries, err := os.ReadDir(out)
 	if errors.Is(err, fs.ErrNotExist) || (err == nil && len(entries) == 0) {
@@ -156,10 +159,22 @@ func replaceable(out string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := os.Stat(filepath.Join(out, ManifestName)); err != nil {
-		return fmt.Errorf("%s is not empty and not a bundle: it is left alone; give another directory or remove it", out)
+	// Others call their files manifest.json, too.
+	b, err := readDir(out, nil)
+	if err != nil {
+		return fmt.Errorf("%s is not empty and not a bundle (%w): it is left alone; give another directory or remove it", out, err)
 	}
-	return nil
+	known, err := b.manifest.contents()
+	if err != nil {
+		return fmt.Errorf("bundle %s: %w", out, err)
+	}
+	return b.walk(func(rel string) error {
+		if _, ok := known[rel]; !ok {
+			return fmt.Errorf("bundle %s: %s is no file of the bundle, and would go with it: all is left alone; give another directory, "+
+				"or move that file away", out, rel)
+		}
+		return nil
+	})
 }
 
 // replaceDirectory moves dir to out, and what was there away.

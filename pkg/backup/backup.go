@@ -62,7 +62,7 @@ func parse(content []byte) (Manifest, error) {
 	d := json.NewDecoder(bytes.NewReader(content))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&m); err != nil {
-		return m, fmt.Errorf("it is no manifest of a backup: %w", err)
+		return m, errors.New("it is no manifest of a backup: " + err.Error()) // not wrapped: its unexpected EOF is not that of a connection
 	}
 	if m.Cluster == "" || m.Authority == "" || m.Size <= 0 || m.Revision <= 0 || !digest.MatchString(m.SHA256) {
 		return m, errors.New("it is no manifest of a backup: cluster, authority, size, revision or sha256 is missing or wrong")
@@ -135,15 +135,25 @@ func List(dir string) ([]Backup, error) {
 	return all, nil
 }
 
-// Prune removes all but the newest backups of a cluster in a directory; keep 0 keeps all. Others' stay, and what is not whole.
-func Prune(dir, cluster, authority string, keep int) error {
+// surplus are the backups of a cluster that are more than should be kept, out of all, the newest of which are first. The one that was just
+// saved is one of those that are kept, although a clock may say that it is older than others: whoever asked for it would have none.
+func surplus(all []Backup, cluster, authority, saved string, keep int) []Backup {
+	if keep == 0 {
+		return nil
+	}
+	of := slices.DeleteFunc(all, func(b Backup) bool { return b.Cluster != cluster || b.Authority != authority || b.Name == saved })
+	return of[min(keep-1, len(of)):]
+}
+
+// Prune removes all but the newest backups of a cluster in a directory; keep 0 keeps all. The one with the name saved, which was just saved
+// there, is one of those that stay. Others' stay, and what is not whole.
+func Prune(dir, cluster, authority, saved string, keep int) error {
 	all, err := List(dir)
-	if err != nil || keep == 0 {
+	if err != nil {
 		return err
 	}
-	of := slices.DeleteFunc(all, func(b Backup) bool { return b.Cluster != cluster || b.Authority != authority })
 	var failed error
-	for _, old := range of[min(keep, len(of)):] {
+	for _, old := range surplus(all, cluster, authority, saved, keep) {
 		failed = errors.Join(failed, os.Remove(strings.TrimSuffix(old.Path, snapshotEnding)+manifestEnding), os.Remove(old.Path))
 	}
 	return failed

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -82,10 +83,11 @@ func TestPrune(t *testing.T) {
 	save(t, dir, "test", "SHA256:a", 0)
 	put(t, save(t, dir, "prod", "SHA256:a", 20), "cut short")
 	put(t, filepath.Join(dir, "etcd-prod-notes.json"), "{}")
-	if err := backup.Prune(dir, "prod", "SHA256:a", 0); err != nil || len(names(t, dir)) != 7*2+1 {
+	const newest = "etcd-prod-20261123T030000Z-cp1"
+	if err := backup.Prune(dir, "prod", "SHA256:a", newest, 0); err != nil || len(names(t, dir)) != 7*2+1 {
 		t.Errorf("0 keeps all: %v %v", names(t, dir), err)
 	}
-	if err := backup.Prune(dir, "prod", "SHA256:a", 2); err != nil {
+	if err := backup.Prune(dir, "prod", "SHA256:a", newest, 2); err != nil {
 		t.Fatal(err)
 	}
 	want := "etcd-prod-20261123T020000Z-cp1 etcd-prod-20261123T030000Z-cp1 etcd-prod-20261123T100000Z-cp1 etcd-test-20261123T000000Z-cp1"
@@ -110,6 +112,33 @@ func TestPrune(t *testing.T) {
 	}
 	if none, err := backup.List(filepath.Join(dir, "none")); err != nil || len(none) != 0 {
 		t.Errorf("a directory that is not there has %v, %v", none, err)
+	}
+}
+
+// TestPruneKeepsTheSaved: what was just saved counts, and stays, although others are of a clock that was ahead.
+func TestPruneKeepsTheSaved(t *testing.T) {
+	for keep, want := range map[int][]string{
+		1: {"etcd-prod-20261123T010000Z-cp1"},
+		2: {"etcd-prod-20261123T040000Z-cp1", "etcd-prod-20261123T010000Z-cp1"},
+	} {
+		dir := t.TempDir()
+		for hour := range 5 {
+			save(t, dir, "prod", "SHA256:a", hour)
+		}
+		if err := backup.Prune(dir, "prod", "SHA256:a", "etcd-prod-20261123T010000Z-cp1", keep); err != nil {
+			t.Fatal(err)
+		}
+		all, err := backup.List(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, b := range all {
+			got = append(got, b.Name)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("keep %d: there are %v, want %v", keep, got, want)
+		}
 	}
 }
 

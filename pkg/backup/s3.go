@@ -272,8 +272,8 @@ func (b *Bucket) list(ctx context.Context) (whole []Backup, alone []minio.Object
 const abandoned = 24 * time.Hour
 
 // Prune removes all but the newest backups of a cluster, keep 0 none of them, and snapshots of the cluster's that an upload which was cut
-// has left. Others' stay.
-func (b *Bucket) Prune(ctx context.Context, cluster, of string, keep int) error {
+// has left. The backup with the name saved, which was just stored, is one of those that stay. Others' stay.
+func (b *Bucket) Prune(ctx context.Context, cluster, of, saved string, keep int) error {
 	all, alone, err := b.list(ctx)
 	if err != nil {
 		return err
@@ -295,11 +295,7 @@ func (b *Bucket) Prune(ctx context.Context, cluster, of string, keep int) error 
 			remove(path.Base(o.Key))
 		}
 	}
-	ours := slices.DeleteFunc(all, func(b Backup) bool { return b.Cluster != cluster || b.Authority != of })
-	if keep == 0 {
-		return failed
-	}
-	for _, old := range ours[min(keep, len(ours)):] {
+	for _, old := range surplus(all, cluster, of, saved, keep) {
 		remove(old.Name + manifestEnding) // first, so that half of one does not count
 		remove(old.Name + snapshotEnding)
 	}

@@ -161,11 +161,12 @@ func TestBucket(t *testing.T) {
 	if m, err := backup.Read(got.Path); err != nil || m != first.Manifest {
 		t.Errorf("%+v, %v", m, err)
 	}
-	if err := b.Prune(t.Context(), "prod", "SHA256:a", 0); err != nil {
+	const newest = "etcd-prod-20261123T030000Z-cp1"
+	if err := b.Prune(t.Context(), "prod", "SHA256:a", newest, 0); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := b.Prune(t.Context(), "prod", "SHA256:a", 2); err != nil {
+		if err := b.Prune(t.Context(), "prod", "SHA256:a", newest, 2); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -173,6 +174,14 @@ func TestBucket(t *testing.T) {
 	if files := names(t, filepath.Join(s.dir, "backups", "prod")); len(files) != 8 {
 		t.Errorf("the store has %v", files)
 	}
+	// What was just stored stays, although a clock was ahead when the others were saved.
+	if err := b.Put(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Prune(t.Context(), "prod", "SHA256:a", first.Name, 2); err != nil {
+		t.Fatal(err)
+	}
+	wantStored(t, b, "prod-20261123T100000Z prod-20261123T030000Z prod-20261123T000000Z test-20261123T000000Z")
 }
 
 // TestInBucket reads a backup where it lies, with keys and an authority that are given, and not with this machine's.
@@ -264,7 +273,7 @@ func TestBucketIsCut(t *testing.T) {
 	if _, err := b.Get(t.Context(), one.Name, to); err == nil || !strings.Contains(err.Error(), one.Name+".json") {
 		t.Errorf("without a manifest: %v", err)
 	}
-	if err := b.Prune(t.Context(), "prod", "SHA256:a", 1); err != nil || len(names(t, stored)) != 1 {
+	if err := b.Prune(t.Context(), "prod", "SHA256:a", one.Name, 1); err != nil || len(names(t, stored)) != 1 {
 		t.Errorf("what is being uploaded is gone: %v", err)
 	}
 	if err := b.Put(t.Context(), one); err != nil {
@@ -295,10 +304,10 @@ func TestBucketIsCut(t *testing.T) {
 	if err := os.Chtimes(snapshot, old, old); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Prune(t.Context(), "prod", "SHA256:other", 1); err != nil || len(names(t, stored)) != 1 {
+	if err := b.Prune(t.Context(), "prod", "SHA256:other", one.Name, 1); err != nil || len(names(t, stored)) != 1 {
 		t.Errorf("another cluster's is gone: %v", err)
 	}
-	if err := b.Prune(t.Context(), "prod", "SHA256:a", 1); err != nil || len(names(t, stored)) != 0 {
+	if err := b.Prune(t.Context(), "prod", "SHA256:a", one.Name, 1); err != nil || len(names(t, stored)) != 0 {
 		t.Errorf("it is there: %v, %v", names(t, stored), err)
 	}
 }

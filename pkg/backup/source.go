@@ -179,12 +179,15 @@ func IsLasting(err error) bool {
 		return !onHost.Kind.Retryable()
 	}
 	var unreached net.Error
-	if errors.As(err, &unreached) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+	if errors.As(err, &unreached) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) ||
+		errors.Is(err, io.ErrUnexpectedEOF) { // the answer was cut
 		return false
 	}
 	var refused minio.ErrorResponse
 	if !errors.As(err, &refused) {
 		return true
 	}
-	return refused.StatusCode < http.StatusInternalServerError && refused.StatusCode != http.StatusTooManyRequests
+	// AWS says 400 where it has waited too long.
+	return refused.StatusCode < http.StatusInternalServerError && refused.StatusCode != http.StatusTooManyRequests &&
+		refused.StatusCode != http.StatusRequestTimeout && refused.Code != "RequestTimeout"
 }

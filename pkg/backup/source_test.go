@@ -77,8 +77,10 @@ func TestOnHost(t *testing.T) {
 	}
 	odd := save(t, there, "prod", "SHA256:a", 5)
 	put(t, strings.TrimSuffix(odd, ".db")+".json", "[]")
+	half := save(t, there, "prod", "SHA256:a", 6)
+	put(t, strings.TrimSuffix(half, ".db")+".json", `{"cluster": "prod", `)
 	for path, want := range map[string]string{
-		bad: "is damaged", short: "is damaged", odd: "is no manifest",
+		bad: "is damaged", short: "is damaged", odd: "is no manifest", half: "is no manifest",
 		alone: "nothing says whose snapshot", filepath.Join(there, "none.db"): "nothing says whose snapshot",
 	} {
 		if _, err := at(path).Manifest(t.Context()); err == nil || !strings.Contains(err.Error(), want) || !backup.IsLasting(err) {
@@ -102,6 +104,10 @@ func TestIsLasting(t *testing.T) {
 		{minio.ErrorResponse{StatusCode: 403}, true},
 		{minio.ErrorResponse{StatusCode: 503}, false},
 		{minio.ErrorResponse{StatusCode: 429}, false},
+		{minio.ErrorResponse{StatusCode: 408}, false},
+		{minio.ErrorResponse{StatusCode: 400, Code: "RequestTimeout"}, false},
+		{minio.ErrorResponse{StatusCode: 400, Code: "InvalidArgument"}, true},
+		{io.ErrUnexpectedEOF, false}, // of an answer that was cut
 	} {
 		if got := backup.IsLasting(fmt.Errorf("the backup: %w", c.err)); got != c.lasting {
 			t.Errorf("%v: %t", c.err, got)

@@ -63,15 +63,16 @@ END
 sync "$new" "$new.json" && mv -fT "$new" "$into/$backup.db" && mv -fT "$new.json" "$into/$backup.json" && sync "$into" ||
 	fail "$into/$backup cannot be written"
 
-# Only what is whole and of this cluster is counted, and only that is removed.
+# Only what is whole and of this cluster is counted, and only that is removed. What was just saved is the first that stays, although its
+# name may be the oldest: clocks are set.
 is_whole() {
 	grep -qF "\"cluster\": \"$cluster\"," "$into/$1.json" && grep -qF "\"authority\": \"$authority\"," "$into/$1.json" &&
 		[ "$(sed -n 's/.*"size": \([0-9]*\),.*/\1/p' "$into/$1.json")" = "$(stat -c %s "$into/$1.db" 2>/dev/null)" ]
 }
 [ "$keep" -gt 0 ] || exit 0
-kept=0
+kept=1
 for each in $(ls -1 "$into" | sed -n 's/^\(etcd-.*-[0-9]\{8\}T[0-9]\{6\}Z-.*\)\.json$/\1/p' | sort -r); do
-	is_whole "$each" || continue
+	[ "$each" != "$backup" ] && is_whole "$each" || continue
 	kept=$((kept + 1))
 	[ "$kept" -le "$keep" ] || rm -f "$into/$each.json" "$into/$each.db"
 done

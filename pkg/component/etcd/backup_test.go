@@ -167,6 +167,27 @@ func TestBackup(t *testing.T) {
 		t.Errorf("there are\n%v, want\n%v", there, want)
 	}
 
+	t.Log("what was just saved stays, although a clock was ahead when others were saved")
+	late, said, ok := p.backUp(-1, 2)
+	if !ok {
+		t.Fatal(said)
+	}
+	for path, stays := range map[string]bool{
+		late: true, p.path("backups/etcd-prod-20261124T000000Z-n1"): true, p.path("backups/etcd-prod-20261123T230000Z-n1"): false,
+	} {
+		for _, end := range []string{".db", ".json"} {
+			if _, err := os.Stat(path + end); (err == nil) != stays {
+				t.Errorf("%s%s: %v, and it should stay: %t", path, end, err, stays)
+			}
+		}
+	}
+	if _, said, ok := p.backUp(-2, 1); !ok {
+		t.Fatal(said)
+	}
+	if left := glob(t, p.path("backups/etcd-prod-2026*.json")); len(left) != 1 || !strings.Contains(left[0], "20261123T190000Z") {
+		t.Errorf("one is to be kept, the one that was just saved, and there are %v", left)
+	}
+
 	t.Log("without an etcd that answers, or without an owner, nothing is saved")
 	if _, said, ok := p.backUp(9, 2, "owner="+p.path("none")); ok || !strings.Contains(said, "does not say whose") {
 		t.Errorf("without an owner: %t, %s", ok, said)

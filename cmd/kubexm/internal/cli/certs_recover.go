@@ -18,6 +18,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/objects"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/planner"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/certificate/recovery"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
@@ -40,7 +41,8 @@ encrypted with (encryption), from the cluster's control plane hosts, and writes 
 is changed.
 
 A pair counts only if its key belongs to its certificate, and if it has signed the certificates that the host uses. All hosts that
-answer must have the same pairs, unless --host names one. A pair that is there already and differs is replaced only if --replace names it.`,
+answer must have the same pairs, unless --host names one. One that does not answer, or has not all of the keys, is passed over with a
+warning. A pair that is there already and differs is replaced only if --replace names it.`,
 		Example: "  kubexm certs recover -f config.yaml\n  kubexm certs recover prod --host node1 --replace etcd",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -88,6 +90,7 @@ func (a *app) recoverAuthorities(ctx context.Context, o *recoverOptions, cluster
 	if err != nil {
 		return err
 	}
+	defer a.warnUnread(from.unread)
 	written, err := keepRecovered(dir, found, from.names, o.replace)
 	if err != nil {
 		return err
@@ -121,11 +124,14 @@ func (a *app) recoverAuthorities(ctx context.Context, o *recoverOptions, cluster
 // recoverySource is where key pairs are read from.
 type recoverySource struct {
 	hosts *access.Hosts
+	dial  func(ctx context.Context, name string) (host.Host, error)
 	// from are the control plane hosts, and names the pairs that they have.
 	from, names  []string
 	externalEtcd bool
 	// encrypted says that there must be an encryption key.
 	encrypted bool
+	// unread is why hosts were passed over.
+	unread []error
 }
 
 // roles are those of the hosts that are read from.
@@ -174,6 +180,7 @@ func (a *app) recoverFrom(o *recoverOptions, dir clusterdir.Dir) (*recoverySourc
 		}
 		r.hosts, r.externalEtcd = hosts, known.EtcdSecret != ""
 	}
+	r.dial = r.hosts.Dial
 	if o.host != "" {
 		if !slices.Contains(r.from, o.host) {
 			return nil, usage("--host: %s is none of the control plane hosts of %s: %s", o.host, dir.Cluster, strings.Join(r.from, ", "))
@@ -186,14 +193,21 @@ func (a *app) recoverFrom(o *recoverOptions, dir clusterdir.Dir) (*recoverySourc
 	return r, nil
 }
 
-// read reads the pairs from all hosts that have them, and says which these are. Hosts that disagree are an error.
+// read reads the pairs from all hosts that have them, and says which these are. Hosts that disagree with each other, or with themselves,
+// are an error.
 func (r *recoverySource) read(ctx context.Context) (found pki.Authorities, read []string, err error) {
-	var failed []error
 	var first pki.Fingerprints
 	for _, name := range r.from {
 		pairs, err := r.readHost(ctx, name)
-		if err != nil {
-			failed = append(failed, err)
+		var wrong *wrongPairs
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return found, nil, err
+		case errors.As(err, &wrong) && len(r.from) > 1:
+			return found, nil, fmt.Errorf("not all hosts have key pairs that can be right: %w. Correct those of this host, or read those of "+
+				"one that has the right ones: kubexm certs recover --host", err)
+		case err != nil:
+			r.unread = append(r.unread, err)
 			continue
 		}
 		prints, err := pairs.Fingerprints()
@@ -213,18 +227,53 @@ func (r *recoverySource) read(ctx context.Context) (found pki.Authorities, read 
 		r.names = slices.DeleteFunc(r.names, func(name string) bool { return name == pki.EncryptionName })
 	}
 	if len(read) == 0 {
-		return found, nil, fmt.Errorf("no control plane host has the key pairs: %w", errors.Join(failed...))
+		return found, nil, fmt.Errorf("no control plane host has the key pairs: %w", errors.Join(r.unread...))
 	}
 	return found, read, nil
 }
 
-func (r *recoverySource) readHost(ctx context.Context, name string) (pki.Authorities, error) {
-	h, err := r.hosts.Dial(ctx, name)
+// wrongPairs is why the pairs of a host that has all keys do not count.
+type wrongPairs struct{ error }
+
+// Unwrap is what is wrong.
+func (w *wrongPairs) Unwrap() error { return w.error }
+
+// keyFiles are where a control plane host has the keys of pairs.
+var keyFiles = map[string]string{
+	pki.ClusterName: "/etc/kubernetes/pki/ca.key", pki.EtcdName: "/etc/kubernetes/pki/etcd/ca.key",
+	pki.FrontProxyName: "/etc/kubernetes/pki/front-proxy-ca.key", pki.ServiceAccountName: "/etc/kubernetes/pki/sa.key",
+}
+
+// readHost reads the pairs from a host. One that lacks keys, which some keep on one host alone, is distinguished from one that has all of
+// them and is wrong.
+func (r *recoverySource) readHost(ctx context.Context, name string) (found pki.Authorities, err error) {
+	h, err := r.dial(ctx, name)
 	if err != nil {
-		return pki.Authorities{}, err
+		return found, err
 	}
-	found, err := recovery.Read(ctx, h, r.names)
-	return found, errors.Join(err, h.Close())
+	defer func() { err = errors.Join(err, h.Close()) }()
+	found, err = recovery.Read(ctx, h, r.names)
+	var unanswered *host.Error
+	if err == nil || errors.As(err, &unanswered) {
+		return found, err
+	}
+	var keys []string
+	for _, name := range r.names {
+		if at, has := keyFiles[name]; has {
+			keys = append(keys, at)
+		}
+	}
+	if there, asked := recovery.Files(ctx, h, keys); asked == nil && len(there) == len(keys) {
+		err = &wrongPairs{err}
+	}
+	return found, err
+}
+
+// warnUnread names the hosts whose pairs were not compared.
+func (a *app) warnUnread(unread []error) {
+	for _, err := range unread {
+		a.warn(fmt.Sprintf("the key pairs of a host were not compared with the others': %v", err))
+	}
 }
 
 // keepRecovered writes the pairs that are missing, or that replace names. Nothing is written if another one differs.

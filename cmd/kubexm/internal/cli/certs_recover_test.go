@@ -4,11 +4,17 @@
 package cli
 
 import (
+	"context"
+	"errors"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/clusterdir"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/certificate/recovery/recoverytest"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
 )
 
@@ -110,6 +116,90 @@ func TestKeepRecovered(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// recoveredDisk is a host with the files of a control plane host. It does not answer if it has none.
+type recoveredDisk struct {
+	host.Host
+	name  string
+	files recoverytest.Disk
+}
+
+func (d *recoveredDisk) Name() string { return d.name }
+
+func (d *recoveredDisk) Close() error { return nil }
+
+func (d *recoveredDisk) Exec(_ context.Context, c host.Command) (*host.Result, error) {
+	if d.files == nil {
+		return nil, &host.Error{Kind: host.KindNoAnswer, Host: d.name, Message: "it does not answer"}
+	}
+	said := d.files.Exec(c)
+	return &said, nil
+}
+
+// TestReadKeyPairs: a host whose pairs do not match what it uses is an error, and one that cannot be compared is passed over, and named.
+func TestReadKeyPairs(t *testing.T) {
+	ours, err := pki.NewAuthorities(pki.CARequest{Key: pki.ECDSAP256})
+	if err != nil {
+		t.Fatal(err)
+	}
+	others, err := pki.NewAuthorities(pki.CARequest{Key: pki.ECDSAP256})
+	if err != nil {
+		t.Fatal(err)
+	}
+	disk := func(of pki.Authorities, change func(recoverytest.Disk)) recoverytest.Disk {
+		t.Helper()
+		d, err := recoverytest.Of(of)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if change != nil {
+			change(d)
+		}
+		for name, content := range maps.Clone(d) {
+			d["/etc/kubernetes/pki/"+name] = content
+		}
+		return d
+	}
+	foreign := disk(others, nil)
+	foreigns := func(name string) func(recoverytest.Disk) {
+		return func(d recoverytest.Disk) { d[name] = foreign[name] }
+	}
+	without := func(name string) func(recoverytest.Disk) { return func(d recoverytest.Disk) { delete(d, name) } }
+	for what, c := range map[string]struct {
+		second  recoverytest.Disk
+		unread  string
+		refused string
+	}{
+		"the same":              {second: disk(ours, nil)},
+		"other pairs":           {second: foreign, refused: "the hosts do not have the same key pairs"},
+		"another's certificate": {second: disk(ours, foreigns("apiserver.crt")), refused: "host second: key pair ca"},
+		"another's key":         {second: disk(ours, foreigns("etcd/ca.key")), refused: "host second: key pair etcd"},
+		"all keys alone":        {second: disk(ours, without("apiserver.crt")), refused: "host second: key pair ca: there is no"},
+		"all keys but one":      {second: disk(ours, without("ca.key")), unread: "there is no /etc/kubernetes/pki/ca.key"},
+		"nothing":               {second: recoverytest.Disk{}, unread: "host second: key pair ca: there is no"},
+		"no answer":             {unread: "host second: it does not answer"},
+	} {
+		for _, order := range [][]string{{"first", "second"}, {"second", "first"}} {
+			r := &recoverySource{names: pki.AllNames(), from: order, dial: func(_ context.Context, name string) (host.Host, error) {
+				return &recoveredDisk{name: name, files: map[string]recoverytest.Disk{"first": disk(ours, nil), "second": c.second}[name]}, nil
+			}}
+			found, read, err := r.read(t.Context())
+			if c.refused != "" {
+				if err == nil || !strings.Contains(err.Error(), c.refused) || !strings.Contains(err.Error(), "--host") {
+					t.Errorf("%s, %s first: read %v, got %v, want %q", what, order[0], read, err, c.refused)
+				}
+				continue
+			}
+			if err != nil || !found.Cluster.Key.Equal(ours.Cluster.Key) {
+				t.Errorf("%s, %s first: %v", what, order[0], err)
+			}
+			if unread := errors.Join(r.unread...); c.unread == "" && (unread != nil || len(read) != 2) ||
+				c.unread != "" && (unread == nil || !strings.Contains(unread.Error(), c.unread) || !slices.Equal(read, []string{"first"})) {
+				t.Errorf("%s, %s first: read %v, passed over %v, want %q", what, order[0], read, unread, c.unread)
+			}
+		}
 	}
 }
 

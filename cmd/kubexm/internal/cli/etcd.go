@@ -35,7 +35,16 @@ type backupOptions struct {
 	store
 	host, directory, output, upload string
 	keep                            int
-	hostOnly, dryRun                bool
+	keepSet, hostOnly, dryRun       bool
+}
+
+// complete takes from what the config file declares of scheduled backups what no flag says: otherwise this one would lie elsewhere, and
+// remove those.
+func (o *backupOptions) complete(declared *spec.EtcdBackup) {
+	if !o.keepSet {
+		o.keep = int(declared.Kept())
+	}
+	o.directory = cmp.Or(o.directory, declared.Directory)
 }
 
 // store is how an object store is reached. Its keys come from the environment or AWS's file of credentials: a flag would be seen by all
@@ -73,19 +82,24 @@ A backup has all that is in the cluster, Secrets too. Who has Secrets encrypted 
 		Example: "  kubexm etcd backup -f config.yaml\n  kubexm etcd backup -f config.yaml --output /mnt/backups --keep 30\n" +
 			"  kubexm etcd backup -f config.yaml --upload s3://backups/prod --s3-endpoint https://s3.example:9000",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.backUpEtcd(cmd.Context(), o) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.keepSet = cmd.Flags().Changed("keep")
+			return a.backUpEtcd(cmd.Context(), o)
+		},
 	}
 	flags := cmd.Flags()
 	flags.StringVarP(&o.file, "file", "f", "", "the config file that declares the cluster")
 	_ = cmd.MarkFlagFilename("file", "yaml", "yml") // the flag is there
 	o.addKeyFlags(cmd)
 	flags.StringVar(&o.host, "host", "", "the host of the member whose snapshot is saved (default the first that answers)")
-	flags.StringVar(&o.directory, "directory", "", "the directory on the host (default "+pipeline.BackupDir+", which goes when the host is reset)")
+	flags.StringVar(&o.directory, "directory", "", "the directory on the host (default spec.etcd.backup.directory, or "+pipeline.BackupDir+
+		", which goes when the host is reset)")
 	flags.StringVarP(&o.output, "output", "o", "", "the directory on this machine that it is copied to (default the cluster's state)")
 	flags.StringVar(&o.upload, "upload", "", "the bucket that it is stored in, too (s3://BUCKET/PREFIX)")
 	o.addStoreFlags(flags)
 	flags.BoolVar(&o.hostOnly, "host-only", false, "leave it on the host, and copy nothing")
-	flags.IntVar(&o.keep, "keep", 5, "how many of the cluster's backups stay in each of these directories; 0 is all")
+	flags.IntVar(&o.keep, "keep", 0, "how many of the cluster's backups stay in each of these directories; 0 is all (default "+
+		"spec.etcd.backup.keep, or 5)")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show what would be done, and do nothing")
 	return cmd
 }
@@ -197,6 +211,7 @@ func (a *app) backUpEtcd(ctx context.Context, o *backupOptions) error {
 	if err != nil {
 		return err
 	}
+	o.complete(&m.Spec.Etcd.Backup)
 	target, err := m.one(ctx, o.host)
 	if err != nil {
 		return err
@@ -230,7 +245,7 @@ func (a *app) backUpEtcd(ctx context.Context, o *backupOptions) error {
 		if err != nil {
 			return "", err
 		}
-		if err := backup.Prune(filepath.Dir(fetched.Path), m.Name, fetched.Authority, o.keep); err != nil {
+		if err := backup.Prune(filepath.Dir(fetched.Path), m.Name, fetched.Authority, fetched.Name, o.keep); err != nil {
 			return "", fmt.Errorf("%s is saved, and older ones cannot be removed: %w", fetched.Path, err)
 		}
 		if bucket != nil {
@@ -248,7 +263,7 @@ func upload(ctx context.Context, to *backup.Bucket, cluster string, b backup.Bac
 	if err := to.Put(ctx, b); err != nil {
 		return fmt.Errorf("the backup is saved in %s, and is not stored in %s: %w", b.Path, to, err)
 	}
-	if err := to.Prune(ctx, cluster, b.Authority, keep); err != nil {
+	if err := to.Prune(ctx, cluster, b.Authority, b.Name, keep); err != nil {
 		return fmt.Errorf("the backup is stored in %s, and older ones cannot be removed: %w", to, err)
 	}
 	return nil

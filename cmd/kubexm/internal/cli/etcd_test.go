@@ -61,6 +61,28 @@ func TestBeginRestore(t *testing.T) {
 	}
 }
 
+// TestBackupAsDeclared: a backup is saved where scheduled ones are, and leaves as many of them, unless a flag says otherwise.
+func TestBackupAsDeclared(t *testing.T) {
+	declared := spec.EtcdBackup{Schedule: "0 3 * * *", Directory: "/data/etcd-backups", Keep: 14}
+	for what, c := range map[string]struct {
+		flags     backupOptions
+		declared  spec.EtcdBackup
+		keep      int
+		directory string
+	}{
+		"no flags":               {backupOptions{}, declared, 14, "/data/etcd-backups"},
+		"flags":                  {backupOptions{keep: 3, keepSet: true, directory: "/mnt"}, declared, 3, "/mnt"},
+		"all are to stay":        {backupOptions{keepSet: true}, declared, 0, "/data/etcd-backups"},
+		"nothing is declared":    {backupOptions{}, spec.EtcdBackup{}, 5, ""},
+		"a schedule is declared": {backupOptions{}, spec.EtcdBackup{Schedule: "0 3 * * *"}, 5, ""},
+	} {
+		c.flags.complete(&c.declared)
+		if c.flags.keep != c.keep || c.flags.directory != c.directory {
+			t.Errorf("%s: keep %d in %q, want %d in %q", what, c.flags.keep, c.flags.directory, c.keep, c.directory)
+		}
+	}
+}
+
 // TestBucketFlags: what names no bucket, or would send Secrets in clear, is refused before anything is touched.
 func TestBucketFlags(t *testing.T) {
 	inClear := store{backup.BucketOptions{Endpoint: "http://s3.example"}}

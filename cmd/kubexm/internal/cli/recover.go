@@ -86,8 +86,9 @@ type recovering struct {
 	trust *planner.Trust
 	// serial is that of the newest state that the hosts were changed with, nil if they do not say.
 	serial *clusterdir.Serial
-	// read are the control plane hosts that have the key pairs.
-	read []string
+	// read are the control plane hosts that have the key pairs, and unread is why others were passed over.
+	read   []string
+	unread []error
 	// adopts says that somebody else has made the cluster: it is adopted, not recovered.
 	adopts bool
 	// etcdApart says that hosts have the pair of etcd's authority elsewhere than kubexm and kubeadm have it, or have none.
@@ -129,6 +130,7 @@ func (a *app) recoverCluster(ctx context.Context, s *source, dryRun bool) error 
 			return err
 		}
 	}
+	a.warnUnread(r.unread)
 	if err := a.showRecovered(r); err != nil || dryRun {
 		return err
 	}
@@ -196,7 +198,7 @@ func (r *recovering) look(ctx context.Context) error {
 
 // authorities reads the key pairs from control plane hosts.
 func (r *recovering) authorities(ctx context.Context) error {
-	from := &recoverySource{hosts: r.hosts, names: pki.AllNames(), externalEtcd: r.Spec.Etcd.IsExternal()}
+	from := &recoverySource{dial: r.hosts.Dial, names: pki.AllNames(), externalEtcd: r.Spec.Etcd.IsExternal()}
 	if from.externalEtcd || r.etcdApart {
 		from.names = slices.DeleteFunc(from.names, func(name string) bool { return name == pki.EtcdName })
 	}
@@ -206,7 +208,9 @@ func (r *recovering) authorities(ctx context.Context) error {
 		}
 	}
 	var err error
-	if r.seen.Found, r.read, err = from.read(ctx); err != nil && r.adopts && ctx.Err() == nil {
+	r.seen.Found, r.read, err = from.read(ctx)
+	r.unread = from.unread
+	if err != nil && r.adopts && ctx.Err() == nil {
 		return r.refuse([]preflight.Problem{{
 			Host: r.Name, Check: "key pairs", Severity: preflight.Error, Cause: err.Error(),
 			Remedy: "a cluster is adopted with the keys of its authorities: put them below /etc/kubernetes/pki on a control plane host",

@@ -109,10 +109,14 @@ func describeBundle(b *artifact.Bundle) string {
 func verify(ctx context.Context, b *artifact.Bundle) error {
 	err := b.Verify(ctx)
 	var wrong *artifact.VerifyError
-	if errors.As(err, &wrong) {
-		return fmt.Errorf("%w\nRemedy: make the bundle again: kubexm bundle create --kubernetes-version %s --output %s", err, b.Manifest().KubernetesVersion, b.Dir())
+	switch {
+	case !errors.As(err, &wrong):
+		return err
+	case b.FromArchive():
+		return fmt.Errorf("%w\nRemedy: remove %s, to which the bundle's archive was unpacked: the next command unpacks it again", err, b.Dir())
 	}
-	return err
+	return fmt.Errorf("%w\nRemedy: make the bundle again: kubexm bundle create --kubernetes-version %s --output %s",
+		err, b.Manifest().KubernetesVersion, b.Dir())
 }
 
 // replaceFile replaces what a file of the user's has, and keeps its mode and, where root does it, its owner. Where it is a link, what it
