@@ -16,6 +16,8 @@
 //	MachineSet          spec.template.spec.version; then status.observedGeneration says that Cluster API's cache has it
 //	MachineDeployment   spec.template.spec.version, unpaused, the annotation off: one request
 //
+// A MachineDeployment that is deleted meanwhile is unpaused, so that Cluster API deletes its Machines.
+//
 // What is decided follows from the objects alone, so that a manager may end at any point and another go on.
 package inplace
 

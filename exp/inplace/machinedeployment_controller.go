@@ -71,10 +71,11 @@ func (r *MachineDeploymentReconciler) Reconcile(ctx context.Context, request ctr
 	return ctrl.Result{}, r.report(ctx, md, act)
 }
 
-// concerned reports whether there is anything to do for a MachineDeployment, or to say.
+// concerned reports whether there is anything to do for a MachineDeployment, or to say. One that is being deleted must not stay paused
+// here: Cluster API would not delete its Machines.
 func concerned(md *clusterv1.MachineDeployment) bool {
-	return md.DeletionTimestamp.IsZero() &&
-		(md.Annotations[VersionAnnotation] != "" || pausedFor(md) != "" || conditions.IsTrue(md, UpgradingCondition))
+	return pausedFor(md) != "" || md.DeletionTimestamp.IsZero() &&
+		(md.Annotations[VersionAnnotation] != "" || conditions.IsTrue(md, UpgradingCondition))
 }
 
 // decide says what is done next. Whatever changes something is decided from the API server's own answers: by a cache that lags
@@ -150,6 +151,8 @@ func (r *MachineDeploymentReconciler) do(ctx context.Context, md *clusterv1.Mach
 		return r.patch(ctx, md, act.Finish)
 	case Clear:
 		return r.patch(ctx, md, act.Clear)
+	case Release:
+		return r.patch(ctx, md, act.Release)
 	case Rest:
 	}
 	return nil

@@ -21,14 +21,64 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/exp/inplace"
 )
 
-// TestLeftAlone: what is paused, deleted, somebody else's or not asked for is not touched.
-func TestLeftAlone(t *testing.T) {
+// TestDeletedWhilePaused: Cluster API does not delete what is paused. What is paused here is unpaused then, and nothing else is.
+func TestDeletedWhilePaused(t *testing.T) {
+	scheme := testScheme(t)
+	const ours = "kubexm in place v1.36.3"
+	for _, c := range []struct {
+		name, value string
+		deleted     bool
+		clusterToo  bool // is paused
+		paused      bool
+	}{
+		{"by us", ours, true, false, false},
+		{"by us, and it stays", ours, false, false, true},
+		{"by somebody else", "", true, false, true},
+		{"by us, and the Cluster by somebody", ours, true, true, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "prod"}}
+			cluster.Spec.Paused = ptr.To(c.clusterToo)
+			md := &clusterv1.MachineDeployment{
+				ObjectMeta: metav1.ObjectMeta{
+					Namespace: "fleet", Name: "workers", Finalizers: []string{clusterv1.MachineDeploymentFinalizer},
+					Annotations: map[string]string{inplace.VersionAnnotation: "v1.36.3", clusterv1.PausedAnnotation: c.value},
+				},
+				Spec: clusterv1.MachineDeploymentSpec{ClusterName: "prod"},
+			}
+			if c.deleted {
+				md.DeletionTimestamp = ptr.To(metav1.Now())
+			}
+			api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(cluster, md).WithStatusSubresource(md).Build()
+			r := &inplace.MachineDeploymentReconciler{Client: api, Reader: api, Events: events.NewFakeRecorder(10)}
+			key := client.ObjectKeyFromObject(md)
+			if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key}); err != nil {
+				t.Fatal(err)
+			}
+			if err := api.Get(t.Context(), key, md); err != nil {
+				t.Fatal(err)
+			}
+			if _, paused := md.Annotations[clusterv1.PausedAnnotation]; paused != c.paused {
+				t.Errorf("its annotations are %v", md.Annotations)
+			}
+		})
+	}
+}
+
+func testScheme(t *testing.T) *runtime.Scheme {
+	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clusterv1.AddToScheme, bootstrapv1.AddToScheme, controlplanev1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
 	}
+	return scheme
+}
+
+// TestLeftAlone: what is paused, deleted, somebody else's or not asked for is not touched.
+func TestLeftAlone(t *testing.T) {
+	scheme := testScheme(t)
 	for _, c := range []struct {
 		name    string
 		change  func(*clusterv1.Cluster, *clusterv1.MachineDeployment)

@@ -47,6 +47,8 @@ const (
 	Finish Kind = "Finish"
 	// Clear takes the annotations off.
 	Clear Kind = "Clear"
+	// Release ends the pause of what is being deleted.
+	Release Kind = "Release"
 )
 
 // Act is what is done next, and what is said of it.
@@ -63,7 +65,10 @@ type Act struct {
 
 // Decide says what is done next. Each act is one request, and leads to a state from which the next follows, no matter who decides.
 func (r *Rollout) Decide() Act {
-	if version := pausedFor(r.Deployment); version != "" {
+	switch version := pausedFor(r.Deployment); {
+	case version != "" && !r.Deployment.DeletionTimestamp.IsZero():
+		return Act{Kind: Release}
+	case version != "":
 		return r.complete(version)
 	}
 	version := r.Deployment.Annotations[VersionAnnotation]
@@ -298,6 +303,11 @@ func (a Act) Finish(md *clusterv1.MachineDeployment) {
 func (a Act) Clear(md *clusterv1.MachineDeployment) {
 	delete(md.Annotations, VersionAnnotation)
 	delete(md.Annotations, CanaryAnnotation)
+}
+
+// Release changes a MachineDeployment as the kind of the same name says.
+func (a Act) Release(md *clusterv1.MachineDeployment) {
+	delete(md.Annotations, clusterv1.PausedAnnotation)
 }
 
 // Condition is UpgradingCondition as it is while the act is done.

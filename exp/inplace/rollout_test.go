@@ -230,6 +230,8 @@ func (w *world) next(t *testing.T, d *datadriven.TestData) string {
 		md.Generation++
 	case inplace.Clear:
 		act.Clear(md)
+	case inplace.Release:
+		act.Release(md)
 	case inplace.Rest:
 	}
 	if act.Reason != "" {

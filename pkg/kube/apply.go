@@ -98,7 +98,7 @@ func (c *Cluster) Apply(ctx context.Context, manifest []byte) error {
 	defined := definedKinds(objects)
 	var failures []error
 	for _, o := range objects {
-		if err := c.apply(ctx, o, defined[o.GroupVersionKind().GroupKind()]); err != nil {
+		if err := c.apply(ctx, o, metav1.NamespaceDefault, defined[o.GroupVersionKind().GroupKind()]); err != nil {
 			failures = append(failures, c.fail(err, "applying %s", title(o)))
 		}
 		if ctx.Err() != nil {
@@ -108,12 +108,12 @@ func (c *Cluster) Apply(ctx context.Context, manifest []byte) error {
 	return errors.Join(failures...)
 }
 
-func (c *Cluster) apply(ctx context.Context, o *unstructured.Unstructured, justDefined bool) error {
-	at, err := c.at(ctx, o, metav1.NamespaceDefault)
+func (c *Cluster) apply(ctx context.Context, o *unstructured.Unstructured, namespace string, justDefined bool) error {
+	at, err := c.at(ctx, o, namespace)
 	if justDefined && meta.IsNoMatchError(err) {
 		err = wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, established, true, func(ctx context.Context) (bool, error) {
 			var no error
-			if at, no = c.at(ctx, o, metav1.NamespaceDefault); meta.IsNoMatchError(no) {
+			if at, no = c.at(ctx, o, namespace); meta.IsNoMatchError(no) {
 				return false, nil
 			}
 			return true, no

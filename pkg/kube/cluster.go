@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -67,10 +68,19 @@ func New(config *rest.Config) (*Cluster, error) {
 	return c, nil
 }
 
-// FromKubeconfig returns the API that a kubeconfig's current context leads to. The kubeconfig must be complete in
+// FromKubeconfig returns the API that a kubeconfig leads to. See RESTConfig for which are refused.
+func FromKubeconfig(kubeconfig secret.Value) (*Cluster, error) {
+	config, err := RESTConfig(kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	return New(config)
+}
+
+// RESTConfig is where a kubeconfig's current context leads to, and how. The kubeconfig must be complete in
 // itself. One that runs a command or reads a file for its credentials is refused: who can write it could otherwise
 // run and read as the controller.
-func FromKubeconfig(kubeconfig secret.Value) (*Cluster, error) {
+func RESTConfig(kubeconfig secret.Value) (*rest.Config, error) {
 	parsed, err := clientcmd.Load(kubeconfig.Reveal())
 	if err != nil {
 		return nil, errors.New("kubeconfig is not readable") // the parser's error may quote it
@@ -82,7 +92,7 @@ func FromKubeconfig(kubeconfig secret.Value) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
-	return New(config)
+	return config, nil
 }
 
 func selfContained(k *clientcmdapi.Config) error {
@@ -92,6 +102,8 @@ func selfContained(k *clientcmdapi.Config) error {
 	}
 	if cluster, ok := k.Clusters[context.Cluster]; ok && cluster.CertificateAuthority != "" {
 		return fmt.Errorf("clusters[%s].certificate-authority names a file; use certificate-authority-data", context.Cluster)
+	} else if ok && !isProxy(cluster.ProxyURL) { // client-go's error would show the proxy's password
+		return fmt.Errorf("clusters[%s].proxy-url is not a URL of http, https or socks5", context.Cluster)
 	}
 	user, ok := k.AuthInfos[context.AuthInfo]
 	switch {
@@ -105,6 +117,12 @@ func selfContained(k *clientcmdapi.Config) error {
 		return fmt.Errorf("users[%s] names a file; use client-certificate-data and client-key-data, or token", context.AuthInfo)
 	}
 	return nil
+}
+
+// isProxy reports whether a proxy-url is one that client-go knows, or none.
+func isProxy(address string) bool {
+	u, err := url.Parse(address)
+	return address == "" || err == nil && slices.Contains([]string{"http", "https", "socks5"}, u.Scheme)
 }
 
 // Server returns the URL of the API server.

@@ -99,7 +99,6 @@ func TestErrorsNameTheServerOnce(t *testing.T) {
 		"Token":         func(ctx context.Context) error { _, err := c.Token(ctx, time.Hour); return err },
 		"Nodes":         func(ctx context.Context) error { _, err := c.Nodes(ctx); return err },
 		"DeleteNode":    func(ctx context.Context) error { return c.DeleteNode(ctx, "n1") },
-		"Cordon":        func(ctx context.Context) error { return c.Cordon(ctx, "n1") },
 		"DrainNode":     func(ctx context.Context) error { return c.DrainNode(ctx, "n1") },
 		"ReleaseDiffers": func(ctx context.Context) error {
 			_, err := c.ReleaseDiffers(ctx, testRelease(t, configMapChart, nil))
@@ -162,6 +161,8 @@ func TestFromKubeconfigRefuses(t *testing.T) {
 		"a key's file":   {head + cluster + "users: [{name: u, user: {client-key: /etc/passwd}}]", "users[u] names a file"},
 		"a CA's file": {head + "clusters: [{name: c, cluster: {server: 'https://10.0.0.1:6443', certificate-authority: /etc/passwd}}]\n" +
 			"users: [{name: u, user: {token: hunter2}}]", "clusters[c].certificate-authority"},
+		"no proxy": {head + "clusters: [{name: c, cluster: {server: 'https://10.0.0.1:6443', proxy-url: 'ftp://u:hunter2@10.0.0.2'}}]\n" +
+			"users: [{name: u, user: {token: x}}]", "clusters[c].proxy-url"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

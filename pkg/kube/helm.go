@@ -76,8 +76,8 @@ func (b boundTo) RoundTrip(r *http.Request) (*http.Response, error) {
 	return b.next.RoundTrip(r.WithContext(ctx))
 }
 
-// hookClient is Helm's client, but stops waiting for a hook when a context ends: the watch beneath would go on trying
-// until the hook's timeout, and keep the release from being put on record as failed.
+// hookClient is Helm's client, but repairs objects of all kinds, and stops waiting for a hook when a context ends: the watch beneath
+// would go on trying until the hook's timeout, and keep the release from being put on record as failed.
 type hookClient struct {
 	*helmkube.Client
 	ctx context.Context
@@ -89,6 +89,12 @@ func (h hookClient) WatchUntilReady(resources helmkube.ResourceList, timeout tim
 		return struct{}{}, h.Client.WatchUntilReady(resources, timeout)
 	})
 	return err
+}
+
+// Update makes changes by what is in the cluster, too, for all kinds: what somebody has changed in an object whose kind Helm does not know
+// would stay as long as the release is the same.
+func (h hookClient) Update(original, target helmkube.ResourceList, force bool) (*helmkube.Result, error) {
+	return h.UpdateThreeWayMerge(original, target, force)
 }
 
 // getter is a genericclioptions.RESTClientGetter without a kubeconfig on disk.

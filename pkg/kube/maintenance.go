@@ -101,12 +101,16 @@ func takesPods(n *corev1.Node) bool {
 
 // hold cordons a Node and says so on it, once.
 func (c *Cluster) hold(ctx context.Context, node *corev1.Node) error {
-	if _, held := node.Annotations[MaintenanceAnnotation]; held {
-		// Somebody may have uncordoned it meanwhile.
-		return c.Cordon(ctx, node.Name)
+	annotations := map[string]any{}
+	_, held := node.Annotations[MaintenanceAnnotation]
+	switch {
+	case held && node.Spec.Unschedulable:
+		return nil
+	case !held:
+		annotations[MaintenanceAnnotation] = time.Now().UTC().Format(time.RFC3339)
 	}
-	annotations := map[string]any{MaintenanceAnnotation: time.Now().UTC().Format(time.RFC3339)}
 	if !node.Spec.Unschedulable {
+		// Somebody may have uncordoned it while it was held, and wants it to take Pods when that ends.
 		annotations[cordonedAnnotation] = ""
 	}
 	return c.patchNode(ctx, node.Name, annotations, map[string]any{"unschedulable": true})

@@ -172,13 +172,20 @@ func TestDrainNodeRespectsBudgets(t *testing.T) {
 	}
 }
 
+// cordon has somebody else keep Pods away from a Node, or let them come again.
+func cordon(t *testing.T, client *kubernetes.Clientset, name string, yes bool) {
+	t.Helper()
+	patch := fmt.Appendf(nil, `{"spec":{"unschedulable":%t}}`, yes)
+	if _, err := client.CoreV1().Nodes().Patch(t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Who was cordoned before stays so.
 func TestEndMaintenanceLeavesCordonsOfOthers(t *testing.T) {
 	c, client := api(t)
 	readyNode(t, client, "cordoned", "v1.35.4")
-	if err := c.Cordon(t.Context(), "cordoned"); err != nil {
-		t.Fatal(err)
-	}
+	cordon(t, client, "cordoned", true)
 	if err := c.EndMaintenance(t.Context(), "cordoned", nil); err != nil || !nodeOf(t, client, "cordoned").Spec.Unschedulable {
 		t.Errorf("a Node that is not held was uncordoned: %v", err)
 	}
@@ -196,6 +203,38 @@ func TestEndMaintenanceLeavesCordonsOfOthers(t *testing.T) {
 	}
 	if held, err := c.NodeInMaintenance(t.Context(), "cordoned"); err != nil || held {
 		t.Errorf("held: %t, %v", held, err)
+	}
+}
+
+// Who was cordoned before, and is uncordoned while it is held, takes Pods again when that ends, also after it was drained once more.
+func TestEndMaintenanceKeepsWhatSomebodyUncordoned(t *testing.T) {
+	c, client := api(t)
+	readyNode(t, client, "uncordoned", "v1.35.4")
+	cordon(t, client, "uncordoned", true)
+	drain := func() {
+		t.Helper()
+		if err := c.DrainNode(t.Context(), "uncordoned"); err != nil {
+			t.Fatal(err)
+		}
+		if !nodeOf(t, client, "uncordoned").Spec.Unschedulable {
+			t.Error("a Node that is held takes Pods")
+		}
+	}
+	drain()
+	since := nodeOf(t, client, "uncordoned").Annotations[kube.MaintenanceAnnotation]
+	awaitNextSecond(t) // a time that is written anew would be another
+	cordon(t, client, "uncordoned", false)
+	for range 2 { // the second time it is cordoned by us
+		drain()
+	}
+	if n := nodeOf(t, client, "uncordoned"); n.Annotations[kube.MaintenanceAnnotation] != since {
+		t.Errorf("it is held since %v, and was since %s", n.Annotations, since)
+	}
+	if err := c.EndMaintenance(t.Context(), "uncordoned", nil); err != nil {
+		t.Fatal(err)
+	}
+	if n := nodeOf(t, client, "uncordoned"); n.Spec.Unschedulable || len(n.Annotations) > 0 {
+		t.Errorf("want it neither cordoned nor held: %v %v", n.Spec, n.Annotations)
 	}
 }
 

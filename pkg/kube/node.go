@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // NodeReady returns nil when the Node exists, its kubelet says that it is Ready, and the cluster agrees: no taint keeps
@@ -120,25 +119,6 @@ func (c *Cluster) Nodes(ctx context.Context) ([]corev1.Node, error) {
 func (c *Cluster) DeleteNode(ctx context.Context, name string) error {
 	if err := c.typed.CoreV1().Nodes().Delete(ctx, name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		return c.fail(err, "deleting Node %s", name)
-	}
-	return nil
-}
-
-// Cordon keeps new Pods away from a Node; Uncordon lets them come again.
-func (c *Cluster) Cordon(ctx context.Context, name string) error {
-	return c.setUnschedulable(ctx, name, true)
-}
-
-// Uncordon undoes Cordon.
-func (c *Cluster) Uncordon(ctx context.Context, name string) error {
-	return c.setUnschedulable(ctx, name, false)
-}
-
-func (c *Cluster) setUnschedulable(ctx context.Context, name string, yes bool) error {
-	patch := fmt.Appendf(nil, `{"spec":{"unschedulable":%t}}`, yes)
-	_, err := c.typed.CoreV1().Nodes().Patch(ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: manager})
-	if err != nil {
-		return c.fail(err, "setting Node %s unschedulable=%t", name, yes)
 	}
 	return nil
 }

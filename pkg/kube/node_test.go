@@ -27,7 +27,7 @@ func TestNodeReady(t *testing.T) {
 	wantError(t, c.NodeReady(t.Context(), "n1"), "Node n1: it has not registered", c.Server())
 
 	// The server itself taints a Node that registers; here is neither kubelet nor controller manager to go on from there.
-	node := must[*corev1.Node](t)(client.CoreV1().Nodes().Create(t.Context(),
+	must[*corev1.Node](t)(client.CoreV1().Nodes().Create(t.Context(),
 		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}, metav1.CreateOptions{}))
 	wantError(t, c.NodeReady(t.Context(), "n1"), "has not reported yet")
 	status := func(condition string) {
@@ -44,15 +44,6 @@ func TestNodeReady(t *testing.T) {
 		t.Error(err)
 	}
 
-	unschedulable := func() bool {
-		return must[*corev1.Node](t)(client.CoreV1().Nodes().Get(t.Context(), node.Name, metav1.GetOptions{})).Spec.Unschedulable
-	}
-	if err := c.Cordon(t.Context(), "n1"); err != nil || !unschedulable() {
-		t.Errorf("Cordon: %v", err)
-	}
-	if err := c.Uncordon(t.Context(), "n1"); err != nil || unschedulable() {
-		t.Errorf("Uncordon: %v", err)
-	}
 	if nodes := must[[]corev1.Node](t)(c.Nodes(t.Context())); !slices.ContainsFunc(nodes, func(n corev1.Node) bool { return n.Name == "n1" }) {
 		t.Errorf("n1 is not among %d Nodes", len(nodes))
 	}
@@ -61,7 +52,6 @@ func TestNodeReady(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	wantError(t, c.Cordon(t.Context(), "n1"), "not found")
 }
 
 func canceled(t *testing.T) context.Context {

@@ -63,11 +63,15 @@ func (c *Cluster) ReleaseDiffers(ctx context.Context, r step.HelmRelease) (strin
 	if why != "" || !r.Addon {
 		return why, nil
 	}
-	objects, err := parse([]byte(is.Manifest))
+	objects, err := want.definitions()
 	if err != nil {
 		return "", c.fail(err, "%s", want)
 	}
-	changed, err := c.differing(ctx, objects, r.Namespace)
+	rest, err := parse([]byte(is.Manifest))
+	if err != nil {
+		return "", c.fail(err, "%s", want)
+	}
+	changed, err := c.differing(ctx, append(objects, rest...), r.Namespace)
 	if err != nil || len(changed) == 0 {
 		return "", err
 	}
@@ -99,7 +103,9 @@ func (c *Cluster) InstallRelease(ctx context.Context, r step.HelmRelease) error 
 type desired struct {
 	name, namespace string
 	chart           *chart.Chart
-	values          map[string]any
+	// load reads the chart anew: Helm changes the one that it installs.
+	load   func() (*chart.Chart, error)
+	values map[string]any
 	// description is kept with the revision: it tells one chart from another of the same version. Labels would not do,
 	// because they are inherited by revisions that others make.
 	description string
@@ -117,15 +123,21 @@ func (d *desired) labels(attempt string) map[string]string {
 
 func read(r step.HelmRelease) (*desired, error) {
 	d := &desired{name: r.Name, namespace: r.Namespace, addon: r.Addon}
-	var err error
 	content := r.Chart
+	d.load = func() (*chart.Chart, error) {
+		c, err := loader.LoadArchive(bytes.NewReader(content))
+		if err != nil {
+			return nil, fmt.Errorf("its chart is not readable: %w", err)
+		}
+		return c, nil
+	}
 	if len(r.Manifest) > 0 {
 		content = r.Manifest
-		if d.chart, err = chartOf(r.Name, content); err != nil {
-			return nil, fmt.Errorf("%s: %w", d, err)
-		}
-	} else if d.chart, err = loader.LoadArchive(bytes.NewReader(content)); err != nil {
-		return nil, fmt.Errorf("%s: its chart is not readable: %w", d, err)
+		d.load = func() (*chart.Chart, error) { return chartOf(r.Name, content) }
+	}
+	var err error
+	if d.chart, err = d.load(); err != nil {
+		return nil, fmt.Errorf("%s: %w", d, err)
 	}
 	if d.chart.Metadata.Type == "library" {
 		return nil, fmt.Errorf("%s: chart %s is a library, which cannot be installed", d, d.chart.Name())
@@ -251,20 +263,18 @@ func (d *desired) install(ctx context.Context, config *action.Configuration, c *
 		}
 		is = nil
 	}
+	if err := d.define(ctx, c); err != nil {
+		return err
+	}
 	if is == nil {
 		install := action.NewInstall(config)
 		install.ReleaseName, install.Namespace, install.CreateNamespace = d.name, d.namespace, true
 		install.Description, install.Timeout = d.description, timeLeft(ctx)
 		install.Labels = d.labels(attempt)
+		install.SkipCRDs = true                 // they are defined already
 		install.DisableOpenAPIValidation = true // the server validates; its schema is megabytes
 		_, err := run(ctx, func() (*release.Release, error) { return install.Run(d.chart, d.values) })
 		return err
-	}
-	// Helm leaves definitions of kinds alone in upgrades, and then applies objects that may not fit them.
-	for _, definition := range d.chart.CRDObjects() {
-		if err := c.Apply(ctx, definition.File.Data); err != nil {
-			return fmt.Errorf("%s of its chart: %w", definition.Filename, err)
-		}
 	}
 	upgrade := action.NewUpgrade(config)
 	upgrade.Namespace, upgrade.ResetValues, upgrade.MaxHistory = d.namespace, true, keptRevisions
