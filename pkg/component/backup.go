@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 )
 
 const (
@@ -14,10 +15,24 @@ const (
 	BackupDir = host.StateDir + "/etcd-backups"
 	// RestoreDir is where a host has what is of a restore that is under way.
 	RestoreDir = host.StateDir + "/etcd-restore"
-	// RestoreUnderWay is there from before anything ends on a host until all is well again: what makes the host a member of etcd, or a
-	// part of the control plane, does nothing then.
+	// RestoreUnderWay is there from before a host's member ends until all is well again: what makes the host a member of etcd does nothing
+	// then.
 	RestoreUnderWay = RestoreDir + "/under-way"
+	// RestoreHalted is there from before a host's control plane ends until it is started again, wherever etcd runs: what makes the host a
+	// part of the control plane does nothing then.
+	RestoreHalted = RestoreDir + "/halted"
 )
+
+// NoRestore is the first part of a step that must not be run while one of these paths is there.
+func NoRestore(marks ...string) step.Command {
+	const ask = `for mark; do
+	[ ! -e "$mark" ] || { echo "etcd is being restored ($mark): finish that first, by the same kubexm etcd restore"; exit 1; }
+done`
+	return step.Command{
+		Title: "wait for no restore", Argv: append([]string{"/bin/sh", "-c", "exec >&2; " + ask, "sh"}, marks...),
+		Done: step.Done{Check: append([]string{"/bin/sh", "-c", ask, "sh"}, marks...)},
+	}
+}
 
 // Backup is one of etcd, which somebody asks for.
 type Backup struct {

@@ -57,7 +57,8 @@ type EtcdMembers interface {
 	Restart(in Inputs, r Restart) []step.Step
 }
 
-// EtcdLock is the text of shell functions, answers and hold: whoever makes the members, one of them is away at a time by the same lock.
+// EtcdLock is the text of shell functions, answers, spare and hold: whoever makes the members, one of them is away at a time by the same
+// lock, and none that is needed for quorum.
 //
 //go:embed etcd-lock.sh
 var EtcdLock string

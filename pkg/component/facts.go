@@ -51,11 +51,14 @@ func trackedConnections(s host.System) int32 {
 	return min(max(32<<10*s.CPUs, 128<<10), 1<<20)
 }
 
-// Forwards are the name servers of a host that pods on it can reach too.
+// Forwards are the name servers of a host that pods on it can reach too: not those of a loopback address, which is the pod's own, nor of a
+// link-local one, which is the host's interface's and which not every network carries pods' packets to.
 func Forwards(s host.System) []string {
 	var reachable []string
 	for _, n := range append(slices.Clone(s.Nameservers), s.UpstreamNameservers...) {
-		if a, err := netip.ParseAddr(n); err == nil && !a.IsLoopback() && !a.IsLinkLocalUnicast() && !slices.Contains(reachable, n) {
+		a, err := netip.ParseAddr(n)
+		own := a.IsLoopback() || a.IsUnspecified() || a.IsLinkLocalUnicast()
+		if err == nil && !own && !slices.Contains(reachable, n) {
 			reachable = append(reachable, n)
 		}
 	}

@@ -48,11 +48,7 @@ func RestartRequest(c spec.ComponentName) string {
 func (r Restart) Request(in Inputs, after ...string) step.Step {
 	var parts []step.Step
 	if in.RunsEtcd() || in.IsControlPlane() {
-		const why = "etcd is being restored (" + RestoreUnderWay + "): finish that first, by the same kubexm etcd restore"
-		parts = append(parts, step.Command{
-			Title: "wait for no restore", Argv: []string{"/bin/sh", "-c", "echo '" + why + "' >&2; exit 1"},
-			Done: step.Done{Check: []string{"/bin/sh", "-c", "[ ! -e '" + RestoreUnderWay + "' ] || { echo '" + why + "'; exit 1; }"}},
-		})
+		parts = append(parts, NoRestore(RestoreUnderWay, RestoreHalted))
 	}
 	parts = append(parts, step.Directory{Path: restartsDir, Mode: 0o700})
 	for _, c := range r.Components {

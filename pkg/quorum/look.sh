@@ -23,7 +23,11 @@ ctl() (
 )
 
 command -v etcdctl >/dev/null && [ -f "$dir/ssl/admin-$name-key.pem" ] || fail "the host has no member of etcd yet: etcdctl, or its certificate, is not there"
-! command -v ss >/dev/null || [ -n "$(ss -Htln "src $host:2379")" ] || fail "nothing listens at $host:2379"
+# At the host's address, or at all that it has, as members of others do.
+is_heard() {
+	[ -n "$(ss -Htln "src $host:2379")" ] || ss -Htln "sport = :2379" | grep -qF -e ' 0.0.0.0:2379 ' -e ' *:2379 ' -e ' [::]:2379 '
+}
+! command -v ss >/dev/null || is_heard || fail "nothing listens at $host:2379"
 members=$(ctl member list) || fail "etcd does not say who its members are at $host:2379: it does not answer, or has no quorum${members:+ ($members)}"
 alarms=$(ctl alarm list) || fail "etcd does not say which alarms there are at $host:2379${alarms:+: $alarms}"
 printf 'members %s\nalarms %s\n' "$members" "$alarms"

@@ -4,7 +4,12 @@
 package quorum_test
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -102,6 +107,41 @@ func TestNotIn(t *testing.T) {
 	got, err := quorum.In(answered(0, say(long, none), ""))
 	if err != nil || len(got.Members[0].Name) > 253 {
 		t.Errorf("a long name is %d bytes long: %v", len(got.Members[0].Name), err)
+	}
+}
+
+// TestListens: an etcd of others that listens at all addresses of its host, as ss shows it, is asked as well.
+func TestListens(t *testing.T) {
+	for name, tt := range map[string]struct {
+		ss    string
+		heard bool
+	}{
+		"at the host's":    {"case $2 in 'src 10.1.0.1:2379') echo 'LISTEN 0 4096 10.1.0.1:2379 0.0.0.0:*' ;; esac", true},
+		"at all of IPv4's": {"case $2 in 'sport = :2379') echo 'LISTEN 0 4096 0.0.0.0:2379 0.0.0.0:*' ;; esac", true},
+		"at all":           {"case $2 in 'sport = :2379') echo 'LISTEN 0 4096 *:2379 *:*' ;; esac", true},
+		"at another":       {"case $2 in 'sport = :2379') echo 'LISTEN 0 4096 127.0.0.1:2379 0.0.0.0:*' ;; esac", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			for file, text := range map[string]string{
+				"ss": tt.ss, "etcdctl": "case $* in *'member list'*) echo '" + list + "' ;; *) echo '" + none + "' ;; esac", "ssl/admin-n1-key.pem": "",
+			} {
+				file = filepath.Join(dir, file)
+				if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte("#!/bin/sh\n"+text+"\n"), 0o700)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			q := quorum.Query("n1", "10.1.0.1").Commands[0]
+			argv := slices.Clone(q.Argv)
+			argv[slices.Index(argv, "dir=/etc/kubexm/etcd")] = "dir=" + dir
+			cmd := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
+			cmd.Env = []string{"PATH=" + dir + ":/usr/bin:/bin"}
+			out, _ := cmd.Output()
+			got, err := quorum.In(&host.Facts{Commands: map[string]host.Result{q.ID: {ExitCode: cmd.ProcessState.ExitCode(), Stdout: out}}})
+			if (err == nil) != tt.heard || !tt.heard && err.Error() != "nothing listens at 10.1.0.1:2379" {
+				t.Errorf("it is %+v: %v", got, err)
+			}
+		})
 	}
 }
 

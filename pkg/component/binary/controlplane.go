@@ -181,7 +181,7 @@ func apiServerArgs(c Cluster, n Node) []spec.Arg {
 			spec.Arg{Name: "etcd-certfile", Value: c.Etcd.Certificate},
 			spec.Arg{Name: "etcd-keyfile", Value: c.Etcd.Key})
 	}
-	return args(k.APIServer.ExtraArgs, append(ours, gateArgs(k.FeatureGates)...))
+	return args(k.APIServer.ExtraArgs, append(ours, component.GateArgs(k.FeatureGates)...))
 }
 
 // ControllerManager runs kube-controller-manager.
@@ -217,7 +217,7 @@ func controllerManagerUnit(c Cluster) unit {
 	ours = append(ours, c.Spec.NodeMaskArgs()...)
 	return unit{
 		about: "kube-controller-manager, the Kubernetes controllers", program: controllerManager, after: apiServer + ".service",
-		oomScore: controlPlaneOOMScore, args: args(k.ControllerManager.ExtraArgs, append(ours, gateArgs(k.FeatureGates)...)),
+		oomScore: controlPlaneOOMScore, args: args(k.ControllerManager.ExtraArgs, append(ours, component.GateArgs(k.FeatureGates)...)),
 	}
 }
 
@@ -242,6 +242,6 @@ func schedulerUnit(c Cluster) unit {
 	}
 	return unit{
 		about: "kube-scheduler, the Kubernetes scheduler", program: scheduler, after: apiServer + ".service",
-		oomScore: controlPlaneOOMScore, args: args(k.Scheduler.ExtraArgs, append(ours, gateArgs(k.FeatureGates)...)),
+		oomScore: controlPlaneOOMScore, args: args(k.Scheduler.ExtraArgs, append(ours, component.GateArgs(k.FeatureGates)...)),
 	}
 }

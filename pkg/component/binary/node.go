@@ -4,10 +4,9 @@
 package binary
 
 import (
-	"maps"
-	"slices"
 	"strings"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/graph"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
@@ -34,7 +33,7 @@ func kubeletUnit(n Node) unit {
 		{Name: "node-ip", Value: nodeIP},
 	}
 	if len(n.Labels) > 0 {
-		ours = append(ours, spec.Arg{Name: "node-labels", Value: joinLabels(n.Labels)})
+		ours = append(ours, spec.Arg{Name: "node-labels", Value: component.JoinLabels(n.Labels)})
 	}
 	return unit{
 		about: "kubelet, the Kubernetes node agent", program: kubeletName, after: n.Runtime.Unit, waited: true,
@@ -63,14 +62,6 @@ func Kubelet(c Cluster, n Node) step.Step {
 	}
 	return step.New(step.Meta{Name: "kubernetes/kubelet", Description: "run the kubelet", Disrupts: "restarts kubelet"},
 		append(parts, service(kubeletUnit(n), kubeletConfig, kubeletConf, caFile)...)...)
-}
-
-func joinLabels(labels map[string]string) string {
-	var pairs []string
-	for _, k := range slices.Sorted(maps.Keys(labels)) {
-		pairs = append(pairs, k+"="+labels[k])
-	}
-	return strings.Join(pairs, ",")
 }
 
 // kubeletDocument is the kubelet's configuration as a file.
@@ -111,7 +102,7 @@ func kubeletConfiguration(c Cluster, n Node) object {
 		o["registerWithTaints"] = n.Taints
 	}
 	if gates := c.Spec.Kubernetes.FeatureGates; len(gates) > 0 {
-		o["featureGates"] = gateMap(gates)
+		o["featureGates"] = component.GateMap(gates)
 	}
 	return o
 }
@@ -148,7 +139,7 @@ func proxyConfiguration(c Cluster, n Node) object {
 		o["ipvs"] = object{"excludeCIDRs": exclude}
 	}
 	if len(k.FeatureGates) > 0 {
-		o["featureGates"] = gateMap(k.FeatureGates)
+		o["featureGates"] = component.GateMap(k.FeatureGates)
 	}
 	return o
 }

@@ -5,10 +5,8 @@ package binary
 
 import (
 	"fmt"
-	"maps"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -104,27 +102,6 @@ func args(users, ours []spec.Arg) []spec.Arg {
 	all = append(all, users...)
 	slices.SortStableFunc(all, func(a, b spec.Arg) int { return strings.Compare(a.Name, b.Name) })
 	return all
-}
-
-func gateMap(gates []spec.FeatureGate) map[string]bool {
-	m := make(map[string]bool, len(gates))
-	for _, g := range gates {
-		m[g.Name] = g.State == spec.FeatureEnabled
-	}
-	return m
-}
-
-// gateArgs is the flag feature-gates, or none.
-func gateArgs(gates []spec.FeatureGate) []spec.Arg {
-	if len(gates) == 0 {
-		return nil
-	}
-	m := gateMap(gates)
-	var pairs []string
-	for _, name := range slices.Sorted(maps.Keys(m)) {
-		pairs = append(pairs, name+"="+strconv.FormatBool(m[name]))
-	}
-	return []spec.Arg{{Name: "feature-gates", Value: strings.Join(pairs, ",")}}
 }
 
 type object map[string]any

@@ -407,3 +407,31 @@ func TestBootedBeforeItJoins(t *testing.T) {
 		t.Errorf("the members are %q", got)
 	}
 }
+
+// A member that runs well is not ended because its log is looked for in another place. Once etcd has ended, it is a member without data as
+// any other.
+func TestLogElsewhere(t *testing.T) {
+	t.Parallel()
+	n1 := processes(t, 1, spec.Etcd{})[0]
+	n1.must(n1.member(), firstRun)
+	pid := n1.pid()
+	elsewhere := "wal=" + n1.path("another")
+	failed := func() {
+		t.Helper()
+		_, failure := n1.converge(n1.member(), elsewhere, "digest=another")
+		if want := "and its write-ahead log is not in " + n1.path("another"); !strings.Contains(failure, want) || !strings.Contains(failure, "wal-dir back") {
+			t.Errorf("the failure is %q, it should say %q", failure, want)
+		}
+		if _, err := n1.tryCtl("endpoint", "status"); err != nil || n1.pid() != pid {
+			t.Errorf("etcd was ended: %v", err)
+		}
+	}
+	failed()
+	failed()
+	n1.must(n1.member(), "")
+	n1.stop()
+	if _, failure := n1.converge(n1.member(), elsewhere); !strings.Contains(failure, noData) {
+		t.Errorf("etcd has ended, and the failure is %q", failure)
+	}
+	n1.must(n1.member(), firstRun)
+}

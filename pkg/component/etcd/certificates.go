@@ -59,13 +59,13 @@ func Certificates(s Settings) step.Step {
 }
 
 // ClientCertificates make the certificate by which the API server on the host node is known to etcd. etcd's authority is installed with
-// its key, as kubeadm does, so that it can be recovered from the host.
-func ClientCertificates(c spec.Certificates, node string) step.Step {
+// its key, as kubeadm does, so that it can be recovered from the host. before are parts that come first.
+func ClientCertificates(c spec.Certificates, node string, before ...step.Step) step.Step {
 	return step.New(step.Meta{Name: "etcd/client", Description: "make the API server's certificate for etcd"}, append(
-		append([]step.Step{
+		append(append(before,
 			step.Directory{Path: kubernetes, Mode: 0o755},
 			step.Directory{Path: kubernetes + "/etcd", Mode: 0o755},
-		}, step.Authority(authority, clientCA, clientCAKey)...),
+		), step.Authority(authority, clientCA, clientCAKey)...),
 		step.Certificate{
 			Path: clientCert, KeyPath: clientKey, Authority: authority, Trusted: clientCA, CommonName: "kube-apiserver-etcd-client",
 			// etcd gives every certificate of its authority all rights; this tells people whose it is.

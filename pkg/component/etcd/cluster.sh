@@ -1,7 +1,8 @@
 # Copyright 2026 The cluster-api-provider-kubexm Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# What the scripts of this package begin with, and the lock of etcd's members (answers, hold) with it. Their environment says:
+# What the scripts of this package begin with, and what belongs to the lock of etcd's members with it (etcd-lock.sh). Their environment
+# says:
 #   form            unit or pod
 #   name host       this member's name, and its address as it stands in URLs
 #   bootstrap       Init or Join
@@ -32,21 +33,13 @@ clients() {
 	printf '%s' "$urls"
 }
 
-# etcdctl at the endpoints $1. It logs a lot: of its errors only the last word is let through.
-ctl() (
-	at=$1
-	shift
-	exec 3>&1
-	error=$(timeout 20 etcdctl --endpoints="$at" --dial-timeout=3s --command-timeout=7s "$@" 2>&1 >&3 3>&-) && exit
-	code=$?
-	printf '%s\n' "$error" | sed -n 's/^Error: //p' >&2
-	exit "$code"
-)
+# Whether anything listens for clients at this host's address, or at all that it has, as members of others do.
+is_heard() {
+	[ -n "$(ss -Htln "src $host:2379")" ] || ss -Htln "sport = :2379" | grep -qF -e ' 0.0.0.0:2379 ' -e ' *:2379 ' -e ' [::]:2379 '
+}
 
 # Whether anything listens for clients here: etcdctl would wait for it.
-listens() {
-	! command -v ss >/dev/null || [ -n "$(ss -Htln "src $host:2379")" ]
-}
+listens() { ! command -v ss >/dev/null || is_heard; }
 
 # The status of the member at the endpoint: one '"Field" : value' a line; quorum is not needed.
 status() { timeout 4 etcdctl --endpoints="$1" --dial-timeout=1s --command-timeout=2s endpoint status -w fields 2>/dev/null; }
@@ -61,18 +54,6 @@ identity() { timeout 6 etcdctl --endpoints="$1" --dial-timeout=2s --command-time
 # What is remembered of this member outside of its data: see the table in member.sh.
 record=$dir/member
 recorded() { cat "$record" 2>/dev/null; }
-
-# The members that the endpoints tell of, one a line: ID, started or not, name, peer URL, client URLs, whether a learner;
-# what it has none of is "-". One that has not started has not told its name, but it is known. Further words are etcdctl's.
-list() (
-	endpoints=$1
-	shift
-	told=$(ctl "$endpoints" member list "$@") || exit
-	printf '%s\n' "$told" | awk -F', ' -v known="$known" '
-		BEGIN { for (n = split(known, words, /[ =]/); n > 1; n -= 2) names[words[n]] = words[n - 1] }
-		$3 == "" { $3 = names[$4] }
-		{ for (i = 1; i < NF; i++) printf "%s ", ($i == "" ? "-" : $i); print $NF }'
-)
 
 # Whether the member with the peer URL $1, the ID $2 and the name $3 is to go: a host that leaves has it, or no host that is known
 # and it is said to be gone.
@@ -99,36 +80,6 @@ change() (
 	done
 	[ -z "$error" ] || fail "$error"
 )
-
-# Count the voting members: how many there are with the one whose peer URL is $1, how many of the others answer, and the names
-# of those that do not.
-count() (
-	voting=0 well=0 ill=
-	members=$(list "$own") || exit
-	while read -r id state label at client learner; do
-		[ "$learner" = false ] || continue
-		voting=$((voting + 1))
-		[ "$at" != "$1" ] || continue
-		if [ "$state" = started ] && answers "$client"; then well=$((well + 1)); else ill="$ill $label ($at)"; fi
-	done <<END
-$members
-END
-	echo "$voting $well $ill"
-)
-
-# Look at the others than the member with the peer URL $1; see count.
-look() {
-	counted=$(count "$1") || return
-	read -r voting well ill <<END
-$counted
-END
-}
-
-# Whether the member with the peer URL $1 can be away for a while: the others keep quorum, or (there are two) are all well.
-spare() {
-	voting= well= ill=
-	look "$1" && { [ "$well" -gt $((voting / 2)) ] || [ -z "$ill" ]; }
-}
 
 # Try for $1 seconds until the command succeeds.
 await() {

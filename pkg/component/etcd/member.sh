@@ -163,6 +163,9 @@ set_aside() {
 	[ ! -e "$wal" ] || mv "$wal" "$wal.removed.$at"
 }
 
+# The IDs of the member that runs here, quorum or not.
+which_runs() { etcdctl --endpoints="$own" --dial-timeout=3s --command-timeout=5s endpoint status -w fields --hex 2>/dev/null | ids; }
+
 is_up() { listens && status "$own" >/dev/null; }
 
 # Voting, or asked to be promoted. Only when it is in sync with the leader that is granted.
@@ -196,6 +199,12 @@ if has_data; then
 	! listens || now=$(identity "$own")
 	if [ -z "$now" ] && is_removed; then set_aside 'was removed from its cluster'; fi
 fi
+# One that runs as the member that is remembered has its log: it is only not where it is looked for.
+if ! has_data && [ "$state" = member ] && listens && [ "$(which_runs)" = "$cluster_id $member_id" ]; then
+	fail "etcd on $name runs as the member $member_id of the cluster $cluster_id, and its write-ahead log is not in $wal:" \
+		"set dataDir and the argument wal-dir back to what etcd runs with, they cannot be changed." \
+		"If its log was removed under it, end etcd there, and run this again"
+fi
 if ! has_data || is_hollow; then
 	stop_etcd # it may be trying again and again with an initial.env of old
 	! is_hollow || set_aside 'was killed before it had begun'
@@ -215,7 +224,7 @@ come_up() {
 	if [ -n "$why" ] && ! answers "$own"; then restart_etcd; fi
 	await 60 is_up || fail "etcd was started on $name, but does not answer at $own. $(last_words)"
 	# From now on an empty data directory begins nothing.
-	now=$(etcdctl --endpoints="$own" --dial-timeout=3s --command-timeout=5s endpoint status -w fields --hex 2>/dev/null | ids)
+	now=$(which_runs)
 	[ -n "$now" ] || fail "etcd was started on $name, but does not say which member it is at $own"
 	take $now
 	said=

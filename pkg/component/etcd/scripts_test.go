@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -152,6 +153,66 @@ func TestDataOfAnotherCluster(t *testing.T) {
 				t.Errorf("the record is %q, want %q", got, tt.becomes)
 			}
 		})
+	}
+}
+
+// TestListensEverywhere: an etcd of others that listens at all addresses of its host, as ss shows it, runs here as well.
+func TestListensEverywhere(t *testing.T) {
+	for name, tt := range map[string]struct {
+		ss    string
+		heard bool
+	}{
+		"at the host's":    {`case $2 in 'src 192.168.0.11:2379') echo 'LISTEN 0 4096 192.168.0.11:2379 0.0.0.0:*' ;; esac`, true},
+		"at all of IPv4's": {`case $2 in 'sport = :2379') echo 'LISTEN 0 4096 0.0.0.0:2379 0.0.0.0:*' ;; esac`, true},
+		"at all of IPv6's": {`case $2 in 'sport = :2379') echo 'LISTEN 0 4096 [::]:2379 [::]:*' ;; esac`, true},
+		"at all":           {`case $2 in 'sport = :2379') echo 'LISTEN 0 4096 *:2379 *:*' ;; esac`, true},
+		"at another":       {`case $2 in 'sport = :2379') echo 'LISTEN 0 4096 127.0.0.1:2379 0.0.0.0:*' ;; esac`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			programs := maps.Clone(running)
+			programs["ss"] = tt.ss
+			p := runsEtcd(t, programs)
+			p.put("member", "member bbbb 2\n")
+			member := commandOf(etcd.Member(settings(etcd.Unit), done))
+			said, ok := p.run(member.Done.Check, emptyDigest)
+			if ok != tt.heard || !ok && said != "no voting member answers here" {
+				t.Errorf("%t, the check says %q", ok, said)
+			}
+			p.put("restore/under-way", "aaaaaaaa\n")
+			stopped := etcd.StopForRestore(settings(etcd.Unit), etcd.Restore{ID: "aaaaaaaa"}).(step.Sequence).Done.Check
+			if said, ok := p.run(stopped, "restore="+p.path("restore")); ok == tt.heard {
+				t.Errorf("for a restore it has ended: %t, it says %q", ok, said)
+			}
+		})
+	}
+}
+
+// TestClientWaitsForRestore: what comes before an API server on its host fails while etcd is restored, be it on other hosts.
+func TestClientWaitsForRestore(t *testing.T) {
+	in := component.Inputs{Target: spec.Target{ClusterName: "prod", Host: spec.Host{Name: "cp1", Role: spec.RoleControlPlane, Address: "192.168.0.1"}}}
+	in.Target.Cluster.Etcd.Hosts = spec.Hosts{Names: []string{"n1"}}
+	in.Target.Default()
+	tasks := etcd.Units.Tasks(in)
+	steps := tasks[len(tasks)-1].Steps
+	client := steps[len(steps)-1].(step.Sequence)
+	free := client.Parts[0].(step.Command)
+	if mark := free.Argv[len(free.Argv)-1]; in.RunsEtcd() || client.About.Name != "etcd/client" || mark != component.RestoreHalted {
+		t.Fatalf("%s waits for %s", client.About.Name, mark)
+	}
+	p := play(t, nil)
+	ask := func(argv []string) (string, bool) {
+		argv = append([]string{"/usr/bin/env"}, argv...)
+		argv[len(argv)-1] = p.path("halted")
+		return p.run(argv)
+	}
+	if said, ok := ask(free.Done.Check); !ok {
+		t.Errorf("no restore is under way, and it says %q", said)
+	}
+	p.put("halted", "")
+	for _, argv := range [][]string{free.Done.Check, free.Argv} {
+		if said, ok := ask(argv); ok || !strings.Contains(said, "etcd is being restored ("+p.path("halted")+"): finish that first") {
+			t.Errorf("%t, it says %q", ok, said)
+		}
 	}
 }
 

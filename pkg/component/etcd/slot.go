@@ -78,7 +78,8 @@ func (m membersOf) Tasks(in component.Inputs) []plan.Task {
 		tasks = append(tasks, plan.Task{Name: "etcd", Steps: m.member(in)})
 	}
 	if in.IsControlPlane() {
-		client := ClientCertificates(in.Target.Cluster.Certificates, in.Target.Host.Name)
+		// It comes before what starts the API server, on hosts without a member too.
+		client := ClientCertificates(in.Target.Cluster.Certificates, in.Target.Host.Name, component.NoRestore(component.RestoreHalted))
 		tasks = append(tasks, plan.Task{Name: "etcd-client", Steps: append(clientPrograms(in), client)})
 	}
 	return tasks

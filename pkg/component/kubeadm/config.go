@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/apiserver"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/kubelet"
@@ -79,7 +80,10 @@ func discoveryConfig(c Cluster) string {
 
 func clusterConfiguration(c Cluster, n kubelet.Node) object {
 	k := c.Spec.Kubernetes
-	gates := append([]arg{{"profiling", "false"}}, gateFlag(k.FeatureGates)...)
+	gates := []arg{{"profiling", "false"}}
+	for _, a := range component.GateArgs(k.FeatureGates) {
+		gates = append(gates, arg(a))
+	}
 	controllers := slices.Clone(gates)
 	for _, a := range c.Spec.NodeMaskArgs() {
 		controllers = append(controllers, arg(a))
@@ -167,7 +171,7 @@ func kubeletConfiguration(c Cluster) object {
 		"maxPods": k.MaxPods, "podPidsLimit": k.PodPidsLimit, "rotateCertificates": true,
 	}
 	if len(c.Spec.Kubernetes.FeatureGates) > 0 {
-		o["featureGates"] = gateMap(c.Spec.Kubernetes.FeatureGates)
+		o["featureGates"] = component.GateMap(c.Spec.Kubernetes.FeatureGates)
 	}
 	return o
 }
@@ -200,7 +204,7 @@ func registration(n kubelet.Node) object {
 		extra = append(extra, arg{"resolv-conf", n.ResolvConf})
 	}
 	if len(n.Labels) > 0 {
-		extra = append(extra, arg{"node-labels", joinLabels(n.Labels)})
+		extra = append(extra, arg{"node-labels", component.JoinLabels(n.Labels)})
 	}
 	taints := n.Taints
 	if taints == nil {

@@ -5,7 +5,10 @@ package kubeadm
 
 import (
 	_ "embed"
+	"strings"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/kubelet"
 )
@@ -23,15 +26,19 @@ var etcdData string
 
 // EtcdData makes the place of the data of kubeadm's etcd on this host, once, and has kubeadm make a pod that does not start where
 // that is gone: so etcd neither begins a second cluster nor takes part in its own without what it has promised. Where the data is
-// gone the step fails, and says what to do. first is whether the host begins the cluster. It comes before Init and
-// JoinControlPlane.
-// restoring is a path that exists while a restore is under way: then nothing is done.
-func EtcdData(c Cluster, n kubelet.Node, first bool, restoring string) step.Step {
-	token := ""
+// gone the step fails, and says what to do. It comes before Init and JoinControlPlane.
+// first is whether the host begins the cluster: where there is no data, and etcd listens on one of the others, it does not.
+// restoring are paths of which one exists while a restore is under way: then nothing is done.
+func EtcdData(c Cluster, n kubelet.Node, first bool, others []spec.Member, restoring ...string) step.Step {
+	token, asked := "", []string(nil)
 	if first {
 		token = c.Name
+		for _, m := range others {
+			asked = append(asked, m.Name+"="+m.Address)
+		}
 	}
 	return step.New(step.Meta{Name: "kubeadm/etcd-data", Description: "have etcd start only with its data"},
+		component.NoRestore(restoring...),
 		step.Directory{Path: patches, Mode: 0o755},
 		step.File{Path: etcdPatch, Mode: 0o644, Content: step.Literal(documents(object{
 			"apiVersion": "v1", "kind": "Pod", "metadata": object{"name": "etcd", "namespace": "kube-system"},
@@ -46,12 +53,11 @@ func EtcdData(c Cluster, n kubelet.Node, first bool, restoring string) step.Step
 			Title: "make the directory of etcd's write-ahead log",
 			Argv: []string{
 				"/usr/bin/env", "name=" + n.Name, "data=" + c.Spec.Etcd.DataDir, "begun=" + etcdBegun, "token=" + token, "patch=" + etcdTokenPatch,
-				"restoring=" + restoring,
+				"others=" + strings.Join(asked, " "),
 				"/bin/sh", "-uc", etcdData, "kubeadm",
 			},
 			Done: step.Done{Check: []string{
-				"/bin/sh", "-c", `[ ! -e "$1" ] || { echo "a restore is under way"; exit 1; }
-[ -d "$2" ] || { echo "there is no write-ahead log of etcd at $2"; exit 1; }`, "sh", restoring, etcdBegun,
+				"/bin/sh", "-c", `[ -d "$1" ] || { echo "there is no write-ahead log of etcd at $1"; exit 1; }`, "sh", etcdBegun,
 			}},
 		})
 }

@@ -8,6 +8,7 @@
 #   component       the static pod
 #   phase config    kubeadm's phase that makes its manifest, and its configuration; no phase leaves the manifest as it is, but for the mark
 #   reads           what the component reads when it starts, of what is renewed
+#   leave           a script that fails where the component must not be restarted now; or nothing
 
 manifest=$dir/manifests/$component.yaml copies=$dir/kubexm-manifests
 copy=$copies/$component.yaml
@@ -63,6 +64,7 @@ fi
 plain "$want" >"$new/want"
 plain "$manifest" >"$new/have" 2>/dev/null
 if ! cmp -s "$new/want" "$new/have" || ! is_current; then
+	[ -z "${leave:-}" ] || /bin/sh -uc "$leave" kubeadm || exit
 	# Each time another: the kubelet may not have seen what was there in between.
 	mark=$(date +%s.%N)
 	grep -v '^    kubexm.cluster.x-k8s.io/' "$want" >"$new/bare"

@@ -35,6 +35,8 @@ var (
 	place string
 	//go:embed etcd-alone.sh
 	etcdAlone string
+	//go:embed etcd-spared.sh
+	etcdSpared string
 	//go:embed pod.sh
 	pod string
 	//go:embed made.sh
@@ -145,10 +147,12 @@ func manifest(c Cluster, n kubelet.Node, name string) step.Step {
 	)
 }
 
-// etcdArgv places etcd's manifest, with that environment of place.sh, while no other member of the cluster is away.
+// etcdArgv places etcd's manifest, with that environment of place.sh, while no other member of the cluster is away, and if the others keep
+// quorum meanwhile.
 func etcdArgv(c Cluster, n kubelet.Node, environment []string) []string {
 	return slices.Concat(podEnvironment(c, n), environment, []string{
-		"place=" + fail + place, "back=" + ready + n.Runtime.Enter + pod, "ssl=/etc/kubexm/etcd/ssl", "within=" + seconds(etcdLimit),
+		"place=" + fail + place, "back=" + ready + n.Runtime.Enter + pod, "spared=" + fail + component.EtcdLock + etcdSpared,
+		"ssl=/etc/kubexm/etcd/ssl", "within=" + seconds(etcdLimit),
 		"/bin/sh", "-uc", fail + component.EtcdLock + etcdAlone, "kubeadm",
 	})
 }

@@ -117,3 +117,73 @@ func TestRestartTakesTurns(t *testing.T) {
 		t.Errorf("it opens %+v", opens)
 	}
 }
+
+// TestEtcdRestartKeepsQuorum: etcd's pod is not restarted while the others would have no quorum without it, whether somebody asks for it or
+// its manifest is to change; what leaves it running goes on, and one that is away is brought back by nobody's leave.
+func TestEtcdRestartKeepsQuorum(t *testing.T) {
+	p := newControlPlane(t)
+	p.write("ssl/admin-n1.pem", "")
+	p.write("members", "1, started, n0, https://10.0.0.9:2380, https://10.0.0.9:2379, false\n"+
+		"2, started, n1, https://10.0.0.1:2380, https://10.0.0.1:2379, false\n"+
+		"3, started, n2, https://10.0.0.8:2380, https://10.0.0.8:2379, false\n"+
+		"4, started, n3, https://10.0.0.7:2380, https://10.0.0.7:2379, true\n") // without a vote
+	p.write("silent", "https://10.0.0.8:2379\n")
+	// etcd's manifest is what it was.
+	if _, does, failure := p.follow(); failure != "" || strings.Contains(does, "restarts etcd") {
+		t.Fatalf("it does %q, and fails with %q", does, failure)
+	}
+	asked := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	const refusal = "etcd on n1 was not restarted: it would cost the cluster its quorum, because these members do not answer: n2 (https://10.0.0.8:2380)"
+	before := p.read("manifests/etcd.yaml")
+	refused := func(what, does, failure string) {
+		t.Helper()
+		if !strings.Contains(failure, refusal) || does != "lock, unlock" || p.read("manifests/etcd.yaml") != before {
+			t.Errorf("%s: it does %q, and fails with %q", what, does, failure)
+		}
+	}
+	_, does, failure := p.restart(asked, "", spec.ComponentEtcd)
+	refused("asked for", does, failure)
+	p.renders("etcd.yaml", strings.Replace(before, "    - --name=n1\n", "    - --name=n1\n    - --snapshot-count=1\n", 1))
+	cluster, node := of(90)
+	cluster.Spec.Etcd.SnapshotCount = 1
+	_, does, failure = p.converge(kubeadm.StaticPods(cluster, node), "")
+	refused("another manifest", does, failure)
+
+	if err := os.Remove(p.path("silent")); err != nil {
+		t.Fatal(err)
+	}
+	if _, does, failure := p.restart(asked, "", spec.ComponentEtcd); does != "lock, kubelet restarts etcd, unlock" || failure != "" {
+		t.Errorf("all answer: it does %q, and fails with %q", does, failure)
+	}
+	p.write("silent", "https://10.0.0.8:2379\n")
+	p.write("away", "")
+	if _, does, failure = p.converge(kubeadm.StaticPods(cluster, node), ""); !strings.HasPrefix(does, "kubelet restarts etcd") || failure != "" {
+		t.Errorf("it is away: it does %q, and fails with %q", does, failure)
+	}
+}
+
+// TestRestartWaitsForRestore, on a control plane host whose etcd runs elsewhere too: what uses etcd has ended there.
+func TestRestartWaitsForRestore(t *testing.T) {
+	in := component.Inputs{Target: *target(spec.RoleControlPlane)}
+	in.Target.Cluster.Etcd.Hosts = spec.Hosts{Names: []string{"etcd1"}}
+	if in.RunsEtcd() {
+		t.Fatal("it has a member")
+	}
+	p := newControlPlane(t)
+	request := component.Restart{Components: []spec.ComponentName{spec.ComponentAPIServer}, Asked: time.Now()}.Request(in).(step.Sequence)
+	free := request.Parts[0].(step.Command)
+	if said, ok := p.run(t.Context(), free.Done.Check); !ok {
+		t.Errorf("no restore is under way, and it says %q", said)
+	}
+	for _, mark := range []string{"kubexm/etcd-restore/halted", "kubexm/etcd-restore/under-way"} {
+		p.write(mark, "")
+		for _, argv := range [][]string{free.Done.Check, free.Argv} {
+			if said, ok := p.run(t.Context(), argv); ok || !strings.Contains(said, "etcd is being restored ("+p.path(mark)+")") {
+				t.Errorf("with %s: %t, it says %q", mark, ok, said)
+			}
+		}
+		if err := os.Remove(p.path(mark)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

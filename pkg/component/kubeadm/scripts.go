@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	_ "embed"
 	"encoding/hex"
+	"strconv"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
@@ -33,7 +34,8 @@ func askReady(c Cluster, n kubelet.Node) []string {
 
 // apiEnvironment is what ready.sh must know to ask this host's API server.
 func apiEnvironment(c Cluster, n kubelet.Node) []string {
-	return []string{"/usr/bin/env", "name=" + n.Name, "host=" + host.InURL(n.Address), "port=" + itoa(c.Spec.ControlPlaneEndpoint.Port), "dir=" + dir}
+	port := strconv.Itoa(int(c.Spec.ControlPlaneEndpoint.Port))
+	return []string{"/usr/bin/env", "name=" + n.Name, "host=" + host.InURL(n.Address), "port=" + port, "dir=" + dir}
 }
 
 // rendered holds when file has this content: it is written last.

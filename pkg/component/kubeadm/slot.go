@@ -12,6 +12,7 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/graph"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/apiserver"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/gate"
@@ -72,7 +73,8 @@ func (Kubernetes) ControlPlane(in component.Inputs) []plan.Task {
 	}
 	steps := []step.Step{Authorities(in.Etcd.IsPod())}
 	if in.Etcd.IsPod() {
-		steps = append(steps, EtcdData(c, n, in.First(), component.RestoreUnderWay))
+		others := slices.DeleteFunc(in.Target.EtcdMembers(), func(m spec.Member) bool { return m.Name == in.Target.Host.Name })
+		steps = append(steps, EtcdData(c, n, in.First(), others, component.RestoreUnderWay, component.RestoreHalted))
 	}
 	if c.Spec.Kubernetes.EncryptionAtRest.IsOn() {
 		steps = append(steps, apiserver.Encryption(c.Spec.Kubernetes))

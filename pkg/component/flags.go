@@ -1,7 +1,7 @@
 // Copyright 2026 The cluster-api-provider-kubexm Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package kubeadm
+package component
 
 import (
 	"maps"
@@ -12,9 +12,8 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
-func itoa(i int32) string { return strconv.Itoa(int(i)) }
-
-func gateMap(gates []spec.FeatureGate) map[string]bool {
+// GateMap has whether each feature gate is on, as configuration files have it.
+func GateMap(gates []spec.FeatureGate) map[string]bool {
 	m := make(map[string]bool, len(gates))
 	for _, g := range gates {
 		m[g.Name] = g.State == spec.FeatureEnabled
@@ -22,20 +21,21 @@ func gateMap(gates []spec.FeatureGate) map[string]bool {
 	return m
 }
 
-// gateFlag is the --feature-gates flag, or none.
-func gateFlag(gates []spec.FeatureGate) []arg {
+// GateArgs is the flag feature-gates, or none.
+func GateArgs(gates []spec.FeatureGate) []spec.Arg {
 	if len(gates) == 0 {
 		return nil
 	}
-	m := gateMap(gates)
+	m := GateMap(gates)
 	var pairs []string
 	for _, name := range slices.Sorted(maps.Keys(m)) {
 		pairs = append(pairs, name+"="+strconv.FormatBool(m[name]))
 	}
-	return []arg{{"feature-gates", strings.Join(pairs, ",")}}
+	return []spec.Arg{{Name: "feature-gates", Value: strings.Join(pairs, ",")}}
 }
 
-func joinLabels(labels map[string]string) string {
+// JoinLabels are a Node's labels as the kubelet's flag has them.
+func JoinLabels(labels map[string]string) string {
 	var pairs []string
 	for _, k := range slices.Sorted(maps.Keys(labels)) {
 		pairs = append(pairs, k+"="+labels[k])
