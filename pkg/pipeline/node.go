@@ -243,11 +243,12 @@ func inputs(n Node, b *artifact.Bundle, role spec.Role, mode spec.BootstrapMode)
 	return in, nil
 }
 
-// follows refuses a version of Kubernetes that the host cannot be brought to from the one that it has, or that is newer than the
-// API servers which a worker's kubelet speaks to.
+// follows refuses a version of Kubernetes that the host's Node cannot be brought to from the one that it has, or that is newer than the
+// API servers which a worker's kubelet speaks to. A host without a Node has none of it: its version says no more than which bundle it
+// gets from. That no older etcd takes over is etcd's to see to.
 func (n *Node) follows() error {
 	wanted := n.Target.KubernetesVersion
-	if n.Was != "" {
+	if n.Was != "" && n.Target.Host.Role.IsNode() {
 		if errs := spec.ValidateUpgrade(n.Was, wanted, field.NewPath("kubernetesVersion")); len(errs) > 0 {
 			return errs.ToAggregate()
 		}

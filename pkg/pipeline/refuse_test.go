@@ -172,7 +172,8 @@ func TestNoTokenWithoutWorkers(t *testing.T) {
 	}
 }
 
-// What is refused to some is allowed to others: a control plane host goes first.
+// What is refused to some is allowed to others: a control plane host goes first, and hosts without a Node have no Kubernetes of any
+// version.
 func TestFollows(t *testing.T) {
 	b := bundle(t)
 	cp, w := node("cp1", "192.168.0.11", spec.RoleControlPlane, machine), node("w1", "192.168.0.21", spec.RoleWorker, machine)
@@ -183,6 +184,16 @@ func TestFollows(t *testing.T) {
 	w.Was, w.APIServers = "v1.35.4", "v1.36.3"
 	if _, err := pipeline.JoinWorker(w, b); err != nil {
 		t.Error(err)
+	}
+	for _, was := range []string{"v1.36.4", "v1.34.9"} {
+		lb, member := node("lb1", "192.168.0.31", spec.RoleLoadBalancer, machine, balanced), node("etcd1", "192.168.0.41", spec.RoleEtcd, machine)
+		lb.Was, member.Was = was, was
+		if _, err := pipeline.LoadBalancer(lb, b); err != nil {
+			t.Error(err)
+		}
+		if _, err := pipeline.EtcdMember(member, b); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

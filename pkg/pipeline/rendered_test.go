@@ -10,7 +10,10 @@ import (
 	"testing"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/internal/golden"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pipeline"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
 )
 
@@ -71,5 +74,41 @@ func TestRendered(t *testing.T) {
 			}
 			golden.Tree(t, filepath.Join("testdata", "rendered", tt.name), all)
 		})
+	}
+}
+
+// TestForwardingStays: a host that knows no name server for pods leaves the cluster's Corefile as it is, unless the control plane begins
+// there. One that knows some, and all where servers are declared, apply it.
+func TestForwardingStays(t *testing.T) {
+	b, blind := bundle(t), machine
+	blind.Nameservers = []string{"127.0.0.53"}
+	declared := func(t *spec.Target) { t.Cluster.DNS.CoreDNS.UpstreamServers = []string{"192.168.0.54"} }
+	for _, tt := range []struct {
+		name             string
+		mode             spec.BootstrapMode
+		sys              host.System
+		change           []func(*spec.Target)
+		corefile, onward bool
+	}{
+		{"cp1", spec.BootstrapInit, machine, nil, true, true},
+		{"cp1", spec.BootstrapInit, blind, nil, true, false},
+		{"cp2", spec.BootstrapJoin, machine, nil, true, true},
+		{"cp2", spec.BootstrapJoin, blind, nil, false, false},
+		{"cp2", spec.BootstrapJoin, blind, []func(*spec.Target){declared}, true, true},
+	} {
+		makes := pipeline.CreateControlPlane
+		if tt.mode == spec.BootstrapJoin {
+			makes = pipeline.JoinControlPlane
+		}
+		mode := func(t *spec.Target) { t.BootstrapMode = tt.mode }
+		p, err := makes(node(tt.name, "192.168.0.11", spec.RoleControlPlane, tt.sys, append(tt.change, mode)...), b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		applied := rendered(p)["apply/CoreDNS.yaml"]
+		corefile, onward := strings.Contains(applied, "Corefile: |"), strings.Contains(applied, "forward . ")
+		if corefile != tt.corefile || onward != tt.onward || !strings.Contains(applied, "kind: Deployment") {
+			t.Errorf("%s, which asks %s: a Corefile %t, which forwards %t:\n%s", tt.name, tt.sys.Nameservers, corefile, onward, applied)
+		}
 	}
 }

@@ -28,28 +28,35 @@ type Renewal struct {
 // Renewals are the certificates with these names on all hosts, host after host in the order in which they are renewed: those of
 // etcd first, then the control plane's. No name means what AllCertificates does. A name that no host has is refused.
 func Renewals(targets []spec.Target, names []string) ([]Renewal, error) {
-	var all, known []string
+	var all []string
 	var found []Renewal
 	hosts, err := renewing(targets, nil)
 	if err != nil {
 		return nil, err
 	}
 	for _, in := range hosts {
-		for _, c := range module.Renewable(in) {
-			all = append(all, c.Name)
-			if len(names) == 0 || slices.Contains(names, AllCertificates) || slices.Contains(names, c.Name) {
-				known, found = append(known, c.Name), append(found, Renewal{Host: in.Target.Host.Name, Certificate: c})
-			}
-		}
+		here, have := renewals(in, names)
+		found, all = append(found, here...), append(all, have...)
 	}
 	for _, name := range names {
-		if name != AllCertificates && !slices.Contains(known, name) {
+		if name != AllCertificates && !slices.Contains(all, name) {
 			slices.Sort(all)
 			return nil, fmt.Errorf("no host has a certificate %s that can be renewed; there are %s, and %s",
 				name, strings.Join(slices.Compact(all), ", "), AllCertificates)
 		}
 	}
 	return found, nil
+}
+
+// renewals are those of the host's certificates that have one of the names, and the names of all that it has.
+func renewals(in module.Inputs, names []string) (here []Renewal, have []string) {
+	for _, c := range module.Renewable(in) {
+		have = append(have, c.Name)
+		if len(names) == 0 || slices.Contains(names, AllCertificates) || slices.Contains(names, c.Name) {
+			here = append(here, Renewal{Host: in.Target.Host.Name, Certificate: c})
+		}
+	}
+	return here, have
 }
 
 // RenewCertificates plans that Renewals are made anew, however long the present ones last: on one host after the other, when
@@ -95,17 +102,14 @@ func RenewOn(n Node, names []string, asked time.Time) (*plan.Plan, []Renewal, er
 	if err := checkRenewable(in, names); err != nil {
 		return nil, nil, err
 	}
-	var here []Renewal
-	var have, wanted []string
-	for _, c := range module.Renewable(in) {
-		have = append(have, c.Name)
-		if len(names) == 0 || slices.Contains(names, AllCertificates) || slices.Contains(names, c.Name) {
-			here, wanted = append(here, Renewal{in.Target.Host.Name, c}), append(wanted, c.Name)
-		}
-	}
+	here, have := renewals(in, names)
 	if len(here) == 0 {
 		return nil, nil, fmt.Errorf("%s has none of these certificates to renew: %s; it has %s",
 			in.Target.Host.Name, cmp.Or(strings.Join(names, ", "), AllCertificates), cmp.Or(strings.Join(have, ", "), "none that can be renewed"))
+	}
+	var wanted []string
+	for _, r := range here {
+		wanted = append(wanted, r.Name)
 	}
 	p := newLayout("RenewCertificates", n.Target.ClusterName)
 	p.host(in, module.Certificates(in, wanted, asked))
@@ -115,16 +119,10 @@ func RenewOn(n Node, names []string, asked time.Time) (*plan.Plan, []Renewal, er
 
 // checkRenewable refuses what no host of the cluster has, whatever its role.
 func checkRenewable(in module.Inputs, names []string) error {
-	var kind []string
-	for _, role := range []spec.Role{spec.RoleControlPlane, spec.RoleWorker, spec.RoleEtcd} {
-		in.Target.Host.Role = role
-		if role == spec.RoleEtcd && in.Target.Cluster.Etcd.IsStacked() {
-			continue
-		}
-		for _, c := range module.Renewable(in) {
-			kind = append(kind, c.Name)
-		}
-	}
+	kind := ofKind(in, func(in module.Inputs) []string {
+		_, have := renewals(in, nil)
+		return have
+	}, spec.RoleControlPlane, spec.RoleWorker, spec.RoleEtcd)
 	slices.Sort(kind)
 	for _, name := range names {
 		if name != AllCertificates && !slices.Contains(kind, name) {
@@ -133,6 +131,19 @@ func checkRenewable(in module.Inputs, names []string) error {
 		}
 	}
 	return nil
+}
+
+// ofKind is what hosts of in's cluster have, one after the other of these roles. Where etcd is stacked, none has a role of its own for it.
+func ofKind[T any](in module.Inputs, has func(module.Inputs) []T, roles ...spec.Role) []T {
+	var kind []T
+	for _, role := range roles {
+		if role == spec.RoleEtcd && in.Target.Cluster.Etcd.IsStacked() {
+			continue
+		}
+		in.Target.Host.Role = role
+		kind = append(kind, has(in)...)
+	}
+	return kind
 }
 
 // renewing are the hosts in the order in which their certificates are renewed.

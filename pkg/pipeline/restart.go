@@ -59,14 +59,7 @@ func checkKind(t spec.Target, r Restart) error {
 	if err != nil {
 		return fmt.Errorf("cluster %s: %w", t.ClusterName, err)
 	}
-	var kind []spec.ComponentName
-	for _, role := range []spec.Role{spec.RoleControlPlane, spec.RoleWorker, spec.RoleEtcd, spec.RoleLoadBalancer} {
-		in.Target.Host.Role = role
-		if role == spec.RoleEtcd && t.Cluster.Etcd.IsStacked() {
-			continue
-		}
-		kind = append(kind, module.Restartable(in)...)
-	}
+	kind := ofKind(in, module.Restartable, spec.RoleControlPlane, spec.RoleWorker, spec.RoleEtcd, spec.RoleLoadBalancer)
 	for _, c := range r.Components {
 		if !slices.Contains(kind, c) {
 			all := slices.DeleteFunc(slices.Clone(spec.Components), func(c spec.ComponentName) bool { return !slices.Contains(kind, c) })

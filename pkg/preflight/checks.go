@@ -33,6 +33,7 @@ func subjects() []subject {
 		{name: "time", find: timeSync},
 		{name: "installation", query: installationQuery, find: installation},
 		{name: "runtime", query: runtimeQuery, find: containerRuntime},
+		{name: "loadbalancer", query: loadBalancerQuery, find: loadBalancer},
 		{name: "ports", query: portsQuery, find: ports},
 		{name: "resolv", query: resolvQuery, find: resolv},
 		{name: "selinux", find: selinux},

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component/tables"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
@@ -48,32 +47,6 @@ func checkCluster(targets []spec.Target, facts map[string]*host.Facts) []Problem
 				add(t, "network", Error, fmt.Sprintf("its address %s is an address of %s too", a, other.Host.Name), "give each host an address of its own")
 			}
 		}
-	}
-	return append(problems, checkVirtual(targets, facts)...)
-}
-
-// checkVirtual: a host can only take over an address of a network that it is in; others of this network look for it there (ARP).
-func checkVirtual(targets []spec.Target, facts map[string]*host.Facts) []Problem {
-	var problems []Problem
-	for _, t := range targets {
-		f := facts[t.Host.Name]
-		e := t.Cluster.ControlPlaneEndpoint
-		slots, unknown := tables.Slots(t.Cluster)
-		mayHave := unknown == nil && (t.Host.Role == spec.RoleLoadBalancer && slots.External.VirtualAddress != nil ||
-			t.Host.Role == spec.RoleControlPlane && slots.Internal.VirtualAddress != nil)
-		vip, err := netip.ParseAddr(e.Address)
-		if f == nil || !mayHave || err != nil || slices.ContainsFunc(f.System.Addresses, func(text string) bool {
-			own, err := netip.ParsePrefix(text)
-			return err == nil && own.Contains(vip)
-		}) {
-			continue
-		}
-		problems = append(problems, Problem{
-			Host: t.Host.Name, Check: "network", Severity: Error,
-			Cause: fmt.Sprintf("the virtual address %s is in none of the host's networks (%s), so the host cannot take it over",
-				vip, strings.Join(f.System.Addresses, ", ")),
-			Remedy: "give controlPlaneEndpoint.address a free address of a network that all hosts are in that are to have it",
-		})
 	}
 	return problems
 }

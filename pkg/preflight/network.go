@@ -23,6 +23,7 @@ func network(r *report) {
 	}
 	dualStack(r)
 	balanced(r)
+	virtual(r)
 	if r.ours() {
 		return // the networks of pods are there
 	}
@@ -132,6 +133,23 @@ func balanced(r *report) {
 		r.error(fmt.Sprintf("the cluster's first networks are of IPv6, so API servers are reached by it, and the host has no IPv6 address; its interfaces have %s",
 			strings.Join(r.f.System.Addresses, ", ")), "give the host an IPv6 address by which it reaches the control plane's hosts")
 	}
+}
+
+// virtual: a host can only take over an address of a network that it is in; others of this network look for it there (ARP).
+func virtual(r *report) {
+	in, known := inputs(r.t, r.f.System)
+	mayHave := known && (r.t.Host.Role == spec.RoleLoadBalancer && in.External.VirtualAddress != nil ||
+		in.IsControlPlane() && in.Internal.VirtualAddress != nil)
+	vip, err := netip.ParseAddr(r.t.Cluster.ControlPlaneEndpoint.Address)
+	if !mayHave || err != nil || slices.ContainsFunc(r.f.System.Addresses, func(text string) bool {
+		own, err := netip.ParsePrefix(text)
+		return err == nil && own.Contains(vip)
+	}) {
+		return
+	}
+	r.error(fmt.Sprintf("the virtual address %s is in none of the host's networks (%s), so the host cannot take it over",
+		vip, strings.Join(r.f.System.Addresses, ", ")),
+		"give controlPlaneEndpoint.address a free address of a network that all hosts are in that are to have it")
 }
 
 // defaultDevices are the devices of routes as "ip -oneline route" tells them.

@@ -41,8 +41,7 @@ func Query(t spec.Target) host.Query { return query(t) }
 func Check(t spec.Target, f *host.Facts, o host.Ownership) []Problem { return check(t, f, o) }
 
 // CheckCluster returns what is wrong with hosts only in view of each other: names that lead to one machine, machines
-// that were cloned, addresses that two have, a virtual address out of their reach. Facts are by the hosts' names; hosts without are
-// passed over. It is pure.
+// that were cloned, addresses that two have. Facts are by the hosts' names; hosts without are passed over. It is pure.
 func CheckCluster(targets []spec.Target, facts map[string]*host.Facts) []Problem {
 	return checkCluster(targets, facts)
 }

@@ -81,6 +81,20 @@ func balancing(t *spec.Target, f *host.Facts) {
 	t.Host.Role, t.Host.InternalAddresses = spec.RoleLoadBalancer, []string{"2001:db8::2", "172.16.0.2"}
 }
 
+// holds gives the cluster such an address, and the host a role in which it may be the one to hold it.
+func holds(by spec.LoadBalancerType, role spec.Role, address string) func(*spec.Target, *host.Facts) {
+	return func(t *spec.Target, _ *host.Facts) {
+		t.Host.Role, t.Cluster.LoadBalancer.Type, t.Cluster.ControlPlaneEndpoint.Address = role, by, address
+		t.Default()
+	}
+}
+
+// fronted makes the host a load balancer's, with nginx and keepalived.
+func fronted(t *spec.Target, f *host.Facts) {
+	t.Cluster.LoadBalancer.Keepalived.Proxy = spec.LoadBalancerNginx
+	holds(spec.LoadBalancerKeepalived, spec.RoleLoadBalancer, "172.16.0.100")(t, f)
+}
+
 // scenario is a host with something wrong.
 type scenario struct {
 	name   string
@@ -215,6 +229,50 @@ func scenarios() []scenario {
 			balancing(t, f)
 			f.System.Addresses = []string{"172.16.0.2/24"}
 		}},
+		{name: "a virtual address of the host's network", spoil: holds(spec.LoadBalancerKeepalived, spec.RoleLoadBalancer, "172.16.0.100")},
+		{name: "a virtual address of another network", spoil: holds(spec.LoadBalancerKeepalived, spec.RoleLoadBalancer, "172.16.1.100")},
+		{name: "a virtual address that others hold", spoil: holds(spec.LoadBalancerKeepalived, spec.RoleControlPlane, "172.16.1.100")},
+		{name: "kube-vip's address of another network", spoil: holds(spec.LoadBalancerKubeVIP, spec.RoleControlPlane, "172.16.1.100")},
+		{name: "an address that hosts do not take over", spoil: holds(spec.LoadBalancerExternal, spec.RoleControlPlane, "172.16.1.100")},
+		{name: "a load balancer of others, with a site", spoil: func(t *spec.Target, f *host.Facts) {
+			fronted(t, f)
+			f.Units["nginx.service"] = host.UnitState{Load: "loaded", Active: "active", File: "enabled"}
+			f.Paths["/var/www"] = host.Path{Exists: true, Mode: fs.ModeDir, Entries: 3}
+		}},
+		{name: "a keepalived of others, which is stopped, beside a site", spoil: func(t *spec.Target, f *host.Facts) {
+			fronted(t, f)
+			f.Units["keepalived.service"] = host.UnitState{Load: "loaded", Active: "inactive", File: "enabled"}
+			f.Paths["/etc/keepalived/keepalived.conf"], f.Paths["/var/www"] = host.Path{Exists: true}, host.Path{Exists: true, Mode: fs.ModeDir, Entries: 1}
+		}},
+		{name: "what a load balancer of others left, on another system", spoil: func(t *spec.Target, f *host.Facts) {
+			fronted(t, f)
+			f.System.OSID, f.System.OSVersion = "rocky", "9.5"
+			f.Paths["/var/lib/nginx"] = host.Path{Exists: true, Mode: fs.ModeDir, Entries: 1}
+			f.Paths["/var/www"] = host.Path{Exists: true, Mode: fs.ModeDir, Entries: 3}
+		}},
+		{name: "a load balancer's packages, which nobody uses", spoil: func(t *spec.Target, f *host.Facts) {
+			fronted(t, f)
+			f.Units["nginx.service"] = host.UnitState{Load: "loaded", Active: "inactive", File: "disabled"}
+			f.Units["keepalived.service"] = host.UnitState{Load: "masked", Active: "inactive", File: "masked"}
+			f.Units["haproxy.service"] = host.UnitState{Load: "loaded", Active: "active", File: "enabled"} // beside it, at ports of its own
+			f.Paths["/etc/keepalived/keepalived.conf"] = host.Path{Exists: true}                           // its package's
+			f.Paths["/var/www"] = host.Path{Exists: true, Mode: fs.ModeDir, Entries: 1}
+		}},
+		{name: "places of a load balancer, which are free", spoil: func(t *spec.Target, f *host.Facts) {
+			fronted(t, f)
+			f.Units["nginx.service"] = host.UnitState{Load: "not-found", Active: "inactive"}
+			f.Paths["/etc/keepalived/keepalived.conf"], f.Paths["/var/www"] = host.Path{}, host.Path{Exists: true, Mode: fs.ModeDir}
+		}},
+		{name: "our own load balancer", spoil: func(t *spec.Target, f *host.Facts) {
+			fronted(t, f)
+			f.Units["nginx.service"] = host.UnitState{Load: "loaded", Active: "active", File: "enabled"}
+			f.Paths["/etc/keepalived/keepalived.conf"], f.Owner = host.Path{Exists: true}, &owner
+		}},
+		{name: "a site on a worker", worker: true, spoil: func(t *spec.Target, f *host.Facts) {
+			fronted(t, f)
+			t.Host.Role = spec.RoleWorker
+			f.Units["nginx.service"] = host.UnitState{Load: "loaded", Active: "active", File: "enabled"}
+		}},
 		{name: "host in the network of pods", spoil: func(_ *spec.Target, f *host.Facts) {
 			f.System.Addresses = append(f.System.Addresses, "10.233.65.1/24")
 		}},
@@ -330,6 +388,12 @@ func scenarios() []scenario {
 		{name: "systemd-resolved with upstream", spoil: func(_ *spec.Target, f *host.Facts) {
 			f.System.Nameservers, f.System.UpstreamNameservers = []string{"127.0.0.53"}, []string{"172.16.0.1"}
 		}},
+		{name: "a stub before a link-local name server", spoil: func(_ *spec.Target, f *host.Facts) {
+			f.System.Nameservers, f.System.UpstreamNameservers = []string{"127.0.0.53"}, []string{"169.254.169.254"}
+		}},
+		{name: "a load balancer with no more than a stub", spoil: func(t *spec.Target, f *host.Facts) {
+			t.Host.Role, f.System.Nameservers = spec.RoleLoadBalancer, []string{"127.0.0.53"}
+		}},
 		{name: "a stub, and servers declared", spoil: func(t *spec.Target, f *host.Facts) {
 			f.System.Nameservers = []string{"127.0.0.11"}
 			t.Cluster.DNS.CoreDNS.UpstreamServers = []string{"172.16.0.1"}
@@ -434,26 +498,6 @@ func TestCluster(t *testing.T) {
 		fmt.Fprintf(&got, "%s\n", c.name)
 		write(&got, problems)
 	}
-	for _, c := range []struct {
-		name, address string
-		by            spec.LoadBalancerType
-	}{
-		{"a virtual address of their network", "172.16.0.100", spec.LoadBalancerKeepalived},
-		{"a virtual address of another network", "172.16.1.100", spec.LoadBalancerKeepalived},
-		{"kube-vip's address of another network", "172.16.1.100", spec.LoadBalancerKubeVIP},
-		{"an address that hosts do not take over", "172.16.1.100", spec.LoadBalancerExternal},
-	} {
-		first, second := target("node1", spec.RoleControlPlane, "172.16.0.2"), target("node2", spec.RoleLoadBalancer, "172.16.0.3")
-		for _, t := range []*spec.Target{&first, &second} {
-			t.Cluster.ControlPlaneEndpoint.Address, t.Cluster.LoadBalancer.Type = c.address, c.by
-			t.Default()
-		}
-		problems := preflight.CheckCluster([]spec.Target{first, second}, map[string]*host.Facts{
-			"node1": fit(), "node2": other(func(*host.Facts) {}),
-		})
-		fmt.Fprintf(&got, "%s\n", c.name)
-		write(&got, problems)
-	}
 	golden.File(t, "testdata/cluster.golden", got.String())
 }
 
@@ -491,6 +535,23 @@ func TestQuery(t *testing.T) {
 	for _, p := range q.Paths {
 		if p.Content && p.Path != "/etc/machine-id" {
 			t.Errorf("the content of %s is asked", p.Path)
+		}
+	}
+}
+
+// TestQueryOfLoadBalancers: units and paths of what a load balancer host is to run are asked, whichever its operating system turns out
+// to be.
+func TestQueryOfLoadBalancers(t *testing.T) {
+	on, f := target("lb1", spec.RoleLoadBalancer, "172.16.0.2"), fit()
+	fronted(&on, f)
+	q := preflight.Query(on)
+	asked := slices.Clone(q.Units)
+	for _, p := range q.Paths {
+		asked = append(asked, p.Path)
+	}
+	for _, want := range []string{"nginx.service", "keepalived.service", "/etc/keepalived/keepalived.conf", "/var/www", "/var/lib/nginx"} {
+		if !slices.Contains(asked, want) {
+			t.Errorf("%s is not asked for", want)
 		}
 	}
 }

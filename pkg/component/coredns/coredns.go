@@ -30,6 +30,8 @@ type Settings struct {
 	// HostForwards says that hosts have name servers that pods can reach, so that names outside of the cluster are asked of
 	// them where the user names no others.
 	HostForwards bool
+	// KeepsCorefile leaves the Corefile that the cluster has as it is.
+	KeepsCorefile bool
 	// After must be there first.
 	After graph.Output[string]
 }
@@ -43,10 +45,13 @@ func Deploy(s Settings) step.Step {
 		"data":     map[string]any{"Corefile": corefile(s.DNS, s.HostForwards)},
 	})
 	objects := strings.NewReplacer("$IMAGE", s.Image, "$ADDRESS", clusterIPs(s.Addresses)).Replace(manifest)
+	if !s.KeepsCorefile {
+		objects = string(config) + "---\n" + objects
+	}
 	return step.New(step.Meta{
 		Name: "coredns/deploy", Description: "deploy the cluster's DNS server", Timeout: step.Duration(time.Minute),
 		Retry: step.Retry{Attempts: 5, Delay: step.Duration(time.Second), MaxDelay: step.Duration(10 * time.Second)},
-	}, step.Apply{Title: "CoreDNS", Manifest: step.Literal(string(config) + "---\n" + objects), After: []string{s.After.Name}})
+	}, step.Apply{Title: "CoreDNS", Manifest: step.Literal(objects), After: []string{s.After.Name}})
 }
 
 // clusterIPs is the value of the Service's clusterIP, with the fields behind it that dual stack needs.

@@ -25,10 +25,13 @@ func (DNS) Needs(in component.Inputs) component.Needs {
 	return component.Needs{Images: component.ImagesNamed(image)}
 }
 
-// Tasks deploy it.
+// Tasks deploy it. The cluster has one Corefile, which each control plane host applies, and what they know of name servers may differ: one
+// that knows none does not take away what others have found, unless the control plane begins there.
 func (DNS) Tasks(in component.Inputs) []plan.Task {
+	forwards := len(component.Forwards(in.System)) > 0
+	declared := len(in.Target.Cluster.DNS.CoreDNS.UpstreamServers) > 0
 	return []plan.Task{{Name: "dns", Steps: []step.Step{Deploy(Settings{
 		DNS: in.Target.Cluster.DNS, Image: in.ImageRef(image), Addresses: in.Target.Cluster.Network.DNSAddresses(),
-		HostForwards: len(component.Forwards(in.System)) > 0, After: component.APIAnswers,
+		HostForwards: forwards, KeepsCorefile: !forwards && !declared && !in.First(), After: component.APIAnswers,
 	})}}}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component/internal/vip"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/os/family"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
@@ -22,7 +23,10 @@ import (
 // VirtualAddress is keepalived.
 type VirtualAddress struct{}
 
-var _ component.VirtualAddress = VirtualAddress{}
+var (
+	_ component.VirtualAddress = VirtualAddress{}
+	_ component.Occupant       = VirtualAddress{}
+)
 
 // Needs nothing: keepalived is a package of the operating system.
 func (VirtualAddress) Needs(component.Inputs) component.Needs { return component.Needs{} }
@@ -35,6 +39,9 @@ func (VirtualAddress) Certificates(component.Inputs) []step.Step { return nil }
 
 // Service is keepalived's.
 func (VirtualAddress) Service() string { return service }
+
+// Occupies is the configuration: keepalived has one, whoever wrote it.
+func (VirtualAddress) Occupies(family.Family) []string { return []string{config} }
 
 // Hold runs keepalived beside the host's proxy.
 func (VirtualAddress) Hold(in component.Inputs) plan.Task {
@@ -68,13 +75,9 @@ var (
 	configFile string
 )
 
-const (
-	// check tests the configuration in its standard input; keepalived reads none but from a regular file. When it is done with
-	// a test it ends its parent, too, unless that ignores it.
-	check = `f=$(mktemp); trap 'rm -f "$f"' EXIT; trap '' TERM; cat >"$f"; keepalived --config-test --use-file="$f"`
-	// release takes the virtual address $1 off the interface $2, where a keepalived that was killed has left it.
-	release = `ip address del "$1" dev "$2" 2>/dev/null || :`
-)
+// check tests the configuration in its standard input; keepalived reads none but from a regular file. When it is done with
+// a test it ends its parent, too, unless that ignores it.
+const check = `f=$(mktemp); trap 'rm -f "$f"' EXIT; trap '' TERM; cat >"$f"; keepalived --config-test --use-file="$f"`
 
 // Settings of keepalived on one host.
 type Settings struct {
@@ -130,9 +133,7 @@ func Config(s Settings) step.Step {
 			Title: "check keepalived's configuration", Argv: []string{"/bin/sh", "-ec", check}, Stdin: step.Literal(text),
 			Done: step.Done{SameInput: true},
 		},
-		step.Claim{Cleanup: []step.Cleanup{{
-			Title: "take off the virtual address", Argv: []string{"/bin/sh", "-c", release, "sh", s.VIP + "/32", s.Interface},
-		}}},
+		step.Claim{Cleanup: []step.Cleanup{vip.Release(s.VIP)}},
 		step.File{Path: config, Mode: 0o644, Content: step.Literal(text)},
 		step.Service{Name: service, Watches: []string{config}, Reload: true, Settle: step.Duration(200 * time.Millisecond)},
 	)

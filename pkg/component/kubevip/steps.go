@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/component/internal/vip"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
@@ -33,9 +34,6 @@ var (
 	kubeconfigFile string
 )
 
-// release takes the virtual address $1 off the interface $2, where a kube-vip that was killed has left it.
-const release = `ip address del "$1" dev "$2" 2>/dev/null || :`
-
 // Settings of kube-vip on one host.
 type Settings struct {
 	// Host is its name.
@@ -52,9 +50,7 @@ type Settings struct {
 // runtime: what comes first is undone last, when no pod can put the address back.
 func Claim(s Settings) step.Step {
 	return step.New(step.Meta{Name: "kubevip/claim", Description: "record the virtual address"},
-		step.Claim{Cleanup: []step.Cleanup{{
-			Title: "take off the virtual address", Argv: []string{"/bin/sh", "-c", release, "sh", s.VIP + "/32", s.Interface},
-		}}})
+		step.Claim{Cleanup: []step.Cleanup{vip.Release(s.VIP)}})
 }
 
 // Credentials make the client by which kube-vip takes part in the election. The first host needs the address before any role is

@@ -43,7 +43,10 @@ type Program struct {
 	NeedsServer bool
 }
 
-var _ component.Proxy = Program{}
+var (
+	_ component.Proxy    = Program{}
+	_ component.Occupant = Program{}
+)
 
 // Needs are the pod's image.
 func (p Program) Needs(component.Inputs) component.Needs {
@@ -62,6 +65,11 @@ func (p Program) Serve(in component.Inputs) plan.Task {
 
 // Service is what the distribution calls it.
 func (p Program) Service() string { return p.Name + ".service" }
+
+// Occupies is where the distribution's package has it put what a reset removes.
+func (p Program) Occupies(os family.Family) []string {
+	return os.Software(family.Program(p.Name)).Leftovers
+}
 
 // Local runs the program on a worker.
 func (p Program) Local(in component.Inputs) plan.Task {
@@ -109,7 +117,7 @@ func (p Program) Packages(os family.Family, from step.PackageFiles) step.Step {
 		Retry: step.Retry{Attempts: 2, Delay: step.Duration(10 * time.Second)},
 	},
 		step.File{Path: "/etc/systemd/system/" + p.service() + ".d/kubexm.conf", Mode: 0o644, Content: step.Literal(p.DropIn)},
-		step.Claim{Paths: os.Software(family.Program(p.Name)).Leftovers},
+		step.Claim{Paths: p.Occupies(os)},
 		step.Package{Names: p.PackageNames(os), From: from},
 	)
 }
