@@ -90,7 +90,7 @@ var (
 
 	etcdFlags = reserved{flags: map[string]string{
 		"data-dir": "etcd.dataDir",
-	}}.follows("advertise-client-urls", "cert-file", "client-cert-auth", "config-file", "initial-advertise-peer-urls",
+	}}.follows("advertise-client-urls", "cert-file", "client-cert-auth", "config-file", "force-new-cluster", "initial-advertise-peer-urls",
 		"initial-cluster", "initial-cluster-state", "initial-cluster-token", "key-file", "listen-client-urls", "listen-metrics-urls",
 		"listen-peer-urls", "name", "peer-cert-file", "peer-client-cert-auth", "peer-key-file", "peer-trusted-ca-file", "trusted-ca-file")
 )

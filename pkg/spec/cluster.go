@@ -156,6 +156,7 @@ func (c *Cluster) validateTogether(path *field.Path) field.ErrorList {
 		errs = append(errs, field.Invalid(path.Child("etcd", "dataDir"), etcd, fmt.Sprintf(
 			"lies in, or around, %s %s: use directories of their own", path.Child("containerRuntime", "dataDir"), runtime)))
 	}
+	errs = append(errs, c.validateWALTogether(path)...)
 
 	domain, zone := c.ControlPlaneEndpoint.Domain, c.DNS.ClusterDomain
 	if domain != "" && zone != "" && isSubdomain(domain, zone) {

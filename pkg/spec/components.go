@@ -31,12 +31,12 @@ var (
 			defaults: (*Etcd).setOwnDefaults, validate: (*Etcd).validateOwn, unused: (*Etcd).withoutHosts,
 			adopted: true,
 		},
-		EtcdKubeadm:  {defaults: (*Etcd).setOwnDefaults, validate: (*Etcd).validateOwn, adopted: true},
+		EtcdKubeadm:  {defaults: (*Etcd).setOwnDefaults, validate: (*Etcd).validateOwn, adopted: true, pods: true},
 		EtcdExternal: {validate: (*Etcd).validateExternal, unused: (*Etcd).withoutExternal, users: true, adopted: true},
 	}
 
 	kubernetes = components[KubernetesType, Kubernetes]{
-		KubernetesKubeadm: {adopted: true},
+		KubernetesKubeadm: {adopted: true, pods: true},
 		KubernetesKubexm:  {},
 	}
 
@@ -61,6 +61,9 @@ var (
 			defaults: func(n *Network) { defaultTo(&n.Flannel.Backend, FlannelVXLAN) },
 			unused: func(n *Network, path *field.Path) field.ErrorList {
 				return n.without(path.Child("flannel"), n.Flannel != Flannel{}, NetworkFlannel)
+			},
+			fixed: func(n, before *Network, path *field.Path, refuse refuser) {
+				n.Flannel.fixed(&before.Flannel, path.Child("flannel"), refuse)
 			},
 			ports: func(n *Network) []Port { return n.Flannel.ports() },
 			// Its plugin gives addresses of one family.
@@ -126,6 +129,8 @@ type component[S any] struct {
 	adopted bool
 	// templates, of a network: in a dual stack cluster, the runtime configures pods' interfaces from a template; of a runtime: it can.
 	templates bool
+	// pods, of etcd: its members are static pods; of Kubernetes: it makes these by itself, with no directory of data but dataDir.
+	pods bool
 	// Of a load balancer: balances says that there is one; virtual that the endpoint's address moves between hosts of the cluster; apart
 	// that it runs on hosts of its own, and local on each Node; and proxy what spreads connections on hosts of the cluster.
 	balances, virtual, apart, local bool

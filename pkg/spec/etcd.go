@@ -147,7 +147,8 @@ type Etcd struct {
 	// +optional
 	Backup EtcdBackup `json:"backup,omitempty,omitzero"`
 
-	// extraArgs are further command line flags of etcd.
+	// extraArgs are further command line flags of etcd. wal-dir is the directory of its log, in one that is etcd's alone, and cannot be
+	// changed later.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -250,6 +251,7 @@ func (e *Etcd) validateOwn(path *field.Path) field.ErrorList {
 	errs = append(errs, e.validateTuning(path)...)
 	errs = append(errs, e.validateGone(path.Child("goneMembers"))...)
 	errs = append(errs, e.Backup.validate(path.Child("backup"), e.DataDir)...)
+	errs = append(errs, e.validateWAL(path.Child("extraArgs"))...)
 	return append(errs, validateArgs(path.Child("extraArgs"), e.ExtraArgs, etcdFlags)...)
 }
 

@@ -93,8 +93,8 @@ type File struct {
 
 	// contentFormat is Plain, or Template: content is a template of Go (text/template), of these values: {{ .name }} is the host's name in
 	// the cluster, {{ .address }} its Node's address, .addresses all of its addresses, {{ .role }} its role, {{ .cluster }} the cluster's
-	// name, and {{ .kubernetesVersion }} such as v1.36.3. Loops are over .addresses alone, and templates have no templates. If unset,
-	// Plain.
+	// name, and {{ .kubernetesVersion }} such as v1.36.3. Loops are over .addresses alone, templates have no templates, and their functions
+	// are and, or, not, eq, ne, lt, le, gt, ge, len and index. If unset, Plain.
 	// +optional
 	ContentFormat ContentFormat `json:"contentFormat,omitempty"`
 

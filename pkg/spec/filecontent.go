@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/template"
 	"text/template/parse"
@@ -118,13 +119,44 @@ func render(text string, values map[string]any) (string, error) {
 	return out.String(), nil
 }
 
-// bounded refuses what may take long: loops over anything but the addresses, loops within loops, and templates within templates.
+// functions are those that a template may call. None of them makes text: what one makes of a width, or of itself again and again, is of
+// any size, and may be written nowhere.
+var functions = []string{"and", "or", "not", "eq", "ne", "lt", "le", "gt", "ge", "len", "index"}
+
+// calls refuses other functions in a pipeline, however deep.
+func calls(node parse.Node) error {
+	var within []parse.Node
+	switch n := node.(type) {
+	case *parse.IdentifierNode:
+		if !slices.Contains(functions, n.Ident) {
+			return fmt.Errorf("it calls %s: use %s alone", n.Ident, strings.Join(functions, ", "))
+		}
+	case *parse.ChainNode:
+		within = []parse.Node{n.Node}
+	case *parse.CommandNode:
+		within = n.Args
+	case *parse.PipeNode:
+		for _, c := range n.Cmds {
+			within = append(within, c)
+		}
+	}
+	for _, n := range within {
+		if err := calls(n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bounded refuses what may take long, or much memory: loops over anything but the addresses, loops within loops, templates within
+// templates, and functions that make text.
 func bounded(list *parse.ListNode, looping bool) error {
 	if list == nil {
 		return nil
 	}
 	for _, node := range list.Nodes {
 		var branches []*parse.ListNode
+		var pipe *parse.PipeNode
 		within := looping
 		switch n := node.(type) {
 		case *parse.RangeNode:
@@ -134,13 +166,20 @@ func bounded(list *parse.ListNode, looping bool) error {
 			if over := n.Pipe.String(); over != rangedOver && !strings.HasSuffix(over, ":= "+rangedOver) {
 				return fmt.Errorf("a loop is over %q: loop over %s alone", over, rangedOver)
 			}
-			branches, within = []*parse.ListNode{n.List, n.ElseList}, true
+			branches, within = []*parse.ListNode{n.List, n.ElseList}, true // its pipeline is known by now
 		case *parse.IfNode:
-			branches = []*parse.ListNode{n.List, n.ElseList}
+			branches, pipe = []*parse.ListNode{n.List, n.ElseList}, n.Pipe
 		case *parse.WithNode:
-			branches = []*parse.ListNode{n.List, n.ElseList}
+			branches, pipe = []*parse.ListNode{n.List, n.ElseList}, n.Pipe
+		case *parse.ActionNode:
+			pipe = n.Pipe
 		case *parse.TemplateNode:
 			return errors.New("it calls a template: write all of it in one")
+		}
+		if pipe != nil {
+			if err := calls(pipe); err != nil {
+				return err
+			}
 		}
 		for _, b := range branches {
 			if err := bounded(b, within); err != nil {

@@ -117,7 +117,7 @@ type APIServer struct {
 	// +optional
 	Audit Audit `json:"audit,omitempty,omitzero"`
 
-	// extraArgs are further command line flags of kube-apiserver.
+	// extraArgs are further command line flags of kube-apiserver. etcd-prefix and etcd-servers-overrides cannot be changed later.
 	// +optional
 	// +listType=map
 	// +listMapKey=name

@@ -97,11 +97,11 @@ const (
 //
 // +kubebuilder:validation:MinProperties=1
 type Flannel struct {
-	// backend is how packets are carried from host to host. If unset, VXLAN.
+	// backend is how packets are carried from host to host. If unset, VXLAN. It cannot be changed later.
 	// +optional
 	Backend FlannelBackend `json:"backend,omitempty"`
 
-	// mtu is the pods' maximum transmission unit in bytes. If unset, flannel finds it.
+	// mtu is the pods' maximum transmission unit in bytes. If unset, flannel finds it. It cannot be changed later.
 	// +optional
 	// +kubebuilder:validation:Minimum=576
 	// +kubebuilder:validation:Maximum=65535
@@ -393,6 +393,17 @@ func (n *Network) validateFamilies(pods, services *field.Path) field.ErrorList {
 func missing(first string, other *field.Path, w widths) string {
 	family := familyOfCIDR(first).other()
 	return fmt.Sprintf("%s has two networks, and a dual stack cluster has two of both: add one of %s, such as %s", other, family, w[family].example)
+}
+
+// fixed refuses another backend and another MTU. Flannel's Pods read both when they start, and its chart starts none anew when they change:
+// those that run would keep theirs, with the port closed that they use, and each host would change over when its Pod happens to.
+func (f *Flannel) fixed(before *Flannel, path *field.Path, refuse refuser) {
+	if was, is := before.Backend, f.Backend; was != is {
+		refuse(path.Child("backend"), was, is)
+	}
+	if was, is := before.MTU, f.MTU; was != is {
+		refuse(path.Child("mtu"), was, is)
+	}
 }
 
 func (f *Flannel) ports() []Port {

@@ -201,8 +201,8 @@ func (t *Target) Kubelet() Kubelet {
 // System is what the host's operating system must be: the cluster's settings with the host's own over them.
 func (t *Target) System() System {
 	own, merged := t.Node.System, t.Cluster.System
-	merged.Packages.Debs = merge(merged.Packages.Debs, own.Packages.Debs, itself)
-	merged.Packages.RPMs = merge(merged.Packages.RPMs, own.Packages.RPMs, itself)
+	merged.Packages.Debs = merge(merged.Packages.Debs, own.Packages.Debs, packageName)
+	merged.Packages.RPMs = merge(merged.Packages.RPMs, own.Packages.RPMs, packageName)
 	merged.Sysctls = merge(merged.Sysctls, own.Sysctls, func(s Sysctl) string { return sysctlKey(s.Name) })
 	merged.Modules = merge(merged.Modules, own.Modules, itself)
 	merged.EtcHosts = merge(merged.EtcHosts, own.EtcHosts, func(e HostEntry) string { return e.Address })

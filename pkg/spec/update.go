@@ -4,7 +4,9 @@
 package spec
 
 import (
+	"cmp"
 	"fmt"
+	"path"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -55,6 +57,10 @@ func ValidateUpdate(old, updated *Cluster, controlPlanes int32, path *field.Path
 	if was, is := place(&before.Etcd), place(&after.Etcd); before.Etcd.Type == after.Etcd.Type && was != is {
 		refuse(path.Child("etcd", "hosts"), was, is)
 	}
+	if before.Etcd.Type == after.Etcd.Type {
+		after.Etcd.validateWALUpdate(&before.Etcd, path.Child("etcd", "extraArgs"), refuse)
+	}
+	after.Kubernetes.APIServer.validateStoreUpdate(&before.Kubernetes.APIServer, path.Child("kubernetes", "apiServer", "extraArgs"), refuse)
 	if was, is := before.Etcd.External.Endpoints, after.Etcd.External.Endpoints; !equality.Semantic.DeepEqual(was, is) {
 		refuse(path.Child("etcd", "external", "endpoints"), was, is)
 	}
@@ -82,6 +88,31 @@ func ValidateUpdate(old, updated *Cluster, controlPlanes int32, path *field.Path
 	errs = append(errs, ValidateEncryptionUpdate(
 		&before.Kubernetes.EncryptionAtRest, &after.Kubernetes.EncryptionAtRest, path.Child("kubernetes", "encryptionAtRest"))...)
 	return errs
+}
+
+// validateStoreUpdate refuses that the API server looks for objects elsewhere than where they are: it would come up without them.
+func (a *APIServer) validateStoreUpdate(before *APIServer, args *field.Path, refuse refuser) {
+	for _, store := range []struct {
+		name string
+		of   func(value string) string
+	}{
+		{"etcd-prefix", func(value string) string { return path.Join("/", cmp.Or(value, "registry")) }},
+		{"etcd-servers-overrides", func(value string) string { return value }},
+	} {
+		_, had := flag(before.ExtraArgs, store.name)
+		_, has := flag(a.ExtraArgs, store.name)
+		if store.of(had) != store.of(has) {
+			refuse(args, said(store.name, had), said(store.name, has))
+		}
+	}
+}
+
+// said is a flag with its value, or that there is none.
+func said(name, value string) string {
+	if value == "" {
+		return "no " + name
+	}
+	return name + "=" + value
 }
 
 // place is where an etcd that is run here runs, in words. Which hosts of its own these are may change.

@@ -28,8 +28,8 @@ const (
 //	kubexm_pipeline_duration_seconds{pipeline,status}    from start to end
 //	kubexm_step_duration_seconds{step,status}            of steps that were run, attempts and their delays included
 //
-// A pipeline is named by its intent in snake case ("create_cluster"), a step as in plans ("containerd/config"). The status of a pipeline
-// is success, failure or canceled, that of a step success or failure. Hosts are no label: there may be thousands.
+// A pipeline is named by its intent in snake case ("create_cluster"), a step as in plans ("containerd/config"), without a host's name. The
+// status of a pipeline is success, failure or canceled, that of a step success or failure. Hosts are no label: there may be thousands.
 type Metrics struct {
 	pipelines         *prometheus.CounterVec
 	pipelineDurations *prometheus.HistogramVec
@@ -84,7 +84,20 @@ func (m *Metrics) Read(e event.Event) {
 }
 
 func (m *Metrics) step(e event.Event, status string) {
-	m.stepDurations.WithLabelValues(e.Step, status).Observe(e.Duration.Seconds())
+	m.stepDurations.WithLabelValues(general(e.Step), status).Observe(e.Duration.Seconds())
+}
+
+// ofHosts are steps of which plans have one for each host, with its name behind a dash.
+var ofHosts = []string{"gate/network", "gate/node"}
+
+// general is a step's name without the host's.
+func general(step string) string {
+	for _, name := range ofHosts {
+		if strings.HasPrefix(step, name+"-") {
+			return name
+		}
+	}
+	return step
 }
 
 // word is where a word begins within a name in camel case; acronyms are one word.

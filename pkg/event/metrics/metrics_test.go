@@ -7,6 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +20,8 @@ import (
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event/metrics"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/gate"
 )
 
 func TestMetrics(t *testing.T) {
@@ -25,11 +30,11 @@ func TestMetrics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	step := event.Event{Module: "os", Task: "sysctl", Step: "sysctl/set", Duration: 2 * time.Second}
+	ran := event.Event{Module: "os", Task: "sysctl", Step: "sysctl/set", Duration: 2 * time.Second}
 	for typ, times := range map[event.Type]int{event.Changed: 3, event.Failed: 1, event.Skipped: 5} {
 		for range times {
-			step.Type = typ
-			m.Read(step)
+			ran.Type = typ
+			m.Read(ran)
 		}
 	}
 	m.Read(event.Event{Type: event.Failed, Host: "n1"}) // a host that could not be reached is no step
@@ -51,6 +56,77 @@ func TestMetrics(t *testing.T) {
 	}
 	if _, err := metrics.New(r); err == nil {
 		t.Error("the same metrics were registered twice")
+	}
+}
+
+// TestHostsAreNoLabel: of steps that are one for each host, hosts with other names come to one series.
+func TestHostsAreNoLabel(t *testing.T) {
+	r := prometheus.NewPedanticRegistry()
+	m, err := metrics.New(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"n1", "b.example-2"} {
+		for _, s := range []step.Step{
+			gate.NodeReady(name), gate.NodeRegistered(name, "v1.36.3"), gate.Network(name, "kube-flannel", "kube-flannel-ds"),
+		} {
+			m.Read(event.Event{Type: event.Changed, Step: s.Meta().Name, Duration: time.Second})
+		}
+	}
+	want := []string{
+		"kubexm_step_duration_seconds{status=success step=gate/network} 2 in 2 s",
+		"kubexm_step_duration_seconds{status=success step=gate/node} 4 in 4 s",
+	}
+	if diff := cmp.Diff(want, gather(t, r)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+var (
+	// stepLine is a step in a plan, and hostLine a host, as plans are printed.
+	stepLine = regexp.MustCompile(`(?m)^  [a-z-]+/\S+ (\S+/\S+)`)
+	hostLine = regexp.MustCompile(`(?m)^(\S+): \d+ nodes`)
+)
+
+// TestNoStepOfAPlanHasAHostsName: whatever step comes to have a host's name, its series has not.
+func TestNoStepOfAPlanHasAHostsName(t *testing.T) {
+	plans, err := filepath.Glob("../../pipeline/testdata/*.golden")
+	if err != nil || len(plans) < 10 {
+		t.Fatalf("the plans of the pipelines are not there: %v %v", plans, err)
+	}
+	named := 0
+	for _, file := range plans {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := prometheus.NewPedanticRegistry()
+		m, err := metrics.New(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		steps := stepLine.FindAllStringSubmatch(string(text), -1)
+		for _, s := range steps {
+			m.Read(event.Event{Type: event.Changed, Step: s[1]})
+		}
+		series := strings.Join(gather(t, r), "\n")
+		for _, host := range hostLine.FindAllStringSubmatch(string(text), -1) {
+			if host[1] == "controller" {
+				continue
+			}
+			word := regexp.MustCompile(`\S*[/-]` + regexp.QuoteMeta(host[1]) + `(\}|-)`)
+			if found := word.FindString(series); found != "" {
+				t.Errorf("%s: a series has the name of the host %s: %s", file, host[1], found)
+			}
+			for _, s := range steps {
+				if word.MatchString(s[1] + "}") {
+					named++
+				}
+			}
+		}
+	}
+	if named < 10 {
+		t.Errorf("only %d steps with a host's name were found in plans: this test does not see them", named)
 	}
 }
 
