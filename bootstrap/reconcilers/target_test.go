@@ -309,6 +309,33 @@ func TestControlPlaneBehind(t *testing.T) {
 	}
 }
 
+// A worker without a version of its own has the API servers' until they have the declared one: it is planned for, and is never newer.
+func TestWorkerWithoutAVersion(t *testing.T) {
+	for _, tt := range []struct {
+		name, declared, oldest, own string
+		controlPlane                bool
+		want                        string
+	}{
+		{"the control plane is not there yet", "v1.36.3", "", "", false, "v1.36.3"},
+		{"it is being upgraded", "v1.36.3", "v1.35.4", "", false, "v1.35.4"},
+		{"it has been upgraded", "v1.36.3", "v1.36.3", "", false, "v1.36.3"},
+		{"the upgrade is taken back", "v1.35.4", "v1.36.3", "", false, "v1.35.4"},
+		{"the version is not ours", "v1.36.3", "v1", "", false, "v1.36.3"},
+		{"a version of its own", "v1.36.3", "v1.35.4", "v1.34.1", false, "v1.34.1"},
+		{"of the control plane", "v1.36.3", "v1.35.4", "", true, "v1.36.3"},
+	} {
+		s := testScope()
+		s.clusterConfig.Spec.Version, s.clusterConfig.Spec.APIServerVersion, s.machine.Spec.Version = tt.declared, tt.oldest, tt.own
+		if tt.controlPlane {
+			s.machine.Labels = map[string]string{clusterv1.MachineControlPlaneLabel: ""}
+		}
+		target, err := targetOf(s)
+		if err != nil || target.KubernetesVersion != tt.want {
+			t.Errorf("%s: it is to have %s, want %s (%v)", tt.name, target.KubernetesVersion, tt.want, err)
+		}
+	}
+}
+
 // A Machine's own patience with drains holds, unless the specification has another.
 func TestDrainIsLimitedByTheMachine(t *testing.T) {
 	for _, tt := range []struct {

@@ -140,6 +140,23 @@ func (s *Shared) etcdMissing() *decision.Blocker {
 	return nil
 }
 
+// versionOf is the version of Kubernetes that a Machine's host must have: the Machine's own, or else the cluster's. A worker whose
+// Machine has none keeps the version of the API servers until they have the cluster's: a kubelet must not be newer than one of them, and
+// the host is to follow everything else meanwhile.
+func (s *Shared) versionOf(machine *clusterv1.Machine, role spec.Role) string {
+	if machine.Spec.Version != "" || role != spec.RoleWorker {
+		return cmp.Or(machine.Spec.Version, s.config.Version)
+	}
+	oldest, err := version.ParseSemantic(s.config.APIServerVersion)
+	if err != nil {
+		return s.config.Version // there is none yet, or one that is not ours to judge
+	}
+	if declared, err := version.ParseSemantic(s.config.Version); err == nil && oldest.LessThan(declared) {
+		return s.config.APIServerVersion
+	}
+	return s.config.Version
+}
+
 // ControlPlaneBehind is what a worker waits for whose version is newer than an API server's, which a kubelet's must not be; nil if
 // it is not.
 func (s *Shared) ControlPlaneBehind(machine *clusterv1.Machine, config *bootstrapv1.KubexmConfig) *decision.Blocker {

@@ -4,7 +4,6 @@
 package target
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 
@@ -36,7 +35,7 @@ func New(
 	}
 	maps.Copy(t.Node.NodeLabels, labels)
 	if machine != nil {
-		t.KubernetesVersion = cmp.Or(machine.Spec.Version, t.KubernetesVersion)
+		t.KubernetesVersion = shared.versionOf(machine, t.Host.Role)
 		limitDrain(&t, machine)
 	}
 	shared.addMembers(&t)

@@ -115,6 +115,7 @@ func InventoryConfig(c *snapshot.ControlPlane, ref bootstrapv1.HostReference) *b
 		},
 		Spec: bootstrapv1.KubexmConfigSpec{HostRef: ref},
 	}
+	PropagateWatchLabel(c, config)
 	if ref.Role == spec.RoleEtcd {
 		config.Annotations = map[string]string{controlplanev1.EtcdMemberRemovalHook: ""}
 		config.Spec.BootstrapMode = spec.BootstrapInit
@@ -123,6 +124,14 @@ func InventoryConfig(c *snapshot.ControlPlane, ref bootstrapv1.HostReference) *b
 		}
 	}
 	return config
+}
+
+// PropagateWatchLabel has the managers that watch the control plane watch the KubexmConfig of a host of the inventory, too. That of a
+// Machine's host has its labels from the machineTemplate.
+func PropagateWatchLabel(c *snapshot.ControlPlane, config *bootstrapv1.KubexmConfig) {
+	if value := c.Object.Labels[clusterv1.WatchLabel]; value != "" {
+		metav1.SetMetaDataLabel(&config.ObjectMeta, clusterv1.WatchLabel, value)
+	}
 }
 
 // ClusterConfig is what the hosts of the control plane's Cluster share. was is what it says now, nil if there is none.

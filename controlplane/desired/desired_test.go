@@ -228,6 +228,23 @@ func TestConfig(t *testing.T) {
 	}
 }
 
+// TestInventoryIsWatched: who watches only objects with a label watches the hosts without Machines, too.
+func TestInventoryIsWatched(t *testing.T) {
+	for _, value := range []string{"", "blue"} {
+		for _, role := range []spec.Role{spec.RoleEtcd, spec.RoleLoadBalancer} {
+			c := controlPlane()
+			if value != "" {
+				c.Object.Labels = map[string]string{clusterv1.WatchLabel: value}
+			}
+			labels := desired.InventoryConfig(c, bootstrapv1.HostReference{Name: "e1", Role: role}).Labels
+			got, has := labels[clusterv1.WatchLabel]
+			if got != value || has != (value != "") || labels[clusterv1.ClusterNameLabel] != "prod" {
+				t.Errorf("the control plane has %q; the labels of its %s are %v", value, role, labels)
+			}
+		}
+	}
+}
+
 // TestEtcdBeginsOnce: of etcd's hosts the first begins, and none does once one may have begun, whatever became of KubexmConfigs and of
 // statuses. One that was to begin and is gone has begun nothing.
 func TestEtcdBeginsOnce(t *testing.T) {

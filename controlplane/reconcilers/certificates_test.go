@@ -184,3 +184,54 @@ func TestKubeconfig(t *testing.T) {
 		t.Error("the user's kubeconfig must be used")
 	}
 }
+
+// TestKubeconfigOfAnAuthorityThatEnds: a certificate cannot outlive its authority, so one that lasts as long is not made again and again.
+func TestKubeconfigOfAnAuthorityThatEnds(t *testing.T) {
+	ca, err := pki.NewCA(pki.CARequest{CommonName: "mine", Key: pki.ECDSAP256, Validity: 100 * 24 * time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := pki.NewCA(pki.CARequest{CommonName: "mine", Key: pki.ECDSAP256, Validity: 100 * 24 * time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, s := testReconciler(t, testScope().Object, bring("prod-ca", ca.Cert, ca.Key.Reveal())), testScope()
+	reconciled := func() []byte {
+		t.Helper()
+		if err := r.reconcileKubeconfig(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		return r.secret(t, "prod-kubeconfig").Data["value"]
+	}
+	first := reconciled()
+	if !bytes.Equal(first, reconciled()) {
+		t.Error("a kubeconfig that lasts as long as its authority was replaced")
+	}
+	for what, of := range map[string]struct {
+		by       pki.KeyPair
+		validity time.Duration
+		server   string
+	}{
+		"one that ends before its authority": {ca, 99 * 24 * time.Hour, "https://10.1.0.1:6443"},
+		"one that has ended":                 {ca, time.Nanosecond, "https://10.1.0.1:6443"},
+		"one of another authority":           {other, 365 * 24 * time.Hour, "https://10.1.0.1:6443"},
+		"one of another server":              {ca, 365 * 24 * time.Hour, "https://10.1.0.2:6443"},
+	} {
+		leaf, err := of.by.Sign(pki.LeafRequest{CommonName: "kubernetes-admin", Usages: []pki.Usage{pki.Client}, Validity: of.validity})
+		if err != nil {
+			t.Fatal(err)
+		}
+		was, err := pki.Kubeconfig(pki.KubeconfigRequest{Cluster: "prod", User: "prod-admin", Server: of.server, CA: of.by.Cert, Client: leaf})
+		if err != nil {
+			t.Fatal(err)
+		}
+		held := r.secret(t, "prod-kubeconfig")
+		held.Data["value"] = was.Reveal()
+		if err := r.Client.Update(t.Context(), held); err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Equal(was.Reveal(), reconciled()) {
+			t.Errorf("%s was kept", what)
+		}
+	}
+}

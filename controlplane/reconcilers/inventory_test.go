@@ -162,6 +162,48 @@ func TestEtcdHostsAreHeldAgain(t *testing.T) {
 	}
 }
 
+// TestInventoryFollowsTheWatchLabel: the label by which a control plane is watched comes to hosts of the inventory that exist, those that
+// leave, too, and to nobody else's.
+func TestInventoryFollowsTheWatchLabel(t *testing.T) {
+	s := testScope()
+	r := testReconciler(t)
+	for name, role := range map[string]spec.Role{
+		"e1": spec.RoleEtcd, "l1": spec.RoleLoadBalancer, "l2": spec.RoleLoadBalancer, "other": spec.RoleEtcd,
+	} {
+		config := desired.InventoryConfig(s.ControlPlane, bootstrapv1.HostReference{Name: name, Role: role})
+		config.Finalizers = []string{"test.x/held"}
+		if name == "other" {
+			config.OwnerReferences = nil
+		}
+		if err := r.Client.Create(t.Context(), config); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.Client.Delete(t.Context(), &bootstrapv1.KubexmConfig{ObjectMeta: ofProd("prod-l2")}); err != nil {
+		t.Fatal(err)
+	}
+	s.Object.Labels = map[string]string{clusterv1.WatchLabel: "blue"}
+	var err error
+	if s.Configs, err = configsOf(t.Context(), r.Reader, s.Cluster); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.syncMachines(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	all, err := configsOf(t.Context(), r.Reader, s.Cluster)
+	if err != nil || len(all) != 4 {
+		t.Fatalf("there are %d KubexmConfigs (%v)", len(all), err)
+	}
+	for i, want := range []string{"blue", "blue", "blue", ""} {
+		if got := all[i].Labels[clusterv1.WatchLabel]; got != want {
+			t.Errorf("%s is labelled %q, want %q", all[i].Name, got, want)
+		}
+		if _, held := all[i].Annotations[controlplanev1.EtcdMemberRemovalHook]; held != (all[i].Spec.HostRef.Role == spec.RoleEtcd) {
+			t.Errorf("%s is held: %t", all[i].Name, held)
+		}
+	}
+}
+
 // TestServedIsKept: that an API server has served is known without the object's own status.
 func TestServedIsKept(t *testing.T) {
 	shared := &bootstrapv1.KubexmClusterConfig{ObjectMeta: ofProd("prod")}

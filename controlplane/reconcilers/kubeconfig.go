@@ -4,6 +4,7 @@
 package reconcilers
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"time"
@@ -11,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/cluster-api/util/kubeconfig"
 	capisecret "sigs.k8s.io/cluster-api/util/secret"
@@ -25,8 +27,8 @@ import (
 // plane providers, "Cluster kubeconfig management").
 const renewBefore = 182 * 24 * time.Hour
 
-// reconcileKubeconfig makes the administrator's kubeconfig as soon as the endpoint is known, and renews it when its certificate ends
-// soon or its server is gone. One that the user has brought is left alone.
+// reconcileKubeconfig makes the administrator's kubeconfig as soon as the endpoint is known, and renews it when its server is gone, or its
+// certificate ends soon and before the cluster's authority. One that the user has brought is left alone.
 func (r *KubexmControlPlaneReconciler) reconcileKubeconfig(ctx context.Context, s *scope) error {
 	if !s.ControlPlane.Endpoint().IsValid() {
 		return nil
@@ -57,8 +59,13 @@ func (r *KubexmControlPlaneReconciler) reconcileKubeconfig(ctx context.Context, 
 	if err != nil {
 		return fmt.Errorf("check the client certificate in the Secret %s: %w", key.Name, err)
 	}
-	if is, err := clientcmd.RESTConfigFromKubeConfig(s.kubeconfig.Reveal()); !ends && err == nil && is.Host == s.Server() {
-		return nil
+	if is, err := clientcmd.RESTConfigFromKubeConfig(s.kubeconfig.Reveal()); err == nil && is.Host == s.Server() {
+		if !ends {
+			return nil
+		}
+		if lasts, err := r.lastsAsAuthority(ctx, s, is); lasts || err != nil {
+			return err
+		}
 	}
 	renewed, err := r.newKubeconfig(ctx, s)
 	if err != nil {
@@ -71,6 +78,21 @@ func (r *KubexmControlPlaneReconciler) reconcileKubeconfig(ctx context.Context, 
 	}
 	s.kubeconfig = renewed
 	return nil
+}
+
+// lastsAsAuthority reports whether a kubeconfig's client certificate is good for as long as the cluster's authority, which it is for: a new
+// one would end then, too.
+func (r *KubexmControlPlaneReconciler) lastsAsAuthority(ctx context.Context, s *scope, is *rest.Config) (bool, error) {
+	pair, err := r.pair(ctx, s, capisecret.ClusterCA)
+	if err != nil {
+		return false, err
+	}
+	ca, caErr := pair.Certificate()
+	leaf, leafErr := pki.KeyPair{Cert: is.CertData}.Certificate()
+	if caErr != nil || leafErr != nil {
+		return false, nil // who makes the new one says what is wrong with the authority
+	}
+	return bytes.Equal(is.CAData, pair.Cert) && !leaf.NotAfter.Before(ca.NotAfter) && time.Now().Before(leaf.NotAfter), nil
 }
 
 func (r *KubexmControlPlaneReconciler) newKubeconfig(ctx context.Context, s *scope) (secret.Value, error) {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -141,6 +142,18 @@ func (r *KubexmControlPlaneReconciler) template(ctx context.Context, s *scope) (
 		}
 	}
 	return found, nil
+}
+
+// templateAgain is when a template that does not exist is asked for again. Templates of infrastructure providers are not watched.
+const templateAgain = 15 * time.Second
+
+// Next is when to observe the cluster again. As long as there is no Machine, nothing there changes by itself; but what a first one is made
+// from may come to exist.
+func (s *scope) Next() time.Duration {
+	if len(s.Own()) == 0 && s.blocked != nil && s.blocked.Reason == controlplanev1.NotAvailableReason {
+		return templateAgain
+	}
+	return s.ControlPlane.Next()
 }
 
 // randomLetters tell the names of Machines apart.

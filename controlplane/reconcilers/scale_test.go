@@ -7,18 +7,23 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/cluster-api/util/contract"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -168,6 +173,50 @@ func creator(t *testing.T, funcs interceptor.Funcs) (*KubexmControlPlaneReconcil
 		t.Fatal(err)
 	}
 	return r, from
+}
+
+// TestTemplateComesLater: a control plane whose template does not exist is reconciled again, though nobody reports that it does.
+func TestTemplateComesLater(t *testing.T) {
+	s := testScope()
+	s.Cluster.UID = "2"
+	s.Object.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Name: s.Cluster.Name, UID: s.Cluster.UID,
+	}}
+	s.Object.Finalizers = []string{controlplanev1.ControlPlaneFinalizer}
+	s.Object.Spec.Version = "v1.36.3"
+	s.Object.Spec.MachineTemplate.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{
+		APIGroup: infrav1.GroupVersion.Group, Kind: "KubexmMachineTemplate", Name: "any",
+	}
+	s.Object.Status.Conditions = []metav1.Condition{{
+		Type: clusterv1.PausedCondition, Status: metav1.ConditionFalse, Reason: clusterv1.NotPausedReason,
+	}}
+	r := testReconciler(t)
+	if err := errors.Join(infrav1.AddToScheme(r.Client.Scheme()), apiextensionsv1.AddToScheme(r.Client.Scheme())); err != nil {
+		t.Fatal(err)
+	}
+	definition := &apiextensionsv1.CustomResourceDefinition{}
+	definition.Name = contract.CalculateCRDName(infrav1.GroupVersion.Group, "KubexmMachineTemplate")
+	definition.Labels = map[string]string{clusterv1.GroupVersion.String(): infrav1.GroupVersion.Version}
+	r.Client = fake.NewClientBuilder().WithScheme(r.Client.Scheme()).WithObjects(s.Object, s.Cluster, definition).
+		WithStatusSubresource(s.Object).Build()
+	r.Reader, r.Events, r.Clock = r.Client, events.NewFakeRecorder(10), clock.RealClock{}
+	var result ctrl.Result
+	for range 3 { // what the first writes is a reason of its own to reconcile again
+		var err error
+		if result, err = r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(s.Object)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if result.RequeueAfter <= 0 {
+		t.Error("it waits for somebody to report it")
+	}
+	if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(s.Object), s.Object); err != nil {
+		t.Fatal(err)
+	}
+	const want = "the KubexmMachineTemplate any does not exist"
+	if said := conditions.GetMessage(s.Object, controlplanev1.ScalingUpCondition); !strings.Contains(said, want) {
+		t.Errorf("ScalingUp says %q, want %q", said, want)
+	}
 }
 
 // TestRecordGoesOn: a Machine that is made soon after an unhealthy one was replaced has the record of that, whatever it is made for.

@@ -25,7 +25,7 @@ import (
 
 // syncMachines brings changes to the Machines that exist: labels and annotations, timeouts, taints, readiness gates, and what
 // the KubexmConfig's host follows. One that is being deleted still follows timeouts: somebody may have to end a drain that hangs.
-// Hosts of etcd's own follow by themselves, but for the hook that keeps them.
+// Hosts that are no Nodes follow by themselves, but for who watches them, and the hook that keeps those of etcd.
 func (r *KubexmControlPlaneReconciler) syncMachines(ctx context.Context, s *scope) error {
 	for _, m := range s.Own() {
 		before := m.DeepCopy()
@@ -43,20 +43,23 @@ func (r *KubexmControlPlaneReconciler) syncMachines(ctx context.Context, s *scop
 			return err
 		}
 	}
-	return r.syncEtcdHosts(ctx, s)
+	return r.syncInventory(ctx, s)
 }
 
-// syncEtcdHosts sees to it that each of etcd's own hosts that stays waits for its member when it leaves: a move may have left a deletion
-// behind that had released it.
-func (r *KubexmControlPlaneReconciler) syncEtcdHosts(ctx context.Context, s *scope) error {
+// syncInventory sees to it that hosts that are no Nodes are watched by whom the control plane is, also on their way out, and that each of
+// etcd's own hosts that stays waits for its member when it leaves: a move may have left a deletion behind that had released it.
+func (r *KubexmControlPlaneReconciler) syncInventory(ctx context.Context, s *scope) error {
 	for i := range s.Configs {
 		config := s.Configs[i].DeepCopy()
-		if config.Spec.HostRef.Role != spec.RoleEtcd || !s.Controls(config) || !config.DeletionTimestamp.IsZero() {
+		if !s.Controls(config) {
 			continue
 		}
-		metav1.SetMetaDataAnnotation(&config.ObjectMeta, controlplanev1.EtcdMemberRemovalHook, "")
+		desired.PropagateWatchLabel(s.ControlPlane, config)
+		if config.Spec.HostRef.Role == spec.RoleEtcd && config.DeletionTimestamp.IsZero() {
+			metav1.SetMetaDataAnnotation(&config.ObjectMeta, controlplanev1.EtcdMemberRemovalHook, "")
+		}
 		if err := r.patch(ctx, &s.Configs[i], config); err != nil {
-			return fmt.Errorf("annotate the KubexmConfig %s: %w", config.Name, err)
+			return fmt.Errorf("label and annotate the KubexmConfig %s: %w", config.Name, err)
 		}
 	}
 	return nil
@@ -180,7 +183,10 @@ func (s *scope) differences(m *clusterv1.Machine) (differs []snapshot.Change, re
 // upToDate is whether a Machine and its host are up to date.
 func (s *scope) upToDate(m *clusterv1.Machine) metav1.Condition {
 	differs, reason := s.differences(m)
-	condition := metav1.Condition{Type: clusterv1.MachineUpToDateCondition, Status: metav1.ConditionTrue, Reason: reason}
+	condition := metav1.Condition{
+		Type: clusterv1.MachineUpToDateCondition, Status: metav1.ConditionTrue, Reason: reason,
+		LastTransitionTime: metav1.NewTime(s.Now), // by the clock that decides for how long it has been so
+	}
 	var lines []string
 	for _, change := range differs {
 		condition.Status = metav1.ConditionFalse

@@ -5,12 +5,14 @@ package snapshot
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
 
-	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/internal/decision"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
@@ -30,29 +32,68 @@ func (c *ControlPlane) admit(d Decision, outdated []clusterv1.Machine) Decision 
 	if !d.Create && d.Delete == nil || d.Delete != nil && len(c.Own()) > c.Replicas() {
 		return d
 	}
-	digest := c.rollout(outdated)
-	wait := spec.DisruptionOf(&c.Object.Spec.Cluster, &c.Object.Spec.Node.Node).Awaits(digest, c.approved(), c.Now)
+	digest, approved := c.rollout(outdated), c.approved()
+	if c.covers(approved, outdated) {
+		approved = digest
+	}
+	wait := spec.DisruptionOf(&c.Object.Spec.Cluster, &c.Object.Spec.Node.Node).Awaits(digest, approved, c.Now)
 	if wait == nil {
 		return d
 	}
 	return c.waits(fmt.Sprintf("The replacement of Machines %s. One after the other, these would be replaced:", wait), wait, digest, outdated)
 }
 
-// rollout is the digest of what a rollout is for. It stays the same until all Machines are up to date, or something else is declared:
-// so it is agreed to once.
+// rollout is the digest of what a rollout is for: of what is declared, which stays the same until all Machines are up to date or something
+// else is declared; and, after points, of each Machine that is replaced for no other reason than that its certificates end. Those become
+// fewer as they are replaced, and what was agreed to covers what is left of it (see covers): so it is agreed to once.
 func (c *ControlPlane) rollout(outdated []clusterv1.Machine) string {
+	what := c.declared("certificates")
+	if c.bringsDeclared(outdated...) {
+		what = c.declared("rollout")
+	}
+	return strings.Join(append([]string{what}, c.ending(outdated)...), ".")
+}
+
+// covers reports whether what somebody has agreed to is this rollout, or one that it is the rest of. Certificates that come near their end
+// meanwhile do not hold up what is declared.
+func (c *ControlPlane) covers(approved string, outdated []clusterv1.Machine) bool {
+	parts := strings.Split(approved, ".")
+	if c.bringsDeclared(outdated...) {
+		return parts[0] == c.declared("rollout")
+	}
+	return (parts[0] == c.declared("rollout") || parts[0] == c.declared("certificates")) &&
+		!slices.ContainsFunc(c.ending(outdated), func(one string) bool { return !slices.Contains(parts[1:], one) })
+}
+
+// declared is the digest of what is declared, for one of the reasons to replace Machines: who has agreed to Machines whose certificates end
+// has not agreed to what comes by itself, such as spec.rollout.after.
+func (c *ControlPlane) declared(reason string) string {
 	s := c.Object.Spec
 	machine := s.MachineTemplate.Spec.InfrastructureRef
-	what := []string{"rollout", string(c.Object.UID), s.Version, machine.Kind, machine.Name}
+	what := []string{reason, string(c.Object.UID), s.Version, machine.Kind, machine.Name}
 	if !s.Rollout.After.IsZero() {
 		what = append(what, s.Rollout.After.UTC().Format(time.RFC3339))
 	}
+	return spec.Digest(what...)
+}
+
+// bringsDeclared reports whether one of these Machines is replaced because something else is declared than it is.
+func (c *ControlPlane) bringsDeclared(outdated ...clusterv1.Machine) bool {
+	return slices.ContainsFunc(outdated, func(m clusterv1.Machine) bool {
+		return slices.ContainsFunc(c.Changes(&m), func(change Change) bool { return !change.InPlace && !change.ByTime })
+	})
+}
+
+// ending are the digests of those of these Machines that are replaced for no other reason than that their certificates end.
+func (c *ControlPlane) ending(outdated []clusterv1.Machine) []string {
+	var all []string
 	for i := range outdated {
-		if ends, soon := c.certificatesEndSoon(&outdated[i]); soon {
-			what = append(what, outdated[i].Name, ends.UTC().Format(time.RFC3339)) // whose end comes with time, not by a declaration
+		m := &outdated[i]
+		if ends, soon := c.certificatesEndSoon(m); soon && !c.bringsDeclared(*m) {
+			all = append(all, spec.Digest(m.Name, ends.UTC().Format(time.RFC3339)))
 		}
 	}
-	return spec.Digest(what...)
+	return all
 }
 
 // canary lets another host follow, or says what it waits for: that the first one has shown how it goes.
@@ -78,7 +119,8 @@ func (c *ControlPlane) canary(d Decision, outdated []clusterv1.Machine) Decision
 	return d
 }
 
-// first is the Machine that has had the declared version for longest, and since when; nil if none has it.
+// first is the Machine that has had the declared version for longest, and since when; nil if none has it. It is up to date since its host
+// got the version, or since it was made with it: another run on the host does not change that.
 func (c *ControlPlane) first() (*clusterv1.Machine, time.Time) {
 	var first *clusterv1.Machine
 	var since time.Time
@@ -87,9 +129,9 @@ func (c *ControlPlane) first() (*clusterv1.Machine, time.Time) {
 		if m.Spec.Version != c.Object.Spec.Version || config == nil || config.Status.KubernetesVersion != m.Spec.Version {
 			continue
 		}
-		at := config.Status.Operation(bootstrapv1.ConvergeOperation).EndTime.Time
-		if at.IsZero() {
-			at = c.Now // it is not known
+		at := c.Now // as long as it was not seen to be
+		if now := conditions.Get(&m, clusterv1.MachineUpToDateCondition); now != nil && now.Status == metav1.ConditionTrue {
+			at = now.LastTransitionTime.Time
 		}
 		if first == nil || at.Before(since) {
 			first, since = &m, at

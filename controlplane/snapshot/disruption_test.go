@@ -12,6 +12,8 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
 
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
@@ -51,7 +53,21 @@ func (p *play) restrict(d *datadriven.TestData) error {
 	return nil
 }
 
-var approval = regexp.MustCompile(controlplanev1.ApprovedDisruptionAnnotation + "=([0-9a-f]{16}) ")
+var approval = regexp.MustCompile(controlplanev1.ApprovedDisruptionAnnotation + "=([0-9a-f.]{16,}) ")
+
+// tell says of each Machine whether it and its host are up to date, as the control plane does, and since when.
+func (p *play) tell() {
+	for i := range p.Machines {
+		m := &p.Machines[i]
+		said := metav1.Condition{
+			Type: clusterv1.MachineUpToDateCondition, Status: metav1.ConditionTrue, Reason: "Test", LastTransitionTime: metav1.NewTime(p.Now),
+		}
+		if len(p.Changes(m))+len(p.Following(m)) > 0 {
+			said.Status = metav1.ConditionFalse
+		}
+		conditions.Set(m, said)
+	}
+}
 
 // waits is what is shown to who is to agree. The digest is of no interest to a reader.
 func (p *play) waits() string {

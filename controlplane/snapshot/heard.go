@@ -14,6 +14,7 @@ import (
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/internal/decision"
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/hosthealth"
 )
 
 // fresh is how old what etcd has said may be when one of its members is removed: the Node is drained and the API server ended before
@@ -48,6 +49,8 @@ func (c *ControlPlane) confirmedHealthy(of []clusterv1.Machine) (well int, ask [
 				"host of the Machine %s was %s asked, and is asked now", m.Name, since))
 		case said.Message != "" || status == metav1.ConditionFalse:
 			why = cmp.Or(why, decision.Block(MachineUnhealthyReason, "the Machine %s is not healthy: etcd: %s", m.Name, problem))
+		case hosthealth.Problem(config, bootstrapv1.HostReachableCondition) != nil:
+			why = cmp.Or(why, decision.Block(controlplanev1.HealthUnknownReason, "it is not known whether the Machine %s is healthy: etcd: %s", m.Name, problem))
 		default:
 			well++
 		}

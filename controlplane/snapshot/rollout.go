@@ -30,6 +30,8 @@ type Change struct {
 	InPlace bool
 	// Version is whether it is one of the version of Kubernetes.
 	Version bool
+	// ByTime is whether it comes with time, and not by what is declared.
+	ByTime bool
 }
 
 // Changes are why a Machine is not up to date; none if it is. What hosts share is not among them: hosts follow that.
@@ -51,7 +53,7 @@ func (c *ControlPlane) Changes(m *clusterv1.Machine) []Change {
 		changes = append(changes, Change{Text: "KubexmControlPlane spec.rollout.after expired"})
 	}
 	if _, soon := c.certificatesEndSoon(m); soon {
-		changes = append(changes, Change{Text: "Certificates will expire soon"})
+		changes = append(changes, Change{Text: "Certificates will expire soon", ByTime: true})
 	}
 	return changes
 }

@@ -27,7 +27,7 @@ import (
 // TestTranscripts plays what becomes of control planes, in a small language:
 //
 //	new [replicas=3] …       a control plane of v1.35.4 behind a load balancer, whose Machines (a, b, c, …) are well
-//	spec …                   what is declared: version= replicas= max-surge= strategy= template= after certificates=(days)
+//	spec …                   what is declared: version= replicas= max-surge= strategy= template= after(=in) certificates=(days)
 //	                         lb=no initialized=no topology= domains=(r1, r2)
 //	                         max-retry= retry-period= min-healthy= converge-timeout= reboot-timeout= (seconds; the
 //	                         last two 0 if it is not said)
@@ -224,7 +224,11 @@ func (p *play) declare(d *datadriven.TestData) error {
 		case "template":
 			o.MachineTemplate.Spec.InfrastructureRef.Name = value
 		case "after":
-			o.Rollout.After = metav1.NewTime(p.Now.Add(-time.Minute))
+			in, err := time.ParseDuration(cmp.Or(value, "-1m"))
+			if err != nil {
+				return err
+			}
+			o.Rollout.After = metav1.NewTime(p.Now.Add(in))
 		case "certificates":
 			o.Rollout.Before.CertificatesExpiryDays = number(d, arg.Key)
 		case "converge-timeout":
@@ -453,6 +457,7 @@ func number(d *datadriven.TestData, key string) int32 {
 
 // look is what is seen of the cluster through its API.
 func (p *play) look() {
+	p.tell()
 	p.Workload = &snapshot.Workload{Initialized: true, Components: map[string][]snapshot.Component{}}
 	if p.down != "" {
 		p.Workload.Err = errors.New(p.down)
@@ -536,9 +541,6 @@ func (p *play) settle() {
 			continue
 		}
 		joined(m)
-		if config.Status.KubernetesVersion != m.Spec.Version {
-			config.Status.OperationFor(bootstrapv1.ConvergeOperation).EndTime = metav1.NewTime(p.Now)
-		}
 		converged(config, m.Spec.Version)
 	}
 }

@@ -86,6 +86,36 @@ func TestValidateRollout(t *testing.T) {
 			},
 			[]string{"spec.machineNaming.template"},
 		},
+		"names by a loop": {
+			func(s *controlplanev1.KubexmControlPlaneSpec) {
+				s.MachineNaming.Template = "{{range 3}}{{end}}{{ .random }}"
+			},
+			[]string{"spec.machineNaming.template"},
+		},
+		"names by a function": {
+			func(s *controlplanev1.KubexmControlPlaneSpec) {
+				s.MachineNaming.Template = `{{ .random }}{{ slice (printf "%1000s" "x") 999 }}`
+			},
+			[]string{"spec.machineNaming.template"},
+		},
+		"names by a function's result": {
+			func(s *controlplanev1.KubexmControlPlaneSpec) {
+				s.MachineNaming.Template = `{{ .random | printf "%s" }}`
+			},
+			[]string{"spec.machineNaming.template"},
+		},
+		"names by a condition": {
+			func(s *controlplanev1.KubexmControlPlaneSpec) {
+				s.MachineNaming.Template = "{{ if .cluster.name }}a{{ end }}{{ .random }}"
+			},
+			[]string{"spec.machineNaming.template"},
+		},
+		"names by another template": {
+			func(s *controlplanev1.KubexmControlPlaneSpec) {
+				s.MachineNaming.Template = `{{ define "x" }}{{ end }}{{ .random }}`
+			},
+			[]string{"spec.machineNaming.template"},
+		},
 		"no template": {
 			func(s *controlplanev1.KubexmControlPlaneSpec) { s.MachineNaming.Template = "{{ .random" }, []string{"spec.machineNaming.template"},
 		},

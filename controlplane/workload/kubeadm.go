@@ -24,6 +24,7 @@ const (
 // themselves; a single one that follows another version where it is does not, and kubeadm refuses a cluster that is said to be two minor
 // versions older than itself. It is never lowered. A cluster that kubeadm has not made has nothing to be told.
 func (v *View) TellKubeadm(ctx context.Context, has string) error {
+	defer v.close()
 	found, err := v.client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, kubeadmConfig, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil

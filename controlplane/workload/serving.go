@@ -23,6 +23,7 @@ import (
 // ApproveServing approves the requests of kubelets for serving certificates that may be (see snapshot.ControlPlane.MayServe). Others stay
 // as they are: somebody else may know better.
 func (v *View) ApproveServing(ctx context.Context, c *snapshot.ControlPlane) *snapshot.Serving {
+	defer v.close()
 	s := &snapshot.Serving{}
 	requests := v.client.CertificatesV1().CertificateSigningRequests()
 	all, err := requests.List(ctx, metav1.ListOptions{

@@ -10,7 +10,6 @@ package workload
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -18,12 +17,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/snapshot"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/kube"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pipeline"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
 )
@@ -32,39 +32,39 @@ import (
 const timeout = 5 * time.Second
 
 // View observes one cluster.
-type View struct{ client kubernetes.Interface }
+type View struct {
+	client kubernetes.Interface
+	// close ends connections that no other View would use.
+	close func()
+}
 
-// Connect returns the cluster that a kubeconfig leads to. Of the kubeconfig only what it holds itself is used: no
-// commands, no files. It does not connect yet.
+// Connect returns the cluster that a kubeconfig leads to. A kubeconfig that runs commands or reads files is refused. It does not connect
+// yet.
 func Connect(kubeconfig secret.Value) (*View, error) {
-	parsed, err := clientcmd.Load(kubeconfig.Reveal())
+	config, err := kube.RESTConfig(kubeconfig)
 	if err != nil {
-		return nil, errors.New("the kubeconfig is not readable") // the parser's error may quote it
+		return nil, err
 	}
-	context, ok := parsed.Contexts[parsed.CurrentContext]
-	if !ok {
-		return nil, fmt.Errorf("the kubeconfig has no context %q (current-context)", parsed.CurrentContext)
-	}
-	cluster, user := parsed.Clusters[context.Cluster], parsed.AuthInfos[context.AuthInfo]
-	if cluster == nil || user == nil {
-		return nil, fmt.Errorf("the kubeconfig's context %q names a cluster or user that is not there", parsed.CurrentContext)
-	}
-	client, err := kubernetes.NewForConfig(&rest.Config{
-		Host: cluster.Server, BearerToken: user.Token, Timeout: timeout,
-		UserAgent: rest.DefaultKubernetesUserAgent(), WarningHandler: rest.NoWarnings{},
-		TLSClientConfig: rest.TLSClientConfig{
-			CAData: cluster.CertificateAuthorityData, CertData: user.ClientCertificateData, KeyData: user.ClientKeyData,
-			ServerName: cluster.TLSServerName,
-		},
-	})
+	config.Timeout, config.UserAgent, config.WarningHandler = timeout, rest.DefaultKubernetesUserAgent(), rest.NoWarnings{}
+	connections, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
-	return &View{client: client}, nil
+	client, err := kubernetes.NewForConfigAndClient(config, connections)
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig: %w", err)
+	}
+	v := &View{client: client, close: func() {}}
+	if config.Proxy != nil {
+		// client-go keeps connections for the next client of the same cluster, but not those through a proxy: they would pile up.
+		v.close = func() { utilnet.CloseIdleConnectionsFor(connections.Transport) }
+	}
+	return v, nil
 }
 
 // Look sees all that a control plane is judged by.
 func (v *View) Look(ctx context.Context, c *snapshot.ControlPlane) *snapshot.Workload {
+	defer v.close()
 	w := &snapshot.Workload{Components: make(map[string][]snapshot.Component)}
 	shown, err := pipeline.ShownOf(c.Shared())
 	if err != nil {

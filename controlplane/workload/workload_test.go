@@ -6,9 +6,12 @@ package workload_test
 import (
 	"errors"
 	"io/fs"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -35,7 +38,7 @@ func serve(t *testing.T, answers map[string]string) secret.Value {
 		body, found := answers[r.URL.Path]
 		if !found {
 			w.WriteHeader(http.StatusNotFound)
-			body = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`
+			body = notFound
 		}
 		_, _ = w.Write([]byte(body)) // the client says if it got nothing
 	}))
@@ -45,8 +48,13 @@ func serve(t *testing.T, answers map[string]string) secret.Value {
 
 func kubeconfig(t *testing.T, server string, user *clientcmdapi.AuthInfo) secret.Value {
 	t.Helper()
+	return kubeconfigOf(t, &clientcmdapi.Cluster{Server: server}, user)
+}
+
+func kubeconfigOf(t *testing.T, cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) secret.Value {
+	t.Helper()
 	out, err := clientcmd.Write(clientcmdapi.Config{
-		Clusters:       map[string]*clientcmdapi.Cluster{"c": {Server: server}},
+		Clusters:       map[string]*clientcmdapi.Cluster{"c": cluster},
 		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"u": user},
 		Contexts:       map[string]*clientcmdapi.Context{"x": {Cluster: "c", AuthInfo: "u"}},
 		CurrentContext: "x",
@@ -60,6 +68,7 @@ func kubeconfig(t *testing.T, server string, user *clientcmdapi.AuthInfo) secret
 const (
 	configMap = "/api/v1/namespaces/kube-system/configmaps/kubeadm-config"
 	pods      = "/api/v1/namespaces/kube-system/pods/"
+	notFound  = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`
 	ready     = `{"kind":"Pod","apiVersion":"v1","status":{"conditions":[{"type":"Ready","status":"True"}]}}`
 )
 
@@ -157,14 +166,76 @@ func TestNotInitialized(t *testing.T) {
 	}
 }
 
+// TestConnectRunsNothing: a kubeconfig that runs commands or reads files is refused, and the error says what of it.
 func TestConnectRunsNothing(t *testing.T) {
 	file := t.TempDir() + "/run"
-	k := kubeconfig(t, "http://127.0.0.1:1", &clientcmdapi.AuthInfo{Exec: &clientcmdapi.ExecConfig{
-		APIVersion: "client.authentication.k8s.io/v1", Command: "touch", Args: []string{file}, InteractiveMode: clientcmdapi.NeverExecInteractiveMode,
-	}})
-	_ = look(t, k)
+	for want, user := range map[string]*clientcmdapi.AuthInfo{
+		"users[u].exec runs a command": {Exec: &clientcmdapi.ExecConfig{
+			APIVersion: "client.authentication.k8s.io/v1", Command: "touch", Args: []string{file}, InteractiveMode: clientcmdapi.NeverExecInteractiveMode,
+		}},
+		"users[u] names a file": {TokenFile: file},
+	} {
+		if _, err := workload.Connect(kubeconfig(t, "http://127.0.0.1:1", user)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want that %s", err, want)
+		}
+	}
 	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the kubeconfig's command was run (%v)", err)
+	}
+}
+
+// TestConnectByProxy goes where the kubeconfig says, and leaves no connection open: client-go has none of them used again.
+func TestConnectByProxy(t *testing.T) {
+	var mu sync.Mutex
+	asked, connections := map[string]bool{}, 0
+	proxy := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		asked[r.URL.Host+r.URL.Path] = true
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = w.Write([]byte(notFound)) // the client says if it got nothing
+	}))
+	proxy.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		mu.Lock()
+		defer mu.Unlock()
+		if state == http.StateNew {
+			connections++
+		}
+	}
+	proxy.Start()
+	t.Cleanup(proxy.Close)
+	view, err := workload.Connect(kubeconfigOf(t,
+		&clientcmdapi.Cluster{Server: "http://cluster.invalid", ProxyURL: proxy.URL}, &clientcmdapi.AuthInfo{Token: "x"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &snapshot.ControlPlane{Object: &controlplanev1.KubexmControlPlane{}}
+	acts := []func(){
+		func() {
+			if w := view.Look(t.Context(), c); w.Err != nil || w.Initialized {
+				t.Errorf("error %v, initialized %v", w.Err, w.Initialized)
+			}
+		},
+		func() { _ = view.ApproveServing(t.Context(), c) }, // of an API without requests
+		func() {
+			if err := view.TellKubeadm(t.Context(), "v1.36.3"); err != nil {
+				t.Error(err)
+			}
+		},
+	}
+	for range 2 {
+		for _, act := range acts {
+			act()
+		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if !asked["cluster.invalid"+configMap] {
+		t.Errorf("the proxy was asked for %v", asked)
+	}
+	if connections != 2*len(acts) { // were one left, the next would have used it
+		t.Errorf("%d connections, want one for each of %d", connections, 2*len(acts))
 	}
 }
 

@@ -36,7 +36,7 @@ type KubexmControlPlaneTemplateResource struct {
 //
 // +kubebuilder:validation:MinProperties=1
 type KubexmControlPlaneTemplateResourceSpec struct {
-	// controlPlaneEndpoint is where the API server is reached: host is a name or an address, and port is 6443 unless another is set.
+	// controlPlaneEndpoint is where the API server is reached: host is a name or an address. Give the port, too, such as 6443.
 	// Cluster API copies it to the Cluster. If unset, the Cluster's counts, which the infrastructure cluster says. With a load balancer
 	// of the type Keepalived or KubeVIP, it is the virtual address, or a name for cluster.controlPlaneEndpoint.address. Once set, it stays.
 	// +optional
