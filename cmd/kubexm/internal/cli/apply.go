@@ -102,6 +102,7 @@ func (a *app) applyPlan(ctx context.Context, s *source, path string, failure onF
 			return "", err
 		}
 		known.SetApplied(p.Hosts, true)
+		known.SetRunning(false)
 		if err := dir.WriteInventory(known.Inventory); err != nil {
 			return "", err
 		}
@@ -110,6 +111,10 @@ func (a *app) applyPlan(ctx context.Context, s *source, path string, failure onF
 			return "", err
 		}
 		if err := copied.End(ctx); err != nil {
+			return "", err
+		}
+		known.SetRunning(true)
+		if err := dir.WriteInventory(known.Inventory); err != nil {
 			return "", err
 		}
 		kubeconfig, err := trust.Kubeconfig(kubeconfigValidity)

@@ -6,6 +6,7 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -84,14 +85,48 @@ func TestAuditOrNothing(t *testing.T) {
 	}
 }
 
+// What ends before anything is run is recorded, too, and what is run is counted.
+func TestLogAndMetricsOfWhatIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	log, metrics := filepath.Join(dir, "kubexm.log"), filepath.Join(dir, "kubexm.prom")
+	code, _, errs := runIn(t, dir, "apply", "absent.json", "--quiet", "--log-file", log, "--metrics-file", metrics)
+	if code != exitUsage {
+		t.Fatalf("exit code %d: %s", code, errs)
+	}
+	content, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(content), `"level":"error"`) || !strings.Contains(string(content), "absent.json") {
+		t.Errorf("the log has\n%s", content)
+	}
+	if _, err := os.Stat(metrics); err != nil {
+		t.Error(err)
+	}
+	code, _, errs = runIn(t, dir, "version", "--metrics-addr", "127.0.0.1:-1")
+	if code != exitUsage || !strings.Contains(errs, "--metrics-addr") {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+	if code, _, errs := runIn(t, dir, "version", "--log-file", dir); code != exitUsage || !strings.Contains(errs, "--log-file") {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+	code, _, errs = runIn(t, dir, "apply", "absent.json", "--log-file", "/dev/full")
+	if code != exitUsage || !strings.Contains(errs, "absent.json") || !strings.Contains(errs, "--log-file") {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+}
+
 func TestMetricsFile(t *testing.T) {
 	a := &app{Streams: Streams{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}, quiet: true, logFormat: "text"}
 	a.metricsFile, a.metricsAddr = filepath.Join(t.TempDir(), "kubexm.prom"), "127.0.0.1:0"
+	if err := a.observe(); err != nil {
+		t.Fatal(err)
+	}
 	err := a.showing(func(string) string { return "" }, func(r event.Reader) (string, error) {
 		r.Read(event.Event{Type: event.RunEnded, Intent: "ResetNode", Duration: 2 * time.Second})
 		return "", nil
 	})
-	if err != nil {
+	if err := errors.Join(err, a.counting()); err != nil {
 		t.Fatal(err)
 	}
 	content, err := os.ReadFile(a.metricsFile)
@@ -100,9 +135,5 @@ func TestMetricsFile(t *testing.T) {
 	}
 	if want := `kubexm_pipeline_total{pipeline="reset_node",status="success"} 1`; !strings.Contains(string(content), want) {
 		t.Errorf("no %s in\n%s", want, content)
-	}
-	a.metricsAddr = "127.0.0.1:-1"
-	if _, _, err := a.show(nil); err == nil || !strings.Contains(err.Error(), "--metrics-addr") {
-		t.Errorf("got %v", err)
 	}
 }

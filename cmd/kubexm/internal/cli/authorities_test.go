@@ -47,7 +47,7 @@ func TestEncryptionWithoutAnInventory(t *testing.T) {
 		spec.EncryptionSecretbox: "", spec.EncryptionNone: "spec.kubernetes.encryptionAtRest: prod has an encryption key",
 	} {
 		d.Spec.Kubernetes.EncryptionAtRest = spec.EncryptionAtRest{Provider: provider, Resources: []string{"secrets"}}
-		if err := d.sameEncryption(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+		if err := d.sameCluster(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", provider, err, want)
 		}
 	}
@@ -75,13 +75,13 @@ func TestEncryptionOfAKnownCluster(t *testing.T) {
 			}
 			d := &declared{Cluster: &config.Cluster{Name: "prod"}, dir: dir}
 			d.Spec.Kubernetes.EncryptionAtRest = tc.is
-			if err := d.sameEncryption(); err != nil {
+			if err := d.sameCluster(); err != nil {
 				t.Errorf("nothing is known of the cluster: %v", err)
 			}
 			if err := dir.WriteInventory(&clusterdir.Inventory{Cluster: "prod", Encryption: tc.was}); err != nil {
 				t.Fatal(err)
 			}
-			err = d.sameEncryption()
+			err = d.sameCluster()
 			if (err == nil) != (tc.want == "") || err != nil && (!strings.Contains(err.Error(), tc.want) ||
 				!strings.Contains(err.Error(), "spec.kubernetes.encryptionAtRest.")) {
 				t.Errorf("got %v, want %q", err, tc.want)

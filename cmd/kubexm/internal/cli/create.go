@@ -88,7 +88,7 @@ func (a *app) create(ctx context.Context, o *createOptions) error {
 		return err
 	}
 	defer unlock()
-	if err := d.sameEncryption(); err != nil { // before it is looked for a key that there never was
+	if err := d.sameCluster(); err != nil { // before it is looked for a key that there never was
 		return err
 	}
 	if err := d.dir.CheckAuthorities(d.encrypted()); err != nil { // before a host is asked anything
@@ -102,8 +102,9 @@ func (a *app) create(ctx context.Context, o *createOptions) error {
 	}
 	if same, err := a.unchanged(ctx, d); err != nil {
 		return err
-	} else if same != "" { // metrics and logs are of this run, too
-		return a.showing(d.about, func(event.Reader) (string, error) { return same, nil })
+	} else if same != "" {
+		_, err = fmt.Fprintln(a.Out, same)
+		return err
 	}
 	tools := planner.Tools{Hosts: d.hosts, Owners: d.owners(), Bundle: d.bundle}
 	facts, err := a.examine(ctx, d, tools)
@@ -287,8 +288,6 @@ func (a *app) converge(ctx context.Context, d *declared, o *createOptions, reade
 		return err
 	}
 	defer a.stop(ctx, p)
-	ctx, cancel := context.WithTimeoutCause(ctx, o.wait, errNotReady)
-	defer cancel()
 	known, err := d.dir.Inventory()
 	if err != nil {
 		return err
@@ -311,6 +310,11 @@ func (a *app) converge(ctx context.Context, d *declared, o *createOptions, reade
 		return err
 	}
 	shown.show()
+	ctx, cancel := context.WithTimeoutCause(ctx, o.wait, errNotReady) // not of a person who is asked
+	defer cancel()
+	if err := d.begin(); err != nil {
+		return err
+	}
 	if err := rollout.TakeIn(ctx, p.Client(), all, d.owned); err != nil {
 		return err
 	}
@@ -328,6 +332,16 @@ func (a *app) converge(ctx context.Context, d *declared, o *createOptions, reade
 		return err
 	}
 	return d.finish(trust)
+}
+
+// begin notes down what hosts are changed to, before any is.
+func (d *declared) begin() error {
+	known, err := d.dir.Inventory()
+	if err != nil || known == nil {
+		return err
+	}
+	known.SetRunning(false)
+	return d.dir.WriteInventory(known)
 }
 
 // finish leaves what the user, and later commands, need.
@@ -349,6 +363,7 @@ func (d *declared) finish(trust *planner.Trust) error {
 		return err
 	}
 	i.ReadyTime = time.Now().UTC()
+	i.SetRunning(true)
 	return d.dir.WriteInventory(i)
 }
 

@@ -357,12 +357,37 @@ func (d *declared) trust(keep bool) (*planner.Trust, error) {
 // encrypted reports whether the cluster is declared to have an encryption key.
 func (d *declared) encrypted() bool { return d.Spec.Kubernetes.EncryptionAtRest.IsOn() }
 
-// sameEncryption refuses what no cluster can follow, before anything is asked. A plan that is applied meets no webhook.
-func (d *declared) sameEncryption() error {
+// sameCluster refuses what no cluster can follow, before anything is asked: a plan that is applied meets no webhook, nor do objects
+// that are new to a management plane.
+func (d *declared) sameCluster() error {
 	known, err := d.dir.Inventory()
 	if err != nil {
 		return err
 	}
+	if err := d.sameEncryption(known); err != nil || known == nil || known.Running == nil {
+		return err
+	}
+	was, path := known.Running, field.NewPath("spec")
+	if len(known.Applied()) == 0 && !d.managed {
+		return nil // its hosts were reset
+	}
+	var controlPlanes int32
+	for _, h := range known.Hosts {
+		if h.Role == spec.RoleControlPlane {
+			controlPlanes++
+		}
+	}
+	errs := spec.ValidateUpdate(&was.Spec, &d.Spec, controlPlanes, path)
+	if was.Reached {
+		errs = append(errs, spec.ValidateSharedUpdate(&was.Spec, &d.Spec, path)...)
+	}
+	if len(errs) > 0 {
+		return usageError{errs.ToAggregate()}
+	}
+	return nil
+}
+
+func (d *declared) sameEncryption(known *clusterdir.Inventory) error {
 	path := field.NewPath("spec", "kubernetes", "encryptionAtRest")
 	if known == nil {
 		left, _, err := d.dir.ReadAuthorities()
@@ -384,6 +409,7 @@ func (d *declared) inventory() *clusterdir.Inventory {
 	i := &clusterdir.Inventory{
 		Cluster: d.Name, KubernetesVersion: d.KubernetesVersion, Server: planner.Server(d.Cluster), Bundle: d.bundle.Dir(),
 		Encryption: d.Spec.Kubernetes.EncryptionAtRest, OnFailure: d.Spec.OnFailure,
+		Declared: &clusterdir.Declaration{KubernetesVersion: d.KubernetesVersion, Spec: d.Spec},
 	}
 	if d.EtcdFiles != (config.EtcdFiles{}) {
 		i.EtcdSecret, i.EtcdFiles = d.EtcdSecret(), d.EtcdFiles
@@ -392,6 +418,7 @@ func (d *declared) inventory() *clusterdir.Inventory {
 	if err != nil || known == nil {
 		known = &clusterdir.Inventory{}
 	}
+	i.Running = known.Running
 	for n := range d.Hosts {
 		h := &d.Hosts[n]
 		remembered := clusterdir.Host{

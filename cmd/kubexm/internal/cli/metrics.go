@@ -14,28 +14,27 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event/metrics"
 )
 
-// metricsReader returns a reader that counts events, nil if nobody wants to know, and what ends it: it is served at --metrics-addr
-// until then, and written to --metrics-file at the end.
-func (a *app) metricsReader() (event.Reader, func() error, error) {
+// count begins to count events for the metrics, if somebody wants to know: they are served at --metrics-addr until counting ends that, and
+// then written to --metrics-file.
+func (a *app) count() error {
 	if a.metricsAddr == "" && a.metricsFile == "" {
-		return nil, func() error { return nil }, nil
+		return nil
 	}
 	registry := prometheus.NewRegistry()
 	counted, err := metrics.New(registry)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	stop := func() error { return nil }
 	if a.metricsAddr != "" {
 		if stop, err = serveMetrics(a.metricsAddr, registry); err != nil {
-			return nil, nil, usage("--metrics-addr: %w", err)
+			return usage("--metrics-addr: %w", err)
 		}
 	}
-	return counted, func() error {
+	a.counted, a.counting = counted, func() error {
 		err := stop()
 		if a.metricsFile != "" {
 			if failed := prometheus.WriteToTextfile(a.metricsFile, registry); failed != nil {
@@ -43,7 +42,8 @@ func (a *app) metricsReader() (event.Reader, func() error, error) {
 			}
 		}
 		return err
-	}, nil
+	}
+	return nil
 }
 
 func serveMetrics(address string, registry *prometheus.Registry) (stop func() error, _ error) {

@@ -57,7 +57,7 @@ func (a *app) showPlan(ctx context.Context, s *source, all bool) (*declared, *pl
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := d.sameEncryption(); err != nil {
+	if err := d.sameCluster(); err != nil {
 		return nil, nil, err
 	}
 	if err := d.dir.CheckAuthorities(d.encrypted()); err != nil {

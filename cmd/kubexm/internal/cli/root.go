@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"strings"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/clusterdir"
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/openssh"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/event/audit"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 )
@@ -37,6 +37,13 @@ type app struct {
 	// metricsAddr is where metrics are served while a command runs, metricsFile where they are written when it ends. "" is nowhere.
 	metricsAddr, metricsFile string
 
+	// log is the log file, nil without one, and logErr why something could not be written to it.
+	log    *os.File
+	logErr error
+	// counted counts events for the metrics, nil if nobody wants to know; counting ends that.
+	counted  event.Reader
+	counting func() error
+
 	// args is the command line, and act its record, nil if it changes nothing.
 	args      []string
 	act       *audit.Act
@@ -46,15 +53,23 @@ type app struct {
 
 // Run runs a command line and returns the exit code. built is the version that the program was built as, or "".
 func Run(ctx context.Context, args []string, s Streams, built string) int {
-	a := &app{Streams: s, built: built, args: args}
+	a := &app{Streams: s, built: built, args: args, counting: func() error { return nil }}
 	root := a.root()
 	root.SetArgs(args)
 	root.SetIn(s.In)
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
 	err := root.ExecuteContext(ctx)
+	if failed := a.counting(); failed != nil {
+		err = errors.Join(err, failed)
+	}
 	code := exitCode(ctx, err)
 	a.explain(err, code)
+	if err := a.closeLog(); err != nil {
+		a.log = nil
+		a.explain(err, exitFailed)
+		code = max(code, exitFailed)
+	}
 	return code
 }
 
@@ -89,7 +104,7 @@ It keeps what it must know of a cluster in ./.kubexm/<cluster>.
 	flags.StringVar(&a.stateRoot, "state-dir", clusterdir.Root, "directory that keeps the state of clusters")
 	flags.BoolVarP(&a.quiet, "quiet", "q", false, "show failures alone")
 	flags.StringVar(&a.logFormat, "log-format", "text", "how progress, notes and errors are reported: text, or json (an object per line, on standard error)")
-	flags.StringVar(&a.logFile, "log-file", "", "write all events to this file too, a JSON object per line")
+	flags.StringVar(&a.logFile, "log-file", "", "write all events, notes and errors to this file too, a JSON object per line")
 	flags.StringVar(&a.metricsAddr, "metrics-addr", "", "serve Prometheus metrics at this address while the command runs, e.g. 127.0.0.1:9090")
 	flags.StringVar(&a.metricsFile, "metrics-file", "",
 		"write Prometheus metrics to this file when the command ends, for the node exporter's textfile collector (*.prom)")
@@ -99,7 +114,7 @@ It keeps what it must know of a cluster in ./.kubexm/<cluster>.
 		if a.logFormat != "text" && a.logFormat != formatJSON {
 			return usage("--log-format: %q is none of text, json", a.logFormat)
 		}
-		return nil
+		return a.observe()
 	}
 	root.AddCommand(
 		group("create", "Create or update a cluster", a.audited(a.createCluster())),
@@ -162,14 +177,24 @@ func strict(cmd *cobra.Command) {
 	}
 }
 
-// openLog opens the log file, or nothing.
-func (a *app) openLog() (io.WriteCloser, error) {
-	if a.logFile == "" {
-		return nil, nil
+// observe opens where the command's events go beside the screen: --log-file and the metrics. What ends with an error before it has
+// run anything is recorded there, too.
+func (a *app) observe() (err error) {
+	if a.logFile != "" {
+		if a.log, err = os.OpenFile(a.logFile, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600); err != nil {
+			return usage("--log-file: %w", err)
+		}
 	}
-	f, err := os.OpenFile(a.logFile, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, usage("--log-file: %w", err)
+	return a.count()
+}
+
+// closeLog closes what observe has opened of the log, and says what it could not be written for.
+func (a *app) closeLog() error {
+	if a.log == nil {
+		return nil
 	}
-	return f, nil
+	if err := errors.Join(a.logErr, a.log.Close()); err != nil {
+		return fmt.Errorf("--log-file: %w", err)
+	}
+	return nil
 }

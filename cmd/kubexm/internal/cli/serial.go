@@ -14,7 +14,8 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/cmd/kubexm/internal/serial"
 )
 
-// lookTimeout is how long a warning that the state may be an older copy is worth waiting for.
+// lookTimeout is how long what protects from an older copy may take where nothing should wait for it: a warning, and the serial that
+// an interrupted command leaves.
 const lookTimeout = 15 * time.Second
 
 func (s *source) addSerialFlag(cmd *cobra.Command) {

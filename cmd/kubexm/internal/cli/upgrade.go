@@ -154,8 +154,13 @@ func (a *app) upgrade(ctx context.Context, o *upgradeOptions) error {
 	}
 	return a.showing(u.about, func(reader event.Reader) (string, error) {
 		err := a.runUpgrade(ctx, u, reader)
-		if o.replace() && ctx.Err() == nil { // hosts were reset, also where others failed
-			err = errors.Join(err, copied.Again(ctx))
+		if o.replace() { // hosts were reset, also where others failed or somebody interrupted it
+			again, cancel := ctx, context.CancelFunc(func() {})
+			if ctx.Err() != nil {
+				again, cancel = context.WithTimeout(context.WithoutCancel(ctx), lookTimeout)
+			}
+			defer cancel()
+			err = errors.Join(err, copied.Again(again))
 		}
 		if err != nil {
 			return "", err
@@ -212,7 +217,7 @@ func (a *app) upgradeOf(ctx context.Context, o *upgradeOptions) (*upgrade, error
 	if u.declared, err = a.declareCluster(ctx, &o.source, c); err != nil {
 		return nil, err
 	}
-	if err := u.sameEncryption(); err != nil {
+	if err := u.sameCluster(); err != nil {
 		return nil, err
 	}
 	if o.canary != "" && !slices.Contains(u.workers(), o.canary) {
@@ -299,10 +304,19 @@ func sameHosts(known *clusterdir.Inventory, c *config.Cluster) error {
 // sameVersion refuses to change the version of a cluster that runs in passing.
 func (d *declared) sameVersion(file string) error {
 	known, err := d.dir.Inventory()
-	if err != nil || known == nil || known.ReadyTime.IsZero() && !known.IsRecovered() {
+	if err != nil || known == nil {
 		return err
 	}
 	path := field.NewPath("spec", "kubernetes", "version")
+	if known.ReadyTime.IsZero() && !known.IsRecovered() {
+		// What plans have made, plans upgrade.
+		if was := known.Running; was != nil && len(known.Applied()) > 0 && was.KubernetesVersion != d.KubernetesVersion {
+			if errs := spec.ValidateUpgrade(was.KubernetesVersion, d.KubernetesVersion, path); len(errs) > 0 {
+				return usageError{errs.ToAggregate()}
+			}
+		}
+		return nil
+	}
 	if to := known.Upgrading; to != "" {
 		return usage("%s: %s is being upgraded to %s: kubexm upgrade cluster -f %s --to %s", path, d.Name, to, file, to)
 	}

@@ -32,6 +32,10 @@ type Inventory struct {
 	EtcdFiles  config.EtcdFiles `json:"etcdFiles,omitzero"`
 	// Encryption is what the cluster's API servers encrypt, for as long as it exists.
 	Encryption spec.EncryptionAtRest `json:"encryptionAtRest,omitzero"`
+	// Declared is what the config file said when this was written. Running is what it said when hosts were last changed, nil where that is
+	// not known: by it is refused what a cluster cannot follow.
+	Declared *Declaration `json:"declared,omitempty"`
+	Running  *Declaration `json:"running,omitempty"`
 	// OnFailure is what becomes of what a plan has changed when a step fails, "" for Stop.
 	OnFailure spec.FailurePolicy `json:"onFailure,omitempty"`
 	// Ready is the digest of what was declared when the cluster last was up to date, and ReadyTime when that was.
@@ -42,6 +46,24 @@ type Inventory struct {
 	// plane makes them.
 	Recovered time.Time `json:"recovered,omitzero"`
 	Managed   bool      `json:"managed,omitempty"`
+}
+
+// Declaration is what hosts are made from.
+type Declaration struct {
+	KubernetesVersion string       `json:"kubernetesVersion"`
+	Spec              spec.Cluster `json:"spec"`
+	// Reached says that all hosts have become that.
+	Reached bool `json:"reached,omitempty"`
+}
+
+// SetRunning says that hosts are changed to what is declared, and whether all of them have become that.
+func (i *Inventory) SetRunning(reached bool) {
+	if i.Declared == nil {
+		return // it was written before there was one
+	}
+	running := *i.Declared
+	running.Reached = reached || i.Running != nil && i.Running.Reached
+	i.Running = &running
 }
 
 // IsRecovered reports whether no management plane knows the hosts, because the one that did is lost.
