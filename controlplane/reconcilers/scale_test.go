@@ -30,6 +30,7 @@ import (
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
+	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/desired"
 	"github.com/mensylisir/cluster-api-provider-kubexm/controlplane/snapshot"
 	infrav1 "github.com/mensylisir/cluster-api-provider-kubexm/exp/infrastructure/api/v1alpha1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
@@ -233,5 +234,44 @@ func TestRecordGoesOn(t *testing.T) {
 	got := snapshot.ParseRecord(s.Machines[0].Annotations[controlplanev1.RemediationForAnnotation])
 	if got == nil || got.Machine != "b" || got.RetryCount != 2 {
 		t.Errorf("the record is %+v", got)
+	}
+}
+
+// TestDiscard: what was to be a Machine's and is nobody's goes, and what has its name alone stays.
+func TestDiscard(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*infrav1.KubexmMachine)
+		stays  bool
+	}{
+		"made with the KubexmConfig": {change: func(*infrav1.KubexmMachine) {}},
+		"another control plane's": {stays: true, change: func(m *infrav1.KubexmMachine) {
+			m.Labels[clusterv1.MachineControlPlaneNameLabel] = "other"
+		}},
+		"without labels": {stays: true, change: func(m *infrav1.KubexmMachine) { m.Labels = nil }},
+		"a Machine's": {stays: true, change: func(m *infrav1.KubexmMachine) {
+			m.OwnerReferences = []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "Machine", Name: "left", UID: "u"}}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, from := creator(t, interceptor.Funcs{})
+			s := testScope()
+			config := desired.Config(s.ControlPlane, "left", spec.BootstrapJoin)
+			machine := &infrav1.KubexmMachine{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "left", Labels: desired.Labels(s.ControlPlane)}}
+			c.change(machine)
+			for _, o := range []client.Object{config, machine} {
+				if err := r.Client.Create(t.Context(), o); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := r.discard(t.Context(), s, from); err != nil {
+				t.Fatal(err)
+			}
+			if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(config), config); !apierrors.IsNotFound(err) {
+				t.Errorf("the KubexmConfig: %v", err)
+			}
+			if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(machine), machine); apierrors.IsNotFound(err) == c.stays {
+				t.Errorf("the KubexmMachine: %v, want it to stay: %t", err, c.stays)
+			}
+		})
 	}
 }
