@@ -69,7 +69,7 @@ type weight struct {
 	input string
 	at    time.Time
 	acts  []act
-	// inUse is whether the host is a Node, and open whether a savepoint is: it is being changed already.
+	// inUse is whether the host is a Node, and open whether a savepoint is, or the Node is held for one: it is being changed already.
 	inUse, open bool
 	// follows is whether something differs by which the host keeps up with the others of its cluster.
 	follows bool
@@ -92,6 +92,9 @@ func followsOthers(n plan.Node) bool {
 	return about.Follows == step.FollowsAlways || about.Follows != "" && about.Disrupts == ""
 }
 
+// uncordon is the step that differs while a Node is held for what is done to its host.
+const uncordon = "node/uncordon"
+
 // weigh says what a run would disrupt, after a look.
 func weigh(out *outcome, at time.Time) *weight {
 	w := &weight{input: out.input, at: at}
@@ -110,6 +113,8 @@ func weigh(out *outcome, at time.Time) *weight {
 			w.acts = append(w.acts, act{Node: n.ID, Digest: n.Digest, Step: n.Name, Disrupts: about.Disrupts})
 		}
 		w.follows = w.follows || followsOthers(n) && n.Meta().Follows != step.FollowsOthers
+		// Nothing but a drain of ours holds a Node, and one that failed does not any more: a run that is gone has begun with the host.
+		w.open = w.open || n.Host == plan.Controller && n.Name == uncordon && len(c.Diff) > 0
 	}
 	return w
 }

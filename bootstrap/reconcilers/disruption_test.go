@@ -4,6 +4,7 @@
 package reconcilers
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -15,9 +16,11 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/engine"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/graph"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host/fake"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/plan"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/step/node"
 )
 
 func TestAdmit(t *testing.T) {
@@ -173,6 +176,62 @@ func TestWeigh(t *testing.T) {
 	w.acts[1].Digest = "other"
 	if w.digest() == before {
 		t.Error("the same step with other content has the same digest")
+	}
+}
+
+// heldNode is a cluster whose Node is held by a drain, or is not.
+type heldNode struct {
+	step.Cluster
+	held bool
+}
+
+func (c heldNode) NodeInMaintenance(context.Context, string) (bool, error) { return c.held, nil }
+
+// TestWeighDrained: a host has begun whose Node was drained by a run that is gone, although no savepoint was opened there yet. It does not
+// wait, drained, for the next window, nor for other hosts.
+func TestWeighDrained(t *testing.T) {
+	drained, upgraded := graph.Output[string]{Name: "drained/w1"}, graph.Output[string]{Name: "upgraded/w1"}
+	b := plan.New("JoinWorker", "prod")
+	b.Gate(plan.Module{Name: "n", Tasks: []plan.Task{
+		{Name: "drain", Steps: []step.Step{node.Drain("w1", drained)}},
+		{Name: "ready", Steps: []step.Step{node.Uncordon("w1", nil, upgraded)}},
+	}})
+	b.Host("w1", plan.Module{Name: "m", Tasks: []plan.Task{{Name: "t", Steps: []step.Step{
+		step.New(step.Meta{Name: "upgrade/begin", Disrupts: "drains the Node", Takes: []string{drained.Name}}, step.Savepoint{
+			InUse: "/node", Dir: "/under", Replaces: []step.Content{{Path: "/kubelet", Digest: "sha256:new"}},
+		}),
+		step.New(step.Meta{Name: "upgrade/end", Makes: []string{upgraded.Name}}, step.Commit{Dir: "/under"}),
+	}}}})
+	p, err := b.Plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := fake.New("w1")
+	m.Put("/node", "", 0o600)
+	m.Put("/kubelet", "old", 0o755)
+	closed := restriction{
+		policy:    &spec.Disruption{Approval: spec.ApprovalRequired},
+		installed: true, turns: true, queued: &hold{reason: bootstrapv1.WaitingForPoolReason},
+	}
+	now := time.Date(2026, 11, 21, 21, 0, 0, 0, time.UTC)
+	for _, held := range []bool{false, true} {
+		e := engine.New(engine.Options{
+			Dial:    func(context.Context, string) (host.Host, error) { return m.Connect(), nil },
+			Cluster: func(context.Context) (step.Cluster, error) { return heldNode{held: held}, nil },
+			Holder:  "test", Reader: nobody,
+		})
+		out := &outcome{input: "i", plan: p}
+		if out.report, err = e.Check(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		w := weigh(out, now)
+		if !w.inUse || len(w.acts) != 1 || w.open != held {
+			t.Errorf("held %t: in use %t, open %t, it would disrupt by %+v", held, w.inUse, w.open, w.acts)
+		}
+		d, waits := hostCache{weight: w}.admit(closed, "i", now, time.Hour)
+		if begins := d.act == converges; begins != held || (waits != nil) == held {
+			t.Errorf("held %t: it is to %s, and waits for %+v", held, d.act, waits)
+		}
 	}
 }
 

@@ -44,8 +44,8 @@ func (r *KubexmControlPlaneReconciler) discard(ctx context.Context, s *scope, te
 	return nil
 }
 
-// discardInfrastructure deletes the infrastructure machine that was made with a KubexmConfig. One of the same name that has other labels, or
-// is a Machine's, is somebody else's.
+// discardInfrastructure deletes the infrastructure machine that was made with a KubexmConfig. One of the same name that has other labels,
+// or is a Machine's, is somebody else's.
 func (r *KubexmControlPlaneReconciler) discardInfrastructure(
 	ctx context.Context, config *bootstrapv1.KubexmConfig, template *unstructured.Unstructured,
 ) error {

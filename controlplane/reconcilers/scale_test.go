@@ -256,7 +256,8 @@ func TestDiscard(t *testing.T) {
 			r, from := creator(t, interceptor.Funcs{})
 			s := testScope()
 			config := desired.Config(s.ControlPlane, "left", spec.BootstrapJoin)
-			machine := &infrav1.KubexmMachine{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "left", Labels: desired.Labels(s.ControlPlane)}}
+			machine := &infrav1.KubexmMachine{}
+			machine.Namespace, machine.Name, machine.Labels = "fleet", "left", desired.Labels(s.ControlPlane)
 			c.change(machine)
 			for _, o := range []client.Object{config, machine} {
 				if err := r.Client.Create(t.Context(), o); err != nil {

@@ -5,6 +5,7 @@ package snapshot_test
 
 import (
 	"errors"
+	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
+	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/mensylisir/cluster-api-provider-kubexm/controlplane/api/v1beta1"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
@@ -51,6 +53,25 @@ func (p *play) restrict(d *datadriven.TestData) error {
 		}
 	}
 	return nil
+}
+
+func number(d *datadriven.TestData, key string) int32 {
+	var n int
+	for _, arg := range d.CmdArgs {
+		if arg.Key == key && len(arg.Vals) == 1 {
+			_, _ = fmt.Sscan(arg.Vals[0], &n) // what is no number is 0
+		}
+	}
+	return int32(n)
+}
+
+// held has a host wait before it is changed, for a reason, or wait no more.
+func held(config *bootstrapv1.KubexmConfig, reason string) {
+	if reason == "" {
+		conditions.Delete(config, bootstrapv1.DisruptionAllowedCondition)
+		return
+	}
+	conditions.Set(config, metav1.Condition{Type: bootstrapv1.DisruptionAllowedCondition, Status: metav1.ConditionFalse, Reason: reason})
 }
 
 var approval = regexp.MustCompile(controlplanev1.ApprovedDisruptionAnnotation + "=([0-9a-f.]{16,}) ")

@@ -130,7 +130,8 @@ func (c *ControlPlane) missed(h host) bool {
 }
 
 // APIServerVersion is the oldest version that an API server of these members has. was is what it was last: where it is not known
-// which version a Machine's host has, it is not taken for a newer one.
+// which version a Machine's host has, it is not taken for a newer one. What the host was brought to counts, too: a kubelet says its version
+// before the API server beside it is replaced, and may be rolled back with it.
 func (c *ControlPlane) APIServerVersion(members []bootstrapv1.ClusterMember, was string) string {
 	oldest := ""
 	for _, m := range c.Own() {
@@ -140,9 +141,16 @@ func (c *ControlPlane) APIServerVersion(members []bootstrapv1.ClusterMember, was
 		if i < 0 || members[i].Phase != bootstrapv1.MemberServing && members[i].Phase != bootstrapv1.MemberDraining {
 			continue
 		}
-		has := VersionOf(&m)
-		if m.Status.NodeInfo == nil && was != "" && compareVersions(was, has) < 0 {
-			has = was
+		has, brought, known := VersionOf(&m), "", m.Status.NodeInfo != nil
+		if config := c.ConfigOf(&m); config != nil {
+			brought = config.Status.KubernetesVersion
+			known = known && brought != ""
+		}
+		if !known {
+			brought = was
+		}
+		if brought != "" && compareVersions(brought, has) < 0 {
+			has = brought
 		}
 		if oldest == "" || compareVersions(has, oldest) < 0 {
 			oldest = has

@@ -48,8 +48,8 @@ func (c *ControlPlane) save(d Decision) Decision {
 	if !c.replaces(d) || c.RolledOut() || c.InProgress() != nil || c.Object.Annotations[controlplanev1.EtcdSavedAnnotation] == version {
 		return d
 	}
-	if c.Object.Spec.Rollout.Strategy.Type == controlplanev1.InPlaceStrategy && !c.Changing() {
-		return d // the first of them has saved it
+	if first, _ := c.first(); c.Object.Spec.Rollout.Strategy.Type == controlplanev1.InPlaceStrategy && first != nil {
+		return d // it has saved it
 	}
 	last, next := c.saves()
 	waits := func(format string, args ...any) Decision {

@@ -63,9 +63,9 @@ func (c *ControlPlane) decide() Decision {
 	case len(own) < want && c.InProgress() != nil:
 		return c.succeed(c.InProgress().Machine)
 	case len(own) < want:
-		return c.add(fmt.Sprintf("there are %d of %d Machines", len(own), want))
+		return c.add(fmt.Sprintf("there are %d of %d Machines", len(own), want), forAny...)
 	case len(own) > most:
-		return c.drop(c.nextToLeave(own), fmt.Sprintf("there are %d Machines, and %d are wanted", len(own), want))
+		return c.drop(c.nextToLeave(own), fmt.Sprintf("there are %d Machines, and %d are wanted", len(own), want), forAny...)
 	case len(replace) > 0:
 		return c.admit(c.replace(replace, len(own) < most), replace)
 	case len(follow) > 0:
@@ -74,9 +74,10 @@ func (c *ControlPlane) decide() Decision {
 	return Decision{}
 }
 
-// add makes another Machine.
-func (c *ControlPlane) add(why string) Decision {
-	if blocked := c.Unsettled(nil); blocked != nil {
+// add makes another Machine. Hosts that wait for one of these reasons do not keep it: members of etcd come, go and are restarted by
+// turns that the hosts themselves take, and only while the others answer.
+func (c *ControlPlane) add(why string, waits ...string) Decision {
+	if blocked := c.Unsettled(nil, waits...); blocked != nil {
 		return Decision{Blocked: blocked}
 	}
 	return Decision{Create: true, BootstrapMode: spec.BootstrapJoin, Why: why}
@@ -95,9 +96,9 @@ func (c *ControlPlane) succeed(machine string) Decision {
 	return Decision{Create: true, BootstrapMode: spec.BootstrapJoin, Why: fmt.Sprintf("in the place of the unhealthy Machine %s", machine)}
 }
 
-// drop deletes a Machine. That it is not well itself does not keep it.
-func (c *ControlPlane) drop(m *clusterv1.Machine, why string) Decision {
-	if blocked := c.Unsettled(m); blocked != nil {
+// drop deletes a Machine. That it is not well itself does not keep it, nor do hosts that wait for one of these reasons; see add.
+func (c *ControlPlane) drop(m *clusterv1.Machine, why string, waits ...string) Decision {
+	if blocked := c.Unsettled(m, waits...); blocked != nil {
 		return Decision{Blocked: blocked}
 	}
 	return Decision{Delete: m, Why: why}
@@ -116,13 +117,21 @@ func (c *ControlPlane) replace(outdated []clusterv1.Machine, room bool) Decision
 }
 
 // follow has one of the outdated Machines' hosts follow: one that is not well, or the oldest. What a host cannot get right is
-// repaired by another version, perhaps, and the others are no worse for it.
+// repaired by another version, perhaps, and the others are no worse for it. Those that wait for their pool meanwhile wait for that host,
+// and must not keep it. Where none fails, their turn comes by itself.
 func (c *ControlPlane) follow(outdated []clusterv1.Machine) Decision {
-	next := &outdated[0]
-	if i := slices.IndexFunc(outdated, func(m clusterv1.Machine) bool { return c.Workload != nil && c.unsettled(&m) != nil }); i >= 0 {
+	if blocked := cmp.Or(c.unready(), c.blocked()); blocked != nil {
+		return Decision{Blocked: blocked}
+	}
+	next, waits := &outdated[0], []string(nil)
+	behind := func(m clusterv1.Machine) bool { return c.unsettled(&m) != nil }
+	fails := func(m clusterv1.Machine) bool { return behind(m) && cmp.Or(c.unhealthy(&m), c.HostProblem(&m)) != nil }
+	if i := slices.IndexFunc(outdated, fails); i >= 0 {
+		next, waits = &outdated[i], forPool
+	} else if i := slices.IndexFunc(outdated, behind); i >= 0 {
 		next = &outdated[i]
 	}
-	if blocked := cmp.Or(c.unready(), c.Unsettled(next)); blocked != nil {
+	if blocked := c.Unsettled(next, waits...); blocked != nil {
 		return Decision{Blocked: blocked}
 	}
 	return Decision{Follow: next, Why: c.why([]clusterv1.Machine{*next})}

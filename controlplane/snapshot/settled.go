@@ -5,6 +5,7 @@ package snapshot
 
 import (
 	"cmp"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -45,13 +46,14 @@ const (
 )
 
 // Unsettled is why the control plane should not be changed now; nil if it may be: one act at a time, and only while all of it
-// works. What is wrong with except alone, a Machine that is about to go or to be changed, does not count.
-func (c *ControlPlane) Unsettled(except *clusterv1.Machine) *decision.Blocker {
+// works. What is wrong with except alone, a Machine that is about to go or to be changed, does not count, nor that a Machine's host waits
+// for one of these reasons before it is changed.
+func (c *ControlPlane) Unsettled(except *clusterv1.Machine, waits ...string) *decision.Blocker {
 	if why := c.blocked(); why != nil {
 		return why
 	}
 	for _, m := range c.Own() {
-		if except != nil && m.Name == except.Name {
+		if except != nil && m.Name == except.Name || c.onlyWaits(&m, waits...) {
 			continue
 		}
 		if why := c.unsettled(&m); why != nil {
@@ -59,6 +61,24 @@ func (c *ControlPlane) Unsettled(except *clusterv1.Machine) *decision.Blocker {
 		}
 	}
 	return nil
+}
+
+// Reasons for which hosts wait before they are changed.
+var (
+	// forPool are those that other hosts of the pool end.
+	forPool = []string{bootstrapv1.WaitingForPoolReason, bootstrapv1.PoolStoppedReason}
+	// forAny are all of them. That it is not known what would be disrupted is none: it says nothing good of the host.
+	forAny = append([]string{bootstrapv1.WaitingForApprovalReason, bootstrapv1.OutsideMaintenanceWindowReason}, forPool...)
+)
+
+// onlyWaits reports whether a Machine's host works as it was, and nothing is begun there yet for one of these reasons.
+func (c *ControlPlane) onlyWaits(m *clusterv1.Machine, reasons ...string) bool {
+	config := c.ConfigOf(m)
+	if config == nil || c.unhealthy(m) != nil {
+		return false
+	}
+	waits, behind := hosthealth.Problem(config, bootstrapv1.DisruptionAllowedCondition), hosthealth.Behind(config, "")
+	return waits != nil && slices.Contains(reasons, waits.Reason) && (behind == nil || behind.Reason == hosthealth.ChangeNotObservedReason)
 }
 
 // blocked is why nothing of the control plane may be changed at all; nil if something may.

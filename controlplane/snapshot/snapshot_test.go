@@ -443,6 +443,7 @@ func TestAPIServerVersion(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		machines  []clusterv1.Machine
+		brought   map[string]string // what KubexmConfigs say that their hosts were brought to
 		was, want string
 	}{
 		"nobody serves":          {machines: []clusterv1.Machine{machine("c")}},
@@ -451,12 +452,36 @@ func TestAPIServerVersion(t *testing.T) {
 			machine("b", has("v1.35.4")), machine("c", has("v1.34.1"))}, want: "v1.35.4"},
 		"all are newer": {machines: []clusterv1.Machine{machine("a", has("v1.36.3")), machine("b", has("v1.36.3"))},
 			was: "v1.35.4", want: "v1.36.3"},
+		"a kubelet is newer than what its host was brought to": {
+			machines: []clusterv1.Machine{machine("a", has("v1.36.3")), machine("b", has("v1.36.3"))},
+			brought:  map[string]string{"a": "v1.36.3", "b": "v1.35.4"}, was: "v1.35.4", want: "v1.35.4",
+		},
+		"hosts were brought to it": {
+			machines: []clusterv1.Machine{machine("a", has("v1.36.3")), machine("b", has("v1.36.3"))},
+			brought:  map[string]string{"a": "v1.36.3", "b": "v1.36.3"}, was: "v1.35.4", want: "v1.36.3",
+		},
+		"what a host was brought to is lost": {
+			machines: []clusterv1.Machine{machine("a", has("v1.36.3")), machine("b", has("v1.36.3"))},
+			brought:  map[string]string{"a": "v1.36.3", "b": ""}, was: "v1.35.4", want: "v1.35.4",
+		},
+		"it was never known": {
+			machines: []clusterv1.Machine{machine("a", has("v1.36.3"))}, brought: map[string]string{"a": ""}, want: "v1.36.3",
+		},
+		"somebody else makes the host": {
+			machines: []clusterv1.Machine{machine("a", has("v1.36.3")), machine("b", has("v1.36.3"))},
+			brought:  map[string]string{"a": "v1.36.3"}, was: "v1.35.4", want: "v1.36.3",
+		},
 		"after their statuses are lost": {machines: []clusterv1.Machine{machine("a"), machine("b")}, was: "v1.35.4", want: "v1.35.4"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := &snapshot.ControlPlane{Object: object(), Machines: tc.machines}
 			for i := range c.Machines {
 				c.Machines[i].Spec.Bootstrap.ConfigRef.Name = c.Machines[i].Name
+			}
+			for name, version := range tc.brought {
+				config := bootstrapv1.KubexmConfig{ObjectMeta: metav1.ObjectMeta{Name: name}}
+				config.Status.KubernetesVersion = version
+				c.Configs = append(c.Configs, config)
 			}
 			if got := c.APIServerVersion(all, tc.was); got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)

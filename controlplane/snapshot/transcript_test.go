@@ -37,6 +37,7 @@ import (
 //	approve                  somebody agrees to that
 //	set <machine> …          what is so of a Machine: ill=(why) waits=(for what) failed=(why) lost=(why) maintained=(why) deleting
 //	                         marked domain= rack=(of its host) ends=(days) did=(converge or reboot, as asked) well
+//	                         changed held=(for which reason its host is not changed yet; for none: it may be)
 //	unhealthy <machine> …    a MachineHealthCheck has found so: asked, if somebody wants it replaced
 //	healthy <machine>        it has found otherwise
 //	repair                     what becomes of the unhealthy Machine whose turn it is, and does it
@@ -289,11 +290,16 @@ func (p *play) set(d *datadriven.TestData) error {
 			maintained(config, value, p.Now)
 		case "did":
 			did(config, value, p.Now)
+		case "held":
+			held(config, value)
+		case "changed":
+			config.Generation++
 		case "well":
 			delete(p.ill, name)
 			joined(m)
 			conditions.Delete(m, clusterv1.MachineInfrastructureReadyCondition)
 			maintained(config, "", p.Now)
+			held(config, "")
 			converged(config, m.Spec.Version)
 		case "deleting":
 			deleting(m)
@@ -445,16 +451,6 @@ func (p *play) keep(r snapshot.Record) error {
 	return err
 }
 
-func number(d *datadriven.TestData, key string) int32 {
-	var n int
-	for _, arg := range d.CmdArgs {
-		if arg.Key == key && len(arg.Vals) == 1 {
-			_, _ = fmt.Sscan(arg.Vals[0], &n) // what is no number is 0
-		}
-	}
-	return int32(n)
-}
-
 // look is what is seen of the cluster through its API.
 func (p *play) look() {
 	p.tell()
@@ -537,7 +533,8 @@ func (p *play) settle() {
 		m := &p.Machines[i]
 		config := p.ConfigOf(m)
 		if config == nil || conditions.IsFalse(m, clusterv1.MachineInfrastructureReadyCondition) ||
-			conditions.IsFalse(config, bootstrapv1.HostConvergedCondition) {
+			conditions.IsFalse(config, bootstrapv1.HostConvergedCondition) ||
+			conditions.IsFalse(config, bootstrapv1.DisruptionAllowedCondition) {
 			continue
 		}
 		joined(m)

@@ -21,6 +21,9 @@ type state int
 const (
 	// mayBegin: it is healthy, and has another version.
 	mayBegin state = iota
+	// goesFirst: it failed to come to the version that its Machine has, and now another one is asked for. Its pool stands still until it
+	// is well, so that it begins before all others.
+	goesFirst
 	// isUnfit: it is unhealthy, and has another version.
 	isUnfit
 	// isUpgrading: its Machine has the version.
@@ -55,10 +58,14 @@ func newHost(m *clusterv1.Machine, c *bootstrapv1.KubexmConfig, version string) 
 		h.state = isDone
 	case asked:
 		h.state = isUpgrading
-	case c == nil || !available || hosthealth.IsFailing(c) || !hosthealth.IsReady(c):
+	case c == nil:
+		h.state = isUnfit
+	case hosthealth.IsFailing(c) && c.Status.KubernetesVersion != "" && c.Status.KubernetesVersion != m.Spec.Version:
+		h.state = goesFirst
+	case !available || hosthealth.IsFailing(c) || !hosthealth.IsReady(c):
 		h.state = isUnfit
 	}
-	if h.state != mayBegin && h.state != isDone {
+	if h.state != mayBegin && h.state != goesFirst && h.state != isDone {
 		h.why = h.problem()
 	}
 	return h
@@ -97,7 +104,7 @@ func (all hosts) words() []string {
 	for _, h := range all {
 		line := h.name
 		switch {
-		case h.state == mayBegin:
+		case h.state == mayBegin, h.state == goesFirst:
 			line += " is starting"
 		case h.why != "":
 			line += ": " + h.why

@@ -35,7 +35,7 @@ func (r *Rollout) refuses(version string) *decision.Blocker {
 				"update it in place: change spec.template.spec.version, which has Machines replaced", annotation, r.Machines[i].Name)
 		}
 	}
-	if errs := ValidateVersion(md.Spec.Template.Spec.Version, r.Machines, version, annotation); len(errs) > 0 {
+	if errs := validateVersion(append([]string{md.Spec.Template.Spec.Version}, r.versions()...), version, annotation); len(errs) > 0 {
 		return decision.Block(InvalidReason, "%s", errs.ToAggregate())
 	}
 	if name := md.Annotations[CanaryAnnotation]; name != "" && len(r.Machines) > 0 {
@@ -54,12 +54,34 @@ func (r *Rollout) refuses(version string) *decision.Blocker {
 // ValidateVersion refuses a version to which the hosts of Machines that were made of a template cannot follow: whatever it is that
 // the template says, and that each of them has.
 func ValidateVersion(template string, machines []clusterv1.Machine, version string, path *field.Path) field.ErrorList {
-	if errs := spec.ValidateVersion(version, path); len(errs) > 0 {
-		return errs
-	}
 	has := []string{template}
 	for i := range machines {
 		has = append(has, machines[i].Spec.Version)
+	}
+	return validateVersion(has, version, path)
+}
+
+// versions are those that the hosts of the Machines have, or may have come to. What a Machine asks for, and its host never came to, may
+// be taken back.
+func (r *Rollout) versions() []string {
+	var all []string
+	for i := range r.Machines {
+		m := &r.Machines[i]
+		c, node := r.configOf(m), m.Status.NodeInfo
+		if c == nil || node == nil || slices.Contains([]string{"", m.Spec.Version}, c.Status.KubernetesVersion) ||
+			slices.Contains([]string{"", m.Spec.Version}, node.KubeletVersion) {
+			all = append(all, m.Spec.Version)
+			continue
+		}
+		all = append(all, c.Status.KubernetesVersion, node.KubeletVersion)
+	}
+	return all
+}
+
+// validateVersion refuses a version to which not all hosts that have these can follow.
+func validateVersion(has []string, version string, path *field.Path) field.ErrorList {
+	if errs := spec.ValidateVersion(version, path); len(errs) > 0 {
+		return errs
 	}
 	slices.Sort(has)
 	for _, from := range slices.Compact(has) {

@@ -122,6 +122,9 @@ func (r *Rollout) slide(version string, hosts hosts) Act {
 	if canary := r.canary(hosts); canary != nil && canary.state != isDone {
 		window, next = 1, slices.DeleteFunc(next, func(h *host) bool { return h != canary })
 	}
+	if first := hosts.of(goesFirst); len(first) > 0 {
+		next = first // also before the canary, which could not take its turn either
+	}
 	room := window - hosts.count(isUpgrading) - hosts.count(isUnfit) - r.missing()
 	begin := next[:max(0, min(room, len(next)))]
 	if underway := append(hosts.of(isUpgrading), begin...); len(underway) > 0 {

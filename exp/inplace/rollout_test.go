@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/datadriven"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
@@ -26,7 +27,7 @@ import (
 //	make version=V hosts=N [max-unavailable=M]   a MachineDeployment whose hosts are well
 //	control-plane [spec=V has=(V,…)]             the versions that the control plane is to have, and has; none without arguments
 //	annotate [version=V] [canary=NAME]           what is not given is taken off
-//	host NAME done|well|unwell|failed|closed|updating|updated|deleting|gone|older [why=WORDS_OF_A_CONDITION]
+//	host NAME done|well|unwell|failed|half-way|rolled-back|closed|updating|updated|deleting|gone|older [why=WORDS_OF_A_CONDITION]
 //	cluster-api paused|unpaused|saw-machine-set|replaces
 //	next                                         decides, does it, and tells
 func TestDecide(t *testing.T) {
@@ -93,7 +94,9 @@ func (w *world) build(t *testing.T, d *datadriven.TestData) string {
 		name := fmt.Sprintf("node%d", i+1)
 		w.Machines = append(w.Machines, clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "machine-" + name}, Spec: clusterv1.MachineSpec{
 			Version: version, Bootstrap: clusterv1.Bootstrap{ConfigRef: clusterv1.ContractVersionedObjectReference{Name: "config-" + name}},
-		}, Status: clusterv1.MachineStatus{NodeRef: clusterv1.MachineNodeReference{Name: name}}})
+		}, Status: clusterv1.MachineStatus{
+			NodeRef: clusterv1.MachineNodeReference{Name: name}, NodeInfo: &corev1.NodeSystemInfo{KubeletVersion: version},
+		}})
 		w.Configs = append(w.Configs, bootstrapv1.KubexmConfig{ObjectMeta: metav1.ObjectMeta{Name: "config-" + name}})
 		w.Configs[i].Status.KubernetesVersion = version
 		w.well(i)
@@ -157,13 +160,17 @@ func (w *world) change(t *testing.T, d *datadriven.TestData) string {
 	switch d.CmdArgs[1].Key {
 	case "done":
 		w.well(i)
-		c.Status.KubernetesVersion = m.Spec.Version
+		c.Status.KubernetesVersion, m.Status.NodeInfo.KubeletVersion = m.Spec.Version, m.Spec.Version
 	case "well":
 		w.well(i)
 	case "older":
 		m.Spec.Version = "v1.35.4"
 	case "unwell":
 		set(m, clusterv1.MachineAvailableCondition, metav1.ConditionFalse, why)
+	case "half-way": // its kubelet runs with the version, and the rest does not yet
+		m.Status.NodeInfo.KubeletVersion = m.Spec.Version
+	case "rolled-back":
+		m.Status.NodeInfo.KubeletVersion = c.Status.KubernetesVersion
 	case "failed":
 		set(c, bootstrapv1.HostReadyCondition, metav1.ConditionFalse, why)
 		set(c, bootstrapv1.HostConvergedCondition, metav1.ConditionFalse, why)
