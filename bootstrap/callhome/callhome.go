@@ -5,7 +5,8 @@
 //
 // A host says first whose Machine's it is, in a line, and is the server of SSH from then on: see bootstrap/door. That line proves nothing,
 // and everybody who reaches the port may write it. So a connection is only kept until somebody asks for one of that Machine's, who then
-// demands the host's key and shows his own. What is kept is bounded, for each Machine, for each address that it comes from, and in all.
+// demands the host's key and shows his own. What is kept is bounded, for each Machine, for each address that it comes from, and in all;
+// and so is what has not said yet whose it is. Where there are too many in all, the address that has most loses one, not who comes last.
 package callhome
 
 import (
@@ -31,41 +32,41 @@ const Greeting = "kubexm-call-home/1"
 const (
 	// maxGreeting is how long that line may be, in bytes.
 	maxGreeting = 256
-	// greetingTimeout is how long a host may take for it, and greeters how many may be about to write it.
+	// greetingTimeout is how long a host may take for it, greeters how many may be about to write it, and greetersFrom how many of these
+	// from one address.
 	greetingTimeout = 10 * time.Second
 	greeters        = 256
+	greetersFrom    = 32
 	// A connection is kept for so long: the host's sshd ends it a little later, and the host connects again.
 	keptFor = 110 * time.Second
-	// keptInAll is how many are kept, keptOf how many of one Machine, and keptFrom how many of these from one address.
-	keptInAll = 8192
-	keptOf    = 16
-	keptFrom  = 2
+	// keptInAll is how many are kept, and keptInAllFrom how many of these from one address, behind which there may be many hosts. keptOf
+	// is how many are kept of one Machine, and keptFrom how many of these from one address.
+	keptInAll     = 8192
+	keptInAllFrom = 1024
+	keptOf        = 16
+	keptFrom      = 2
 )
 
 var nameForm = regexp.MustCompile(`^[A-Za-z0-9:-]{1,128}$`)
-
-// waiting is a connection that nobody has asked for yet.
-type waiting struct {
-	net.Conn
-	from string
-	// expire closes it in time.
-	expire *time.Timer
-}
 
 // Server keeps the connections that hosts have opened until they are asked for.
 type Server struct {
 	listen, reachedAt string
 
-	mu   sync.Mutex
-	kept map[string][]*waiting // by Machine, the newest first
-	all  int
+	mu sync.Mutex
+	// greeting are those that have not said whose they are, all those that are kept.
+	greeting, all *crowd
+	kept          map[string][]*waiting // all by Machine, the newest first
 	// more is closed, and made anew, when there is another connection.
 	more chan struct{}
 }
 
 // NewServer returns a server for a TCP address, such as ":4334", that hosts reach at another one, HOST:PORT. It listens once it is started.
 func NewServer(listen, reachedAt string) *Server {
-	return &Server{listen: listen, reachedAt: reachedAt, kept: map[string][]*waiting{}, more: make(chan struct{})}
+	return &Server{
+		listen: listen, reachedAt: reachedAt, more: make(chan struct{}),
+		greeting: newCrowd(greeters, greetersFrom), all: newCrowd(keptInAll, keptInAllFrom), kept: map[string][]*waiting{},
+	}
 }
 
 // Address is where hosts reach it, as HOST:PORT.
@@ -93,7 +94,6 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	var greeting sync.WaitGroup
 	defer s.closeAll()
 	defer greeting.Wait()
-	places := make(chan struct{}, greeters)
 	for {
 		conn, err := listener.Accept()
 		switch {
@@ -112,21 +112,15 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 			}
 			continue
 		}
-		select {
-		case places <- struct{}{}:
-		default: // so many at once are no hosts, or will be back
-			_ = conn.Close()
-			continue
-		}
+		w := s.arrived(conn)
 		greeting.Go(func() {
-			defer func() { <-places }()
 			name, err := greet(ctx, conn)
 			if err != nil {
-				_ = conn.Close()
+				s.refuse(w)
 				log.V(4).Info("Refused a connection", "from", conn.RemoteAddr().String(), "reason", err.Error())
 				return
 			}
-			s.keep(name, conn)
+			s.keep(name, w)
 		})
 	}
 }
@@ -157,57 +151,79 @@ func greet(ctx context.Context, conn net.Conn) (string, error) {
 	return name, conn.SetReadDeadline(time.Time{})
 }
 
-// keep keeps the connection until it is asked for, the newest first. What is too many goes: of the same address, of the same Machine, or,
-// where so many Machines' are kept, itself.
-func (s *Server) keep(name string, conn net.Conn) {
-	from, _, _ := net.SplitHostPort(conn.RemoteAddr().String())
-	w := &waiting{Conn: conn, from: from}
+// arrived counts a connection as one that is about to say whose it is. Too many at once are no hosts, or will be back: one of them
+// goes, and its greet ends by that.
+func (s *Server) arrived(conn net.Conn) *waiting {
+	w := &waiting{Conn: conn, from: sourceOf(conn.RemoteAddr())}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.all >= keptInAll {
-		_ = conn.Close()
+	if goes := s.greeting.add(w); goes != nil {
+		_ = goes.Close()
+	}
+	return w
+}
+
+// refuse closes a connection that has not said whose it is.
+func (s *Server) refuse(w *waiting) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.greeting.remove(w)
+	_ = w.Close()
+}
+
+// keep keeps a connection that has said whose it is until it is asked for, the newest first. What is too many goes: of the same Machine
+// and address, of the same Machine, of the same address, or of the address that has most.
+func (s *Server) keep(name string, w *waiting) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.greeting.remove(w) { // it had to go meanwhile, and is closed
 		return
 	}
-	s.kept[name] = slices.Insert(s.kept[name], 0, w)
-	s.all++
-	w.expire = time.AfterFunc(keptFor, func() { s.drop(name, w) })
-	same := 0
+	same := 1
 	for _, other := range slices.Clone(s.kept[name]) {
-		if other.from == from {
+		if other.from == w.from {
 			if same++; same > keptFrom {
-				s.remove(name, other)
-				_ = other.Close()
+				s.close(other)
 			}
 		}
 	}
-	for len(s.kept[name]) > keptOf {
-		oldest := s.kept[name][len(s.kept[name])-1]
-		s.remove(name, oldest)
-		_ = oldest.Close()
+	for len(s.kept[name]) >= keptOf {
+		s.close(s.kept[name][len(s.kept[name])-1])
+	}
+	w.name = name
+	w.expire = time.AfterFunc(keptFor, func() { s.drop(w) })
+	s.kept[name] = slices.Insert(s.kept[name], 0, w)
+	if goes := s.all.add(w); goes != nil {
+		s.close(goes)
 	}
 	close(s.more)
 	s.more = make(chan struct{})
 }
 
 // drop closes a connection that nobody has asked for in time.
-func (s *Server) drop(name string, w *waiting) {
+func (s *Server) drop(w *waiting) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.remove(name, w) {
+	s.close(w)
+}
+
+// close closes a connection if it is among those that are kept, and keeps it no more. The lock is held.
+func (s *Server) close(w *waiting) {
+	if s.remove(w) {
 		_ = w.Close()
 	}
 }
 
 // remove takes a connection from those that are kept, and reports whether it was among them. The lock is held.
-func (s *Server) remove(name string, w *waiting) bool {
-	at := slices.Index(s.kept[name], w)
+func (s *Server) remove(w *waiting) bool {
+	at := slices.Index(s.kept[w.name], w)
 	if at < 0 {
 		return false
 	}
 	w.expire.Stop()
-	s.all--
-	if s.kept[name] = slices.Delete(s.kept[name], at, at+1); len(s.kept[name]) == 0 {
-		delete(s.kept, name)
+	s.all.remove(w)
+	if s.kept[w.name] = slices.Delete(s.kept[w.name], at, at+1); len(s.kept[w.name]) == 0 {
+		delete(s.kept, w.name)
 	}
 	return true
 }
@@ -219,7 +235,7 @@ func (s *Server) Accept(ctx context.Context, name string) (net.Conn, error) {
 		s.mu.Lock()
 		if kept := s.kept[name]; len(kept) > 0 {
 			w := kept[0]
-			s.remove(name, w)
+			s.remove(w)
 			s.mu.Unlock()
 			return w.Conn, nil
 		}
@@ -236,10 +252,9 @@ func (s *Server) Accept(ctx context.Context, name string) (net.Conn, error) {
 func (s *Server) closeAll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for name, kept := range s.kept {
+	for _, kept := range s.kept {
 		for _, w := range slices.Clone(kept) {
-			s.remove(name, w)
-			_ = w.Close()
+			s.close(w)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -147,7 +148,7 @@ func awaitKept(t *testing.T, s *Server, n int) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); ; {
 		s.mu.Lock()
-		all, more := s.all, s.more
+		all, more := s.all.all, s.more
 		s.mu.Unlock()
 		if all == n {
 			return
@@ -166,13 +167,101 @@ func TestBounds(t *testing.T) {
 		connect(t, address, fmt.Sprintf("127.0.1.%d", i+1), Greeting+" mine\n")
 		awaitKept(t, s, min(i+1, keptOf))
 	}
+}
+
+// bounds lowers how many are kept in all, and of one address.
+func bounds(s *Server, inAll, ofOne int) {
 	s.mu.Lock()
-	s.all = keptInAll
-	s.mu.Unlock()
-	isClosed(t, connect(t, address, "127.0.0.1", Greeting+" another\n"))
+	defer s.mu.Unlock()
+	s.all.inAll, s.all.ofOne = inAll, ofOne
+}
+
+// TestSilentOnesKeepNobodyOut: who opens connections and says nothing has some of them open, and the hosts of other addresses are taken.
+func TestSilentOnesKeepNobodyOut(t *testing.T) {
+	s, address := serve(t)
+	first := connect(t, address, "127.0.0.2", "")
+	for range greeters - 1 {
+		connect(t, address, "127.0.0.2", "")
+	}
+	connect(t, address, "127.0.0.1", Greeting+" mine\n")
+	accept(t, s, "mine")
+	isClosed(t, first)
 	s.mu.Lock()
-	s.all = keptOf
+	defer s.mu.Unlock()
+	if n := s.greeting.all; n != greetersFrom {
+		t.Errorf("%d say nothing, want %d", n, greetersFrom)
+	}
+}
+
+// TestSilentOnesOfManyAddresses: nor does who has many addresses keep out who opens one connection.
+func TestSilentOnesOfManyAddresses(t *testing.T) {
+	s, address := serve(t)
+	host := connect(t, address, "127.0.0.1", Greeting)
+	for i := range greeters {
+		connect(t, address, fmt.Sprintf("127.0.1.%d", i/greetersFrom+1), "")
+	}
+	connect(t, address, "127.0.0.3", Greeting+" another\n")
+	accept(t, s, "another")
+	if _, err := io.WriteString(host, " mine\n"); err != nil {
+		t.Fatal(err)
+	}
+	accept(t, s, "mine")
+}
+
+// TestManyNamesKeepNobodyOut: who says many Machines' names fills no more than there is room for beside others.
+func TestManyNamesKeepNobodyOut(t *testing.T) {
+	for name, test := range map[string]struct{ inAll, ofOne, kept int }{
+		"the address has its share": {inAll: 100, ofOne: 5, kept: 5},
+		"there is no more room":     {inAll: 5, ofOne: 100, kept: 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, address := serve(t)
+			bounds(s, test.inAll, test.ofOne)
+			connect(t, address, "127.0.0.1", Greeting+" before\n")
+			awaitKept(t, s, 1)
+			var all []net.Conn
+			for i := range test.kept + 1 {
+				all = append(all, connect(t, address, "127.0.0.2", fmt.Sprintf("%s m%d\n", Greeting, i)))
+				awaitKept(t, s, min(i+2, min(test.inAll, test.ofOne+1)))
+			}
+			isClosed(t, all[0])
+			connect(t, address, "127.0.0.1", Greeting+" after\n")
+			accept(t, s, "after")
+			accept(t, s, "before")
+			accept(t, s, fmt.Sprintf("m%d", test.kept))
+		})
+	}
+}
+
+// TestPlacesAreLeft: what is given away, or closed, counts no more.
+func TestPlacesAreLeft(t *testing.T) {
+	s, address := serve(t)
+	bounds(s, 2, 2)
+	connect(t, address, "127.0.0.1", Greeting+" kept\n")
+	awaitKept(t, s, 1)
+	for i := range 5 {
+		connect(t, address, "127.0.0.1", fmt.Sprintf("%s m%d\n", Greeting, i))
+		accept(t, s, fmt.Sprintf("m%d", i))
+		isClosed(t, connect(t, address, "127.0.0.1", "nonsense\n"))
+	}
+	s.mu.Lock()
+	if s.all.all != 1 || len(s.all.of) != 1 || s.greeting.all != 0 || len(s.greeting.of) != 0 || len(s.kept) != 1 {
+		t.Errorf("%d are kept, of %d Machines, by %v; greeting are %v", s.all.all, len(s.kept), s.all.of, s.greeting.of)
+	}
 	s.mu.Unlock()
+	accept(t, s, "kept")
+}
+
+func TestSourceOf(t *testing.T) {
+	for address, want := range map[string]string{
+		"10.0.0.1:22": "10.0.0.1", "[::ffff:10.0.0.1]:22": "10.0.0.1", "[2001:db8::1:2:3:4]:22": "2001:db8::/64",
+		"[fe80::1%eth0]:22": "fe80::/64",
+	} {
+		tcp := net.TCPAddrFromAddrPort(netip.MustParseAddrPort(address))
+		if got := sourceOf(tcp); got != want {
+			t.Errorf("%s is %q, want %q", address, got, want)
+		}
+	}
 }
 
 func TestClosesWhatIsLeft(t *testing.T) {

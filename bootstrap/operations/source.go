@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,6 +26,7 @@ const (
 	keySecretAccessKey = "secret-access-key"
 	keySessionToken    = "session-token"
 	keyAuthorities     = "ca.crt"
+	keyEndpoint        = "endpoint"
 )
 
 // sourceOf is where the backup lies. Keys are read when they are needed, so that those that were changed count.
@@ -52,6 +54,12 @@ func (r *KubexmOperationReconciler) sourceOf(
 		return nil, fmt.Errorf("the Secret %[1]s has no label %[2]s=%[3]s, so nothing is read with it; anyone who may change it agrees by: "+
 			"kubectl label secret -n %[4]s %[1]s %[2]s=%[3]s", s.Name, bootstrapv1.ForHostsLabel, bootstrapv1.ForHostsObjectStore, s.Namespace)
 	}
+	// Who creates a KubexmOperation need not be one who may write Secrets, and is not to choose whose server a restored etcd comes from.
+	if only, set := s.Data[keyEndpoint]; set && string(only) != at.Endpoint {
+		return nil, fmt.Errorf("the Secret %s (%s) is for %s alone, and spec.restoreEtcd.snapshot.bucket.endpoint is %s, so nothing is read "+
+			"with it: name the Secret of that object store, or the endpoint letter by letter as the Secret has it",
+			s.Name, keyEndpoint, storeAt(string(only)), storeAt(at.Endpoint))
+	}
 	for _, needed := range []string{keyAccessKeyID, keySecretAccessKey} {
 		if len(s.Data[needed]) == 0 {
 			return nil, fmt.Errorf("the Secret %s has no %s", s.Name, needed)
@@ -67,6 +75,14 @@ func (r *KubexmOperationReconciler) sourceOf(
 		return nil, err
 	}
 	return backup.InBucket{Bucket: bucket, Name: name}, nil
+}
+
+// storeAt is an endpoint for people, with all that tells it from another.
+func storeAt(endpoint string) string {
+	if endpoint == "" {
+		return "AWS's"
+	}
+	return strconv.Quote(endpoint)
 }
 
 // snapshot is the one content that a restore sends.

@@ -72,7 +72,8 @@ func (r *KubexmConfigReconciler) access(ctx context.Context, namespace, name str
 		if err != nil {
 			return ssh.Config{}, ssh.JumpError(err, j.Host)
 		}
-		jump.Address, jump.Port, jump.User = j.Host, j.Port, j.User
+		// Its certificate is for its own name: one for the host's would have the host take its place.
+		jump.Name, jump.Address, jump.Port, jump.User = j.Host, j.Host, j.Port, j.User
 		jump.HostKey = ssh.HostKey{Pinned: j.HostKeys.Pinned, Authorities: j.HostKeys.Authorities}
 		c.Jump = &jump
 	}

@@ -49,7 +49,7 @@ func TestJumpHostHasItsOwnLogin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Jump == nil || c.Jump.Address != "bastion.example.org" || c.Jump.Port != 2022 || c.Jump.User != "jump" {
+	if c.Jump == nil || c.Jump.Name != "bastion.example.org" || c.Jump.Address != "bastion.example.org" || c.Jump.Port != 2022 || c.Jump.User != "jump" {
 		t.Fatalf("the jump host is %+v", c.Jump)
 	}
 	if key := string(c.Jump.Auth.PrivateKeys[0].Reveal()); key != "the key of jump-ssh" {

@@ -255,14 +255,18 @@ func (r *KubexmConfigReconciler) place(ctx context.Context, s *scope) error {
 			s.host.Address = status.Address
 		}
 	}
-	s.host.InternalAddresses = nodeAddresses(s.host.InternalAddresses, status.ObservedAddresses, s.host.Address)
+	observed := status.ObservedAddresses
+	if s.clusterConfig != nil {
+		s.host.InternalAddresses, observed = s.withoutOthers(s.host.InternalAddresses), s.withoutOthers(observed)
+	}
+	s.host.InternalAddresses = nodeAddresses(s.host.InternalAddresses, observed, s.host.Address)
 	if s.clusterConfig == nil {
 		return nil
 	}
 	// Where the hosts' networks are declared, they decide, not what the infrastructure knows of. Else a host of which that knows no address
 	// of the cluster's first family, nor was reached at one, has the first of its interfaces'.
 	network := &s.shared().Cluster.Network
-	own := network.Usable(status.ObservedAddresses)
+	own := network.Usable(observed)
 	if len(network.HostCIDRs) == 0 {
 		if slices.ContainsFunc(s.host.InternalAddresses, func(a string) bool { return spec.FamilyOf(a) == network.PrimaryFamily() }) {
 			return nil
@@ -275,6 +279,35 @@ func (r *KubexmConfigReconciler) place(ctx context.Context, s *scope) error {
 		}
 	}
 	return nil
+}
+
+// withoutOthers leaves out addresses that are others' in the cluster: the API's and the members'. Which addresses a host has it says
+// itself, and so may what the infrastructure knows of it; a worker that was taken over would get the API's for its Node, and with that a
+// certificate for it. A control plane host may have the endpoint's address, and has the authority's key anyway.
+func (s *scope) withoutOthers(addresses []string) []string {
+	shared, config, worker := &s.shared().Cluster, &s.clusterConfig.Spec, s.role() == spec.RoleWorker
+	others := shared.Network.APIAddresses()
+	if worker {
+		others = append(others,
+			s.cluster.Spec.ControlPlaneEndpoint.Host, config.Cluster.ControlPlaneEndpoint.Address, shared.ControlPlaneEndpoint.Address)
+	}
+	own := s.member()
+	for i := range config.Members {
+		// What is Removed serves nobody any more, and its address may be the next host's already.
+		if m := &config.Members[i]; (worker || m != own) && m.Phase != bootstrapv1.MemberRemoved {
+			others = append(others, m.Address)
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(addresses), func(a string) bool { return hasAddress(others, a) })
+}
+
+// hasAddress reports whether an address is among others, however they are written.
+func hasAddress(others []string, address string) bool {
+	ip, err := netip.ParseAddr(address)
+	return err == nil && slices.ContainsFunc(others, func(other string) bool {
+		o, err := netip.ParseAddr(other)
+		return err == nil && o.Unmap() == ip.Unmap()
+	})
 }
 
 // nodeAddresses are those that the Node may have: of what the infrastructure says, what the host's own interfaces have. Inspections before

@@ -6,10 +6,12 @@ package reconcilers
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/mensylisir/cluster-api-provider-kubexm/bootstrap/api/v1beta1"
@@ -59,6 +61,104 @@ func TestDeclaredNetworksDecide(t *testing.T) {
 			}
 			if got := s.config.Status.Host.InternalAddress; got != tc.want {
 				t.Errorf("it is %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestOthersAddressesAreNotTaken, whatever a host says of its own interfaces: a worker has neither the API's nor a member's.
+func TestOthersAddressesAreNotTaken(t *testing.T) {
+	member := func(name, address string, phase bootstrapv1.MemberPhase) bootstrapv1.ClusterMember {
+		return bootstrapv1.ClusterMember{Name: name, Role: spec.RoleControlPlane, Address: address, Phase: phase}
+	}
+	for name, tc := range map[string]struct {
+		change         func(*scope)
+		said, observed []string
+		want           []string
+	}{
+		"all are its own": {observed: []string{"172.16.0.13", "172.16.0.14"}, want: []string{"172.16.0.13", "172.16.0.14"}},
+		"the endpoint's": {
+			func(s *scope) { s.clusterConfig.Spec.ControlPlaneEndpoint.Host = "172.16.0.100" },
+			nil, []string{"172.16.0.13", "172.16.0.100"}, []string{"172.16.0.13"},
+		},
+		"the endpoint's, of the Cluster": {
+			func(s *scope) { s.cluster.Spec.ControlPlaneEndpoint.Host = "172.16.0.100" },
+			nil, []string{"172.16.0.100", "172.16.0.13"}, []string{"172.16.0.13"},
+		},
+		"the endpoint's, of the specification": {
+			func(s *scope) {
+				s.clusterConfig.Spec.Cluster.ControlPlaneEndpoint.Address = "172.16.0.100"
+				s.cluster.Spec.ControlPlaneEndpoint.Host = "172.16.0.101"
+			},
+			nil, []string{"172.16.0.101", "172.16.0.100", "172.16.0.13"}, []string{"172.16.0.13"},
+		},
+		"the endpoint's alone": {
+			func(s *scope) { s.cluster.Spec.ControlPlaneEndpoint.Host = "172.16.0.100" }, nil, []string{"172.16.0.100"}, nil,
+		},
+		"the endpoint's, and the infrastructure says so too": {
+			func(s *scope) { s.cluster.Spec.ControlPlaneEndpoint.Host = "172.16.0.100" },
+			[]string{"172.16.0.100", "172.16.0.13"}, []string{"172.16.0.100", "172.16.0.13"}, []string{"172.16.0.13"},
+		},
+		"the endpoint's, and a host of the control plane": {
+			func(s *scope) {
+				s.cluster.Spec.ControlPlaneEndpoint.Host = "172.16.0.13"
+				s.machine.Labels = map[string]string{clusterv1.MachineControlPlaneLabel: ""}
+				s.clusterConfig.Spec.Members = []bootstrapv1.ClusterMember{member("w1", "172.16.0.13", bootstrapv1.MemberServing)}
+				s.config.Status.Host.Name = "w1"
+			},
+			nil, []string{"172.16.0.13"}, []string{"172.16.0.13"},
+		},
+		"a Service's": {
+			func(s *scope) { s.clusterConfig.Spec.Cluster.Network.ServiceCIDRs = []string{"172.16.0.96/28"} },
+			nil, []string{"172.16.0.97", "172.16.0.13"}, []string{"172.16.0.13"},
+		},
+		"a member's": {
+			func(s *scope) {
+				s.clusterConfig.Spec.Members = []bootstrapv1.ClusterMember{
+					member("cp1", "172.16.0.11", bootstrapv1.MemberServing), member("cp2", "", bootstrapv1.MemberJoining),
+				}
+			},
+			nil, []string{"172.16.0.11", "172.16.0.13"}, []string{"172.16.0.13"},
+		},
+		"a member's, written otherwise": {
+			func(s *scope) {
+				s.clusterConfig.Spec.Members = []bootstrapv1.ClusterMember{member("cp1", "::ffff:172.16.0.11", bootstrapv1.MemberServing)}
+			},
+			nil, []string{"172.16.0.11", "172.16.0.13"}, []string{"172.16.0.13"},
+		},
+		"a member's that has the worker's name": {
+			func(s *scope) {
+				s.clusterConfig.Spec.Members = []bootstrapv1.ClusterMember{member("w1", "172.16.0.11", bootstrapv1.MemberServing)}
+				s.config.Status.Host.Name = "w1"
+			},
+			nil, []string{"172.16.0.11", "172.16.0.13"}, []string{"172.16.0.13"},
+		},
+		"one that a removed member had": {
+			func(s *scope) {
+				s.clusterConfig.Spec.Members = []bootstrapv1.ClusterMember{member("cp1", "172.16.0.11", bootstrapv1.MemberRemoved)}
+			},
+			nil, []string{"172.16.0.11"}, []string{"172.16.0.11"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newForeigner(t)
+			s := f.scope()
+			s.adapter = &located{host: infra.Host{Host: spec.Host{Name: "w1", Address: "10.0.0.5", InternalAddresses: tc.said}}}
+			s.clusterConfig = &bootstrapv1.KubexmClusterConfig{}
+			s.clusterConfig.Spec.Cluster.Network.HostCIDRs = []string{"172.16.0.0/24"}
+			s.config.Status.Host.ObservedAddresses = tc.observed
+			if tc.change != nil {
+				tc.change(s)
+			}
+			if err := f.r.locate(t.Context(), s); err != nil {
+				t.Fatal(err)
+			}
+			own := s.shared().Host(s.host.Host, s.role())
+			if got, want := own.Addresses(), append(tc.want, "10.0.0.5"); !slices.Equal(got, want) {
+				t.Errorf("its Node has %q, want %q", got, want)
+			}
+			if got := s.config.Status.Host.ObservedAddresses; !slices.Equal(got, tc.observed) {
+				t.Errorf("it was enrolled with %q, and now with %q", tc.observed, got)
 			}
 		})
 	}

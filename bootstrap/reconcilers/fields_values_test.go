@@ -48,6 +48,7 @@ var elsewhere = func() map[string]string {
 		"KubexmHost.spec.failureDomain":                                                        "exp/infrastructure/reconcilers/claim.go: Spec.FailureDomain",
 		"KubexmHost.spec.quarantine":                                                           "exp/infrastructure/reconcilers/availability.go: IsQuarantined",
 		"KubexmHost.spec.bmc":                                                                  "bootstrap/reconcilers/bmc.go: s.host.BMC",
+		"KubexmHost.spec.address":                                                              "bootstrap/infra/kubexm.go: Address: h.Spec.Address",
 		"KubexmHost.spec.access":                                                               "bootstrap/infra/kubexm.go: h.Spec.Access",
 		"KubexmHost.spec.maintenance":                                                          "bootstrap/reconcilers/maintenance.go: s.host.Maintenance",
 		"KubexmHost.spec.claimRef.uid":                                                         "exp/infrastructure/api/v1alpha1/kubexmhost.go: ClaimRef.UID",

@@ -56,7 +56,7 @@ const (
 // +kubebuilder:validation:MinProperties=1
 type Reset struct {
 	// policy is Always, where it is tried to reset the host until the time for that has passed; WhenReachable, where that is
-	// not tried for longer with a host that does not answer; or Never. If unset, Always.
+	// not tried for longer with a host that does not answer; or Never. If unset, what suits the infrastructure: Always for KubexmHosts.
 	// +optional
 	Policy ResetPolicy `json:"policy,omitempty"`
 

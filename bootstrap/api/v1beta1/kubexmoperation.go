@@ -139,7 +139,7 @@ type EtcdSnapshotInBucket struct {
 
 	// secretRef names a Secret in this namespace with the label bootstrap.cluster.x-k8s.io/for-hosts: object-store, and in it
 	// access-key-id, secret-access-key and, if there is one, session-token; and ca.crt, if the object store is trusted by certificates that
-	// the manager's machine does not trust.
+	// the manager's machine does not trust; and endpoint, if it is for that object store alone.
 	// +required
 	SecretRef spec.SecretReference `json:"secretRef,omitempty,omitzero"`
 }

@@ -104,14 +104,35 @@ func (i *identities) sharers(h *infrav1.KubexmHost) []*infrav1.KubexmHost {
 
 func nameOf(h *infrav1.KubexmHost) string { return h.Namespace + "/" + h.Name }
 
+// foreign is what hosts of other namespaces are called: what there is in a namespace is nobody else's business.
+const foreign = "a KubexmHost of another namespace"
+
+// calledFor is what a host is called in messages of h.
+func calledFor(h, other *infrav1.KubexmHost) string {
+	if other.Namespace != h.Namespace {
+		return foreign
+	}
+	return "the KubexmHost " + nameOf(other)
+}
+
 // twin is another KubexmHost that is the same machine, and by what that shows.
 type twin struct {
 	*infrav1.KubexmHost
 	shares string
 }
 
-// twinsOf are the other KubexmHosts that are the host's machine, by their names.
+// twinsOf are the other KubexmHosts that are the host's machine, by their names. Of another namespace, an address is a claim that anybody
+// may make, and would keep the host from its own: it counts where somebody has logged in there by the key that is declared, as far as the
+// machine-ids seen allow. The owner record on the machine keeps two clusters apart whatever is declared.
 func (i *identities) twinsOf(h *infrav1.KubexmHost) []twin {
+	return slices.DeleteFunc(i.alike(h), func(t twin) bool {
+		is, own := t.Status.Facts.MachineID, h.Status.Facts.MachineID
+		return t.Namespace != h.Namespace && (is == "" || own != "" && own != is)
+	})
+}
+
+// alike are the other KubexmHosts that share an address or a machine-id with the host, by their names.
+func (i *identities) alike(h *infrav1.KubexmHost) []twin {
 	var found []twin
 	for _, id := range machineOf(h) {
 		for _, other := range i.machines[id] {
@@ -143,8 +164,8 @@ func (i *identities) refuses(h *infrav1.KubexmHost) *state {
 	}
 	return &state{
 		reason: infrav1.SameMachineReason, refusal: "the same machine as another KubexmHost",
-		message: fmt.Sprintf("the KubexmHost %s has %s too: one machine must not be handed out twice.\nRemedy: delete one of the two, or correct its address.",
-			nameOf(twins[at].KubexmHost), twins[at].shares),
+		message: fmt.Sprintf("%s has %s too: one machine must not be handed out twice.\nRemedy: delete one of the two, or correct its address.",
+			calledFor(h, twins[at].KubexmHost), twins[at].shares),
 	}
 }
 
@@ -156,7 +177,10 @@ func (i *identities) unique(h *infrav1.KubexmHost) metav1.Condition {
 	c := metav1.Condition{Type: infrav1.UniqueCondition, Status: metav1.ConditionTrue, Reason: infrav1.UniqueReason}
 	var lines []string
 	for _, t := range i.twinsOf(h) {
-		lines = append(lines, fmt.Sprintf("the KubexmHost %s has %s too", nameOf(t.KubexmHost), t.shares))
+		line := fmt.Sprintf("%s has %s too", calledFor(h, t.KubexmHost), t.shares)
+		if !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
 	}
 	if len(lines) > 0 {
 		c.Status, c.Reason = metav1.ConditionFalse, infrav1.SameMachineReason
@@ -165,7 +189,9 @@ func (i *identities) unique(h *infrav1.KubexmHost) metav1.Condition {
 	}
 	var names []string
 	for _, other := range i.sharers(h) {
-		names = append(names, nameOf(other))
+		if name := calledFor(h, other); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
 	}
 	if len(names) > 0 {
 		slices.Sort(names)
@@ -174,18 +200,19 @@ func (i *identities) unique(h *infrav1.KubexmHost) metav1.Condition {
 			more = fmt.Sprintf(" and %d more", len(names)-mostNamed)
 		}
 		c.Reason = infrav1.SharedHostKeyReason
-		c.Message = fmt.Sprintf("Warning: the KubexmHosts %s%s have the same host key: it does not tell them apart when their addresses move.\n"+
+		c.Message = fmt.Sprintf("Warning: the host's key is also that of %s%s: it does not tell them apart when their addresses move.\n"+
 			"Remedy: give each host a key of its own (ssh-keygen -A after the removal of /etc/ssh/ssh_host_*) and pin that.",
 			strings.Join(names[:min(mostNamed, len(names))], ", "), more)
 	}
 	return c
 }
 
-// SharedBy are the hosts that an event of one concerns besides: those that are the same machine, or have the same host key.
+// SharedBy are the hosts that an event of one concerns besides: those that are the same machine, or have the same host key. Those for
+// which it counts are not always those that count for it.
 func SharedBy(h *infrav1.KubexmHost, all []infrav1.KubexmHost) []client.ObjectKey {
 	ids := identitiesOf(all)
 	var keys []client.ObjectKey
-	for _, t := range ids.twinsOf(h) {
+	for _, t := range ids.alike(h) {
 		keys = append(keys, client.ObjectKeyFromObject(t))
 	}
 	for _, other := range ids.sharers(h) {

@@ -44,6 +44,7 @@ func TestTwins(t *testing.T) {
 		// free are those that may be claimed.
 		free          string
 		unique, named map[string]string // reason and a word of the message, by host
+		secret        string            // what no message says
 	}{
 		"two machines": {
 			hosts: []infrav1.KubexmHost{
@@ -52,14 +53,50 @@ func TestTwins(t *testing.T) {
 			free:   "a b",
 			unique: map[string]string{"a": infrav1.UniqueReason, "b": infrav1.UniqueReason},
 		},
-		"one address, in two namespaces, one claimed": {
+		"one address, one claimed": {
+			hosts:  []infrav1.KubexmHost{aHost("a", showing("k1")), aHost("b", takenBy("m"), showing("k2"))},
+			free:   "",
+			unique: map[string]string{"a": infrav1.SameMachineReason, "b": infrav1.SameMachineReason},
+			named:  map[string]string{"a": "the KubexmHost fleet/b has the address 10.0.0.1:22", "b": "fleet/a has the address 10.0.0.1:22"},
+		},
+		"one address, in two namespaces, one claimed and seen there": {
 			hosts: []infrav1.KubexmHost{
-				aHost("a", showing("k1")),
-				aHost("b", ofTenant("other"), takenBy("m"), showing("k2")),
+				aHost("a", showing("k1")), aHost("b", ofTenant("other"), takenBy("m"), machineID("1"), showing("k2")),
+			},
+			free:   "",
+			unique: map[string]string{"a": infrav1.SameMachineReason, "b": infrav1.UniqueReason},
+			named:  map[string]string{"a": "a KubexmHost of another namespace has the address 10.0.0.1:22"}, secret: "other/b",
+		},
+		"one address, in two namespaces, one claimed by who was never there": {
+			hosts: []infrav1.KubexmHost{
+				aHost("a", at("10.0.0.1"), showing("k1")), aHost("b", at("10.0.0.1"), ofTenant("other"), takenBy("m"), showing("k2")),
+			},
+			free:   "a",
+			unique: map[string]string{"a": infrav1.UniqueReason, "b": infrav1.UniqueReason}, secret: "other/b",
+		},
+		"one address, in two namespaces, one claimed that was seen at another": {
+			hosts: []infrav1.KubexmHost{
+				aHost("a", machineID("1"), showing("k1")), aHost("b", ofTenant("other"), takenBy("m"), machineID("2"), showing("k2")),
+			},
+			free:   "a",
+			unique: map[string]string{"a": infrav1.UniqueReason}, secret: "other/b",
+		},
+		"one machine-id, in two namespaces, one claimed": {
+			hosts: []infrav1.KubexmHost{
+				aHost("a", at("10.0.0.1"), machineID("1"), showing("k1")),
+				aHost("b", at("10.0.0.2"), ofTenant("other"), takenBy("m"), machineID("1"), showing("k2")),
 			},
 			free:   "",
 			unique: map[string]string{"a": infrav1.SameMachineReason, "b": infrav1.SameMachineReason},
-			named:  map[string]string{"a": "other/b has the address 10.0.0.1:22", "b": "fleet/a has the address 10.0.0.1:22"},
+			named:  map[string]string{"a": "a KubexmHost of another namespace has the machine-id 1"}, secret: "other/b",
+		},
+		"one host key, in two namespaces": {
+			hosts: []infrav1.KubexmHost{
+				aHost("a", at("10.0.0.1"), showing(edKey)), aHost("b", at("10.0.0.2"), ofTenant("other"), showing(edKey)),
+			},
+			free:   "a b",
+			unique: map[string]string{"a": infrav1.SharedHostKeyReason},
+			named:  map[string]string{"a": "also that of a KubexmHost of another namespace: "}, secret: "other/b",
 		},
 		"one machine-id by two addresses, none claimed": {
 			hosts: []infrav1.KubexmHost{
@@ -94,10 +131,18 @@ func TestTwins(t *testing.T) {
 			var free []string
 			for i := range tc.hosts {
 				h := &tc.hosts[i]
-				if ids.refuses(h) == nil && availability(h, noon).available {
+				refused := ids.refuses(h)
+				if refused == nil && availability(h, noon).available {
 					free = append(free, h.Name)
 				}
 				c := ids.unique(h)
+				says := c.Message
+				if refused != nil {
+					says += refused.message
+				}
+				if tc.secret != "" && strings.Contains(says, tc.secret) {
+					t.Errorf("of %s it says %q and %+v, with %q", h.Name, c.Message, refused, tc.secret)
+				}
 				if want := tc.unique[h.Name]; want != "" && c.Reason != want ||
 					(c.Status == metav1.ConditionFalse) != (c.Reason == infrav1.SameMachineReason) {
 					t.Errorf("%s is %s %s: %s", h.Name, c.Status, c.Reason, c.Message)
@@ -115,7 +160,7 @@ func TestTwins(t *testing.T) {
 
 // TestChooseNoTwin: a Machine does not get a host that another namespace's Machine has by another name.
 func TestChooseNoTwin(t *testing.T) {
-	mine, theirs := aHost("a", showing("k1")), aHost("z", ofTenant("other"), takenBy("m"), showing("k2"))
+	mine, theirs := aHost("a", showing("k1")), aHost("z", ofTenant("other"), takenBy("m"), machineID("1"), showing("k2"))
 	c := &claimant{
 		machine: &infrav1.KubexmMachine{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "m"}},
 		owner:   &clusterv1.Machine{}, hosts: []infrav1.KubexmHost{mine},
@@ -126,5 +171,14 @@ func TestChooseNoTwin(t *testing.T) {
 	c.ids = identitiesOf([]infrav1.KubexmHost{mine, theirs})
 	if got := c.choose(noon); got.host != nil || !strings.Contains(got.message, "the same machine") {
 		t.Errorf("got %v, %s", got.host, got.message)
+	}
+}
+
+// TestSharedBy: who becomes a twin by being seen is one for a host that is none of its own twins.
+func TestSharedBy(t *testing.T) {
+	mine, theirs := aHost("a", showing("k1")), aHost("b", ofTenant("other"), machineID("1"), showing("k2"))
+	got := SharedBy(&theirs, []infrav1.KubexmHost{mine, theirs})
+	if len(got) != 1 || got[0].String() != "fleet/a" {
+		t.Errorf("it concerns %v", got)
 	}
 }

@@ -82,7 +82,7 @@ func Certificates(c Cluster, n Node) step.Step {
 func NodeCertificates(c Cluster, n Node) step.Step {
 	nodeName := "system:node:" + n.Name
 	serving := certificate(c.Spec.Certificates, kubeletServingCert, "ca", pki.Server, nodeName, "system:nodes")
-	serving.DNSNames, serving.Addresses = split(append([]string{n.Name, n.Address, n.SecondAddress}, n.Addresses...))
+	serving.DNSNames, serving.Addresses = split(n.ServingNames(&c.Spec))
 	parts := []step.Step{
 		step.Directory{Path: kubeletDir + "/pki", Mode: 0o755},
 		certificate(c.Spec.Certificates, kubeletClientCert, "ca", pki.Client, nodeName, "system:nodes"),

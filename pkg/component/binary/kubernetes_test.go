@@ -393,7 +393,7 @@ func TestCertificatesAreAccepted(t *testing.T) {
 		{etc + "scheduler.crt", "CN=system:kube-scheduler", made.Cluster, x509.ExtKeyUsageClientAuth, nil},
 		{etc + "admin.crt", "CN=kubernetes-admin,O=kubeadm:cluster-admins", made.Cluster, x509.ExtKeyUsageClientAuth, nil},
 		{kubelet + "kubelet-client.crt", "CN=system:node:n1,O=system:nodes", made.Cluster, x509.ExtKeyUsageClientAuth, nil},
-		{kubelet + "kubelet.crt", "CN=system:node:n1,O=system:nodes", made.Cluster, x509.ExtKeyUsageServerAuth, []string{"n1", "10.0.0.11", "192.168.0.11"}},
+		{kubelet + "kubelet.crt", "CN=system:node:n1,O=system:nodes", made.Cluster, x509.ExtKeyUsageServerAuth, []string{"n1", "10.0.0.11"}},
 		{etc + "kube-proxy.crt", "CN=system:kube-proxy", made.Cluster, x509.ExtKeyUsageClientAuth, nil},
 	} {
 		cert, ok := certs[tt.path]

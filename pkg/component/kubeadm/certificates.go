@@ -48,7 +48,7 @@ func NodeCertificates(c Cluster, n kubelet.Node) step.Step {
 		Usages:   []certs.Usage{certs.Server},
 		Validity: step.Duration(c.Spec.Certificates.Validity()), RenewBefore: step.Duration(c.Spec.Certificates.RenewBefore()),
 	}
-	for _, one := range append([]string{n.Name, n.Address, n.SecondAddress}, n.Addresses...) {
+	for _, one := range n.ServingNames(&c.Spec) {
 		address, err := netip.ParseAddr(one)
 		switch {
 		case err == nil && !slices.Contains(cert.Addresses, address.Unmap()):

@@ -4,6 +4,9 @@
 package kubelet
 
 import (
+	"net/netip"
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
@@ -41,4 +44,25 @@ func NodeOf(t *spec.Target, runtime Runtime, resolvConf string) Node {
 	}
 	n.Taints = append(n.Taints, t.Node.NodeTaints...)
 	return n
+}
+
+// ServingNames are the names and addresses of the kubelet's serving certificate: those that the Node has, at which API servers ask for it.
+// The host's other addresses are nobody's way to the kubelet, and the cluster's authority is to vouch for none of them. Nor does it for a
+// second address that a worker has found at itself, if that is the API's.
+func (n Node) ServingNames(c *spec.Cluster) []string {
+	names := []string{n.Name, n.Address}
+	found := !n.ControlPlane && !slices.Contains(n.Addresses, n.SecondAddress)
+	if n.SecondAddress == "" || found && isAPI(c, n.SecondAddress) {
+		return names
+	}
+	return append(names, n.SecondAddress)
+}
+
+// isAPI reports whether the API is reached at an address, however that is written.
+func isAPI(c *spec.Cluster, address string) bool {
+	ip, err := netip.ParseAddr(address)
+	return err == nil && slices.ContainsFunc(append(c.Network.APIAddresses(), c.ControlPlaneEndpoint.Address), func(of string) bool {
+		other, err := netip.ParseAddr(of)
+		return err == nil && other.Unmap() == ip.Unmap()
+	})
 }

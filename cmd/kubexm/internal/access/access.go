@@ -24,8 +24,8 @@ import (
 
 // Options say which host keys are trusted, and what there is to log in with.
 type Options struct {
-	// KnownHosts are files in OpenSSH's format, asked for hosts without a key of their own in the config. Files that are not
-	// there are passed over.
+	// KnownHosts are files in OpenSSH's format, asked for hosts without a key of their own in the config, and for all hosts which keys
+	// are @revoked. Files that are not there are passed over.
 	KnownHosts []string
 	// AcceptNew is the file to which the key of a host that nobody knows is added. Without it, such hosts are refused.
 	AcceptNew string
@@ -129,7 +129,8 @@ func existing(files []string) ([]string, error) {
 func (h *Hosts) config(p *peer) ssh.Config {
 	c := p.Config
 	if pin := p.hostKey(); pin != "" {
-		c.HostKey = ssh.HostKey{Pinned: []string{pin}}
+		// The pin alone is right. known_hosts may say since when it is not: by @revoked.
+		c.HostKey = ssh.HostKey{Pinned: []string{pin}, KnownHosts: h.options.KnownHosts}
 		return c
 	}
 	c.HostKey = ssh.HostKey{KnownHosts: h.options.KnownHosts, AcceptNew: ssh.Refuse}

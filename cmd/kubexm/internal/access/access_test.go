@@ -9,6 +9,7 @@ import (
 	"crypto/rand"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -228,6 +229,61 @@ func TestJumpHostKey(t *testing.T) {
 	}
 	if got := again.JumpHostKey("node1"); got != pin {
 		t.Errorf("known_hosts has %q, want %q", got, pin)
+	}
+}
+
+// TestKnownHostsBesidesPins: a key that known_hosts revokes is refused, whoever else knows it, and no key is right because known_hosts
+// has it where the config file has another.
+func TestKnownHostsBesidesPins(t *testing.T) {
+	path, _, key := keyFile(t)
+	_, _, another := keyFile(t)
+	far, jump := server(t, "ops", "", key), server(t, "ops", "", key)
+	lineOf := func(key cryptossh.PublicKey) string {
+		return strings.TrimSpace(string(cryptossh.MarshalAuthorizedKey(key)))
+	}
+	listed := func(s *sshtest.Server) string {
+		return fmt.Sprintf("[%s]:%d %s\n", s.Address, s.Port, lineOf(s.Signer().PublicKey()))
+	}
+	revoked := func(s *sshtest.Server) string { return "@revoked * " + lineOf(s.Signer().PublicKey()) + "\n" }
+	jumpIsRevoked := jump.HostKey + ", which is revoked"
+	isRevoked := "node1: the host shows the ssh-ed25519 key " + far.HostKey + ", which is revoked"
+	for name, test := range map[string]struct {
+		known, hostKey, jumpKey, says string
+	}{
+		"listed":                             {known: listed(far)},
+		"declared":                           {known: listed(far), hostKey: far.HostKey},
+		"listed and revoked":                 {known: listed(far) + revoked(far), says: isRevoked},
+		"declared and revoked":               {known: revoked(far), hostKey: far.HostKey, says: isRevoked},
+		"declared by its line and revoked":   {known: revoked(far), hostKey: lineOf(far.Signer().PublicKey()), says: isRevoked},
+		"another declared than listed":       {known: listed(far), hostKey: lineOf(another), says: "not the pinned one"},
+		"the jump host's listed and revoked": {known: listed(far) + listed(jump) + revoked(jump), jumpKey: "listed", says: jumpIsRevoked},
+		"the jump host's another declared":   {known: listed(far) + listed(jump), jumpKey: lineOf(another), says: "not the pinned one"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			known := filepath.Join(t.TempDir(), "known_hosts")
+			if err := os.WriteFile(known, []byte(test.known), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			h := config.Host{Name: "node1", Address: far.Address, Port: far.Port, User: "ops", PrivateKeyPath: path, HostKey: test.hostKey}
+			if test.jumpKey != "" {
+				h.ProxyJump = config.ProxyJump{Host: jump.Address, Port: jump.Port, User: "ops", PrivateKeyPath: path}
+				if test.jumpKey != "listed" {
+					h.ProxyJump.HostKey = test.jumpKey
+				}
+			}
+			hosts, err := access.New([]config.Host{h}, access.Options{KnownHosts: []string{known}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			connected, err := hosts.Dial(t.Context(), "node1")
+			if err == nil {
+				_ = connected.Close()
+			}
+			if test.says == "" && err != nil ||
+				test.says != "" && (host.KindOf(err) != host.KindHostKey || !strings.Contains(err.Error(), test.says)) {
+				t.Errorf("error %v, want %q", err, test.says)
+			}
+		})
 	}
 }
 

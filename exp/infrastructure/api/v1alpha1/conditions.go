@@ -30,8 +30,8 @@ const (
 	CleanCondition = "Clean"
 
 	// UniqueCondition is whether no other KubexmHost, of whatever namespace that the manager sees, is the same machine: none has
-	// its address, or its machine-id. Of such hosts one at most may be claimed. Where it is True with the reason SharedHostKey,
-	// other machines have the host's key.
+	// its machine-id or, in its namespace or where somebody has logged in to it, its address. Of such hosts one at most may be
+	// claimed. Where it is True with the reason SharedHostKey, other machines have the host's key.
 	UniqueCondition = "Unique"
 )
 
