@@ -12,7 +12,7 @@ if [ "${1:-}" = clean ]; then
 	testhosts down --name $name
 	rm -rf "$state" "$hosts"
 	rmdir .kubexm/testhosts .kubexm 2>/dev/null || true
-	echo "quickstart: all of it is gone"
+	echo "quickstart: the cluster and its hosts are gone"
 	exit 0
 fi
 

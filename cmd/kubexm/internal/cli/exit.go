@@ -33,7 +33,8 @@ const exitCodes = `Exit codes:
   0    success, or already up to date
   1    it failed
   2    the command line or the config file is wrong; nothing was touched
-  3    the hosts are not fit (preflight), the state is an older copy, or certificates are about to expire (certs check); no host was changed
+  3    the hosts are not fit (preflight, recover, adopt), the state is an older copy, APIs are in use that the new version does not serve,
+       or certificates are about to expire (certs check); no host was changed
   4    another kubexm, or another writer on a host, is at work
   130  interrupted; the next run resumes`
 
