@@ -68,9 +68,7 @@ type options struct {
 // parse reads the command line. The error is pflag.ErrHelp when the flags were asked for, and printed.
 func parse(args []string) (*options, error) {
 	o := &options{logs: logs.NewOptions()}
-	fs := pflag.NewFlagSet("manager", pflag.ContinueOnError)
-	fs.SetNormalizeFunc(cliflag.WordSepNormalizeFunc)
-	o.addFlags(fs)
+	fs := o.flags()
 	if err := fs.Set("v", "2"); err != nil { // as Cluster API's managers
 		return nil, err
 	}
@@ -81,6 +79,13 @@ func parse(args []string) (*options, error) {
 		return nil, fmt.Errorf("unexpected argument %q", fs.Arg(0))
 	}
 	return o, o.validate()
+}
+
+func (o *options) flags() *pflag.FlagSet {
+	fs := pflag.NewFlagSet("manager", pflag.ContinueOnError)
+	fs.SetNormalizeFunc(cliflag.WordSepNormalizeFunc)
+	o.addFlags(fs)
+	return fs
 }
 
 func (o *options) addFlags(fs *pflag.FlagSet) {

@@ -7,7 +7,19 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"k8s.io/component-base/logs"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/internal/golden"
 )
+
+// TestFlags keeps all flags, as --help shows them, in one file: the reference.
+func TestFlags(t *testing.T) {
+	t.Setenv(hostLogsVariable, "")
+	golden.File(t, "../../docs/reference/manager.md", "# The managers' flags\n\n"+
+		"All three providers are one program, `manager`, and these are its flags, as `--help` shows them. Those that `clusterctl init` sets by\n"+
+		"variables are in the [guide](../guides/clusterctl.md).\n\n```text\n"+(&options{logs: logs.NewOptions()}).flags().FlagUsages()+"```\n")
+}
 
 func TestParse(t *testing.T) {
 	for name, test := range map[string]struct {

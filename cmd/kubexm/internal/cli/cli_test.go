@@ -31,9 +31,10 @@ import (
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec/config"
 )
 
-// TestHelp keeps the whole command line, as help shows it, in one file.
+// TestHelp keeps the whole command line, as help shows it, in one file: the reference.
 func TestHelp(t *testing.T) {
 	var text strings.Builder
+	text.WriteString("# The command kubexm\n\nAll commands and their flags, as `--help` shows them. What they are for is in the [guides](../../README.md#where-to-go).\n")
 	var walk func(cmd *cobra.Command)
 	walk = func(cmd *cobra.Command) {
 		var b bytes.Buffer
@@ -41,7 +42,7 @@ func TestHelp(t *testing.T) {
 		if err := cmd.Help(); err != nil {
 			t.Fatal(err)
 		}
-		fmt.Fprintf(&text, "===== %s\n%s\n", cmd.CommandPath(), b.String())
+		fmt.Fprintf(&text, "\n## %s\n\n```text\n%s```\n", cmd.CommandPath(), b.String())
 		for _, c := range cmd.Commands() {
 			if c.IsAvailableCommand() {
 				walk(c)
@@ -49,7 +50,7 @@ func TestHelp(t *testing.T) {
 		}
 	}
 	walk((&app{}).root())
-	golden.File(t, "testdata/help.golden", text.String())
+	golden.File(t, "../../../../docs/reference/kubexm.md", text.String())
 }
 
 // run runs a command line with a state directory of its own.
