@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/atomicfile"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/secret"
 )
@@ -95,21 +96,7 @@ func loadOrMake(dir, certFile, keyFile string, check func(pki.KeyPair) error, pr
 
 func writePair(dir, certFile, keyFile string, pair pki.KeyPair) error {
 	return errors.Join(
-		writeFile(filepath.Join(dir, keyFile), pair.Key.Reveal()),
-		writeFile(filepath.Join(dir, certFile), pair.Cert),
+		atomicfile.WriteBytes(filepath.Join(dir, keyFile), 0o600, pair.Key.Reveal()),
+		atomicfile.WriteBytes(filepath.Join(dir, certFile), 0o600, pair.Cert),
 	)
-}
-
-// writeFile replaces path at once, so that a killed process leaves the old content or the new one.
-func writeFile(path string, content []byte) error {
-	tmp := path + ".tmp"
-	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(content)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return fmt.Errorf("write %s: %w", tmp, err)
-	}
-	return os.Rename(tmp, path)
 }

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/atomicfile"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/pki"
 )
 
@@ -22,5 +23,5 @@ func writeKubeconfig(dir string, config *rest.Config, k keys) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return content.Reveal(), writeFile(filepath.Join(dir, kubeconfigFile), content.Reveal())
+	return content.Reveal(), atomicfile.WriteBytes(filepath.Join(dir, kubeconfigFile), 0o600, content.Reveal())
 }

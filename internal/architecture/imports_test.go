@@ -31,15 +31,16 @@ var engine = []string{
 var rules = []rule{
 	// The engine, from the bottom up. Nothing here knows Cluster API's objects or ours.
 	{"pkg/secret/...", nil},
+	{"pkg/atomicfile", nil},
 	{"pkg/graph/...", nil},
 	{"pkg/event/...", []string{"pkg/secret"}},
-	{"pkg/artifact/...", []string{"pkg/secret"}},
+	{"pkg/artifact/...", []string{"pkg/secret", "pkg/atomicfile"}},
 	{"pkg/pki/...", []string{"pkg/secret"}},
 	{"pkg/spec/...", []string{"pkg/secret"}},
 	{"pkg/host/...", []string{"pkg/secret"}},
 	{"pkg/certificate/...", []string{"pkg/host", "pkg/pki", "pkg/secret"}},
 	{"pkg/quorum/...", []string{"pkg/host"}},
-	{"pkg/backup/...", []string{"pkg/host", "pkg/secret"}},
+	{"pkg/backup/...", []string{"pkg/host", "pkg/secret", "pkg/atomicfile"}},
 	// What an operating system is called, and has where, is asked of its family.
 	{"pkg/os/tables", []string{"pkg/os/..."}},
 	{"pkg/os/...", []string{"pkg/os/family"}},
@@ -74,7 +75,7 @@ var rules = []rule{
 	// What hosts follow is asked where it is decided.
 	{"exp/runtimeextension/...", slices.Concat(apis, []string{"bootstrap/webhooks", "exp/infrastructure/webhooks", "exp/inplace", "internal/hosthealth", "pkg/spec"})},
 	{"exp/embedded/...", slices.Concat(engine, apis, []string{
-		"bootstrap/setup", "controlplane/setup", "exp/infrastructure/setup", "exp/embedded/...", "config/...", "internal/...",
+		"bootstrap/setup", "controlplane/setup", "exp/infrastructure/setup", "exp/embedded/...", "config/...", "internal/...", "pkg/atomicfile",
 	})},
 	{"config/...", nil},
 	{"internal/...", slices.Concat(apis, []string{"config/...", "internal/...", "pkg/spec"})},

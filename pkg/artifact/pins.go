@@ -15,6 +15,8 @@ import (
 	"strings"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/atomicfile"
 )
 
 // Lock pins what bundles are made of: what it has must be so, and what it has not is added. It is a file for people to review, and to
@@ -82,7 +84,7 @@ func (l *Lock) Write(path string) error {
 	if was, err := os.ReadFile(path); err == nil && bytes.Equal(was, text) {
 		return nil
 	}
-	return writeFileAtomic(path, text)
+	return atomicfile.WriteBytes(path, 0o644, text)
 }
 
 func (l *Lock) validate() error {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact/oci"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/atomicfile"
 )
 
 // CacheVariable is the environment variable that names the store's directory.
@@ -195,7 +196,7 @@ func (s *Store) produce(
 	if err != nil {
 		return record{}, err
 	}
-	return r, writeFileAtomic(s.recordPath(key), data)
+	return r, atomicfile.WriteBytes(s.recordPath(key), 0o644, data)
 }
 
 // keepAll moves the files of dir into the store.
@@ -280,20 +281,4 @@ func (c *cancelReader) Read(p []byte) (int, error) {
 		return 0, err
 	}
 	return c.r.Read(p)
-}
-
-// writeFileAtomic writes a file so that after a crash it is either what it was or what it shall be.
-func writeFileAtomic(path string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
 }

@@ -17,6 +17,7 @@ import (
 	"slices"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact/oci"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/atomicfile"
 )
 
 // writeDirectory writes the bundle to a directory of its own and puts that in the place of what was at Out.
@@ -109,7 +110,7 @@ func (p *production) signIn(dir string, manifest []byte) error {
 	if err != nil {
 		return err
 	}
-	return writeFileAtomic(filepath.Join(dir, SignatureName), signature)
+	return atomicfile.WriteBytes(filepath.Join(dir, SignatureName), 0o644, signature)
 }
 
 // modesOf tells a file's permissions by its path.

@@ -22,6 +22,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/atomicfile"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/host"
 )
 
@@ -195,9 +196,9 @@ func take(where, dir, name string, text []byte, content func(w io.Writer, size i
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return b, err
 	}
-	err = write(b.Path, func(w io.Writer) error {
+	err = atomicfile.Write(b.Path, 0o600, func(f *os.File) error {
 		sum := sha256.New()
-		if err := content(io.MultiWriter(w, sum), b.Size); err != nil {
+		if err := content(io.MultiWriter(f, sum), b.Size); err != nil {
 			return fmt.Errorf("the backup %s is not fetched: %w", name, err)
 		}
 		if got := hex.EncodeToString(sum.Sum(nil)); got != b.SHA256 {
@@ -208,7 +209,7 @@ func take(where, dir, name string, text []byte, content func(w io.Writer, size i
 	if err != nil {
 		return b, err
 	}
-	return b, write(filepath.Join(dir, name+manifestEnding), func(w io.Writer) error { _, err := w.Write(text); return err })
+	return b, atomicfile.WriteBytes(filepath.Join(dir, name+manifestEnding), 0o600, text)
 }
 
 // read is what a command on a host prints.
@@ -221,31 +222,4 @@ func read(ctx context.Context, h host.Host, argv ...string) ([]byte, error) {
 		return nil, fmt.Errorf("host %s: %s: %s", h.Name(), argv[0], host.Text(string(r.Stderr), 300))
 	}
 	return r.Stdout, nil
-}
-
-// write makes a file for its owner alone, which is there when all of it is.
-func write(path string, content func(io.Writer) error) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, ignoreClosed(f.Close()), os.Remove(f.Name()))
-		}
-	}()
-	if err := content(f); err != nil {
-		return err
-	}
-	if err := errors.Join(f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
-}
-
-func ignoreClosed(err error) error {
-	if errors.Is(err, fs.ErrClosed) {
-		return nil
-	}
-	return err
 }

@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/artifact"
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/atomicfile"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec/config"
 )
 
@@ -129,21 +130,11 @@ func replaceFile(path string, content []byte) (err error) {
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".kubexm-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(f.Name()))
+	return atomicfile.Write(path, info.Mode().Perm(), func(f *os.File) error {
+		_, err := f.Write(content)
+		if owner, ok := info.Sys().(*syscall.Stat_t); ok && os.Geteuid() == 0 {
+			err = errors.Join(err, f.Chown(int(owner.Uid), int(owner.Gid)))
 		}
-	}()
-	_, err = f.Write(content)
-	if owner, ok := info.Sys().(*syscall.Stat_t); ok && os.Geteuid() == 0 {
-		err = errors.Join(err, f.Chown(int(owner.Uid), int(owner.Gid)))
-	}
-	if err = errors.Join(err, f.Chmod(info.Mode().Perm()), f.Sync(), f.Close()); err != nil {
 		return err
-	}
-	return os.Rename(f.Name(), path)
+	})
 }

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/atomicfile"
 	"github.com/mensylisir/cluster-api-provider-kubexm/pkg/spec"
 )
 
@@ -121,23 +122,10 @@ func (d Dir) Read(name ...string) ([]byte, error) {
 }
 
 // Write replaces a file in d, which only its owner may read.
-func (d Dir) Write(content []byte, name ...string) (err error) {
+func (d Dir) Write(content []byte, name ...string) error {
 	path := d.Path(name...)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".tmp-*") // 0600
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(f.Name()))
-		}
-	}()
-	_, err = f.Write(content)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+	return atomicfile.WriteBytes(path, 0o600, content)
 }
