@@ -32,8 +32,8 @@ func showing(key string) hostOption {
 	return func(h *infrav1.KubexmHost) { h.Spec.Access.HostKeys.Pinned = []string{key} }
 }
 
-func ofTenant(namespace string) hostOption {
-	return func(h *infrav1.KubexmHost) { h.Namespace = namespace }
+func ofTenant() hostOption {
+	return func(h *infrav1.KubexmHost) { h.Namespace = "other" }
 }
 
 // TestTwins: of KubexmHosts that are one machine, each names the other, and one at most may be claimed.
@@ -61,7 +61,7 @@ func TestTwins(t *testing.T) {
 		},
 		"one address, in two namespaces, one claimed and seen there": {
 			hosts: []infrav1.KubexmHost{
-				aHost("a", showing("k1")), aHost("b", ofTenant("other"), takenBy("m"), machineID("1"), showing("k2")),
+				aHost("a", showing("k1")), aHost("b", ofTenant(), takenBy("m"), machineID("1"), showing("k2")),
 			},
 			free:   "",
 			unique: map[string]string{"a": infrav1.SameMachineReason, "b": infrav1.UniqueReason},
@@ -69,14 +69,14 @@ func TestTwins(t *testing.T) {
 		},
 		"one address, in two namespaces, one claimed by who was never there": {
 			hosts: []infrav1.KubexmHost{
-				aHost("a", at("10.0.0.1"), showing("k1")), aHost("b", at("10.0.0.1"), ofTenant("other"), takenBy("m"), showing("k2")),
+				aHost("a", at("10.0.0.1"), showing("k1")), aHost("b", at("10.0.0.1"), ofTenant(), takenBy("m"), showing("k2")),
 			},
 			free:   "a",
 			unique: map[string]string{"a": infrav1.UniqueReason, "b": infrav1.UniqueReason}, secret: "other/b",
 		},
 		"one address, in two namespaces, one claimed that was seen at another": {
 			hosts: []infrav1.KubexmHost{
-				aHost("a", machineID("1"), showing("k1")), aHost("b", ofTenant("other"), takenBy("m"), machineID("2"), showing("k2")),
+				aHost("a", machineID("1"), showing("k1")), aHost("b", ofTenant(), takenBy("m"), machineID("2"), showing("k2")),
 			},
 			free:   "a",
 			unique: map[string]string{"a": infrav1.UniqueReason}, secret: "other/b",
@@ -84,7 +84,7 @@ func TestTwins(t *testing.T) {
 		"one machine-id, in two namespaces, one claimed": {
 			hosts: []infrav1.KubexmHost{
 				aHost("a", at("10.0.0.1"), machineID("1"), showing("k1")),
-				aHost("b", at("10.0.0.2"), ofTenant("other"), takenBy("m"), machineID("1"), showing("k2")),
+				aHost("b", at("10.0.0.2"), ofTenant(), takenBy("m"), machineID("1"), showing("k2")),
 			},
 			free:   "",
 			unique: map[string]string{"a": infrav1.SameMachineReason, "b": infrav1.SameMachineReason},
@@ -92,7 +92,7 @@ func TestTwins(t *testing.T) {
 		},
 		"one host key, in two namespaces": {
 			hosts: []infrav1.KubexmHost{
-				aHost("a", at("10.0.0.1"), showing(edKey)), aHost("b", at("10.0.0.2"), ofTenant("other"), showing(edKey)),
+				aHost("a", at("10.0.0.1"), showing(edKey)), aHost("b", at("10.0.0.2"), ofTenant(), showing(edKey)),
 			},
 			free:   "a b",
 			unique: map[string]string{"a": infrav1.SharedHostKeyReason},
@@ -160,7 +160,7 @@ func TestTwins(t *testing.T) {
 
 // TestChooseNoTwin: a Machine does not get a host that another namespace's Machine has by another name.
 func TestChooseNoTwin(t *testing.T) {
-	mine, theirs := aHost("a", showing("k1")), aHost("z", ofTenant("other"), takenBy("m"), machineID("1"), showing("k2"))
+	mine, theirs := aHost("a", showing("k1")), aHost("z", ofTenant(), takenBy("m"), machineID("1"), showing("k2"))
 	c := &claimant{
 		machine: &infrav1.KubexmMachine{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "m"}},
 		owner:   &clusterv1.Machine{}, hosts: []infrav1.KubexmHost{mine},
@@ -176,7 +176,7 @@ func TestChooseNoTwin(t *testing.T) {
 
 // TestSharedBy: who becomes a twin by being seen is one for a host that is none of its own twins.
 func TestSharedBy(t *testing.T) {
-	mine, theirs := aHost("a", showing("k1")), aHost("b", ofTenant("other"), machineID("1"), showing("k2"))
+	mine, theirs := aHost("a", showing("k1")), aHost("b", ofTenant(), machineID("1"), showing("k2"))
 	got := SharedBy(&theirs, []infrav1.KubexmHost{mine, theirs})
 	if len(got) != 1 || got[0].String() != "fleet/a" {
 		t.Errorf("it concerns %v", got)

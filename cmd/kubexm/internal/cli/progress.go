@@ -114,6 +114,8 @@ func lineOf(level, text string) []byte {
 	var line bytes.Buffer
 	log := json.NewEncoder(&line)
 	log.SetEscapeHTML(false)
-	_ = log.Encode(said{Timestamp: time.Now().UTC().Format(time.RFC3339Nano), Level: level, Message: text}) // strings, to memory
+	if err := log.Encode(said{Timestamp: time.Now().UTC().Format(time.RFC3339Nano), Level: level, Message: text}); err != nil {
+		return nil // of strings, to memory: it cannot be
+	}
 	return line.Bytes()
 }
