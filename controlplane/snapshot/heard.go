@@ -50,7 +50,8 @@ func (c *ControlPlane) confirmedHealthy(of []clusterv1.Machine) (well int, ask [
 		case said.Message != "" || status == metav1.ConditionFalse:
 			why = cmp.Or(why, decision.Block(MachineUnhealthyReason, "the Machine %s is not healthy: etcd: %s", m.Name, problem))
 		case hosthealth.Problem(config, bootstrapv1.HostReachableCondition) != nil:
-			why = cmp.Or(why, decision.Block(controlplanev1.HealthUnknownReason, "it is not known whether the Machine %s is healthy: etcd: %s", m.Name, problem))
+			why = cmp.Or(why, decision.Block(controlplanev1.HealthUnknownReason,
+				"it is not known whether the Machine %s is healthy: etcd: %s", m.Name, problem))
 		default:
 			well++
 		}

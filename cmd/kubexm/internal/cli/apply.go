@@ -55,6 +55,10 @@ func (a *app) applyPlan(ctx context.Context, s *source, path string, failure onF
 	if err != nil {
 		return err
 	}
+	digest, err := p.Digest()
+	if err != nil {
+		return err
+	}
 	dir, err := clusterdir.Of(a.stateRoot, p.Cluster)
 	if err != nil {
 		return usageError{err}
@@ -102,7 +106,7 @@ func (a *app) applyPlan(ctx context.Context, s *source, path string, failure onF
 			return "", err
 		}
 		known.SetApplied(p.Hosts, true)
-		known.SetRunning(false)
+		known.SetRunning(digest, false)
 		if err := dir.WriteInventory(known.Inventory); err != nil {
 			return "", err
 		}
@@ -113,7 +117,7 @@ func (a *app) applyPlan(ctx context.Context, s *source, path string, failure onF
 		if err := copied.End(ctx); err != nil {
 			return "", err
 		}
-		known.SetRunning(true)
+		known.SetRunning(digest, true)
 		if err := dir.WriteInventory(known.Inventory); err != nil {
 			return "", err
 		}

@@ -119,7 +119,7 @@ func (a *app) create(ctx context.Context, o *createOptions) error {
 	if err := copied.Begin(ctx, facts); err != nil {
 		return err
 	}
-	if err := d.keepInventory(); err != nil {
+	if err := d.keepInventory(""); err != nil {
 		return err
 	}
 	if err := d.findOwned(ctx, facts); err != nil {
@@ -312,7 +312,7 @@ func (a *app) converge(ctx context.Context, d *declared, o *createOptions, reade
 	shown.show()
 	ctx, cancel := context.WithTimeoutCause(ctx, o.wait, errNotReady) // not of a person who is asked
 	defer cancel()
-	if err := d.begin(); err != nil {
+	if err := d.noteRunning(); err != nil {
 		return err
 	}
 	if err := rollout.TakeIn(ctx, p.Client(), all, d.owned); err != nil {
@@ -334,13 +334,13 @@ func (a *app) converge(ctx context.Context, d *declared, o *createOptions, reade
 	return d.finish(trust)
 }
 
-// begin notes down what hosts are changed to, before any is.
-func (d *declared) begin() error {
+// noteRunning notes down what hosts are changed to, before any is.
+func (d *declared) noteRunning() error {
 	known, err := d.dir.Inventory()
 	if err != nil || known == nil {
 		return err
 	}
-	known.SetRunning(false)
+	known.SetRunning("", false)
 	return d.dir.WriteInventory(known)
 }
 
@@ -363,7 +363,7 @@ func (d *declared) finish(trust *planner.Trust) error {
 		return err
 	}
 	i.ReadyTime = time.Now().UTC()
-	i.SetRunning(true)
+	i.SetRunning("", true)
 	return d.dir.WriteInventory(i)
 }
 

@@ -18,6 +18,7 @@ func TestWhatPlansMadeIsNotChangedInPassing(t *testing.T) {
 	untuned := func(c *spec.Cluster) { c.System.Sysctls = nil }
 	for name, c := range map[string]struct {
 		applied, reached bool
+		plan             string // that is applied, where the last one made is another
 		version          string
 		change           func(*spec.Cluster)
 		want             string
@@ -25,6 +26,7 @@ func TestWhatPlansMadeIsNotChangedInPassing(t *testing.T) {
 		"as it was":                       {applied: true, reached: true},
 		"another place of etcd's data":    {applied: true, change: moved, want: "spec.etcd.dataDir"},
 		"other Pods":                      {applied: true, change: renumbered, want: "spec.network.podCIDRs"},
+		"another plan was applied":        {applied: true, plan: "sha256:1", change: moved},
 		"before anything was applied":     {change: moved},
 		"an older version":                {applied: true, version: "v1.34.0", want: "cannot be downgraded"},
 		"a minor version is skipped":      {applied: true, version: "v1.37.0", want: "no minor version may be skipped"},
@@ -47,7 +49,7 @@ func TestWhatPlansMadeIsNotChangedInPassing(t *testing.T) {
 			}
 			if c.applied {
 				known.SetApplied(inventory{known}.names(), true)
-				known.SetRunning(c.reached)
+				known.SetRunning(c.plan, c.reached)
 			}
 			if err := dir.WriteInventory(known); err != nil {
 				t.Fatal(err)

@@ -34,7 +34,11 @@ With -o the plan is written to a file, with secrets as references. "kubexm apply
 			if err := d.sameVersion(s.file); err != nil {
 				return err
 			}
-			if err := d.keep(); err != nil {
+			digest, err := p.Digest()
+			if err != nil {
+				return err
+			}
+			if err := d.keep(digest); err != nil {
 				return err
 			}
 			if err := writePlan(p, out); err != nil {
@@ -96,7 +100,7 @@ func (a *app) showFound(p *plan.Plan, report engine.Report, err error) error {
 }
 
 // keep keeps what "apply" needs beside the plan: the cluster's key pairs, and how its hosts are reached.
-func (d *declared) keep() error {
+func (d *declared) keep(plan string) error {
 	unlock, err := d.dir.Lock()
 	if err != nil {
 		return err
@@ -105,11 +109,11 @@ func (d *declared) keep() error {
 	if _, err := d.trust(true); err != nil {
 		return err
 	}
-	return d.keepInventory()
+	return d.keepInventory(plan)
 }
 
 // keepInventory keeps, for "apply", how the hosts of a plan are reached.
-func (d *declared) keepInventory() error {
+func (d *declared) keepInventory(plan string) error {
 	if err := d.forgetsNone(); err != nil {
 		return err
 	}
@@ -117,6 +121,7 @@ func (d *declared) keepInventory() error {
 		return err
 	}
 	i := d.inventory()
+	i.Declared.Plan = plan
 	if known, err := d.dir.Inventory(); err != nil {
 		return err
 	} else if known != nil {

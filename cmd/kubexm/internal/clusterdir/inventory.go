@@ -52,14 +52,17 @@ type Inventory struct {
 type Declaration struct {
 	KubernetesVersion string       `json:"kubernetesVersion"`
 	Spec              spec.Cluster `json:"spec"`
+	// Plan is the digest of the plan that was made of it, "" for what a management plane makes so.
+	Plan string `json:"plan,omitempty"`
 	// Reached says that all hosts have become that.
 	Reached bool `json:"reached,omitempty"`
 }
 
-// SetRunning says that hosts are changed to what is declared, and whether all of them have become that.
-func (i *Inventory) SetRunning(reached bool) {
-	if i.Declared == nil {
-		return // it was written before there was one
+// SetRunning says that hosts are changed to what is declared, by the plan with this digest ("" for a management plane), and whether all of
+// them have become that. Of another plan than the last that was made it is not known what was declared: what is known stays.
+func (i *Inventory) SetRunning(plan string, reached bool) {
+	if i.Declared == nil || i.Declared.Plan != plan {
+		return
 	}
 	running := *i.Declared
 	running.Reached = reached || i.Running != nil && i.Running.Reached
