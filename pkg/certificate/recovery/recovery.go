@@ -47,8 +47,18 @@ const (
 	encryptionConfig = "../encryption/config.yaml"
 )
 
+// WrongError is why the key pairs of a host do not count that has all keys which were asked for: another host may have others, or none.
+type WrongError struct{ Err error }
+
+// Error is what is wrong, and on which host.
+func (w *WrongError) Error() string { return w.Err.Error() }
+
+// Unwrap is what is wrong.
+func (w *WrongError) Unwrap() error { return w.Err }
+
 // Read reads the key pairs with these names from a control plane host, in one exchange. It returns them only if each key belongs to
-// its certificate, and each authority has signed the certificates that the host uses. The encryption key (pki.EncryptionName) is the one
+// its certificate, and each authority has signed the certificates that the host uses; if not, and all keys are there, the error is a
+// *WrongError. The encryption key (pki.EncryptionName) is the one
 // that the API server's configuration has, and stays zero where the host has none. Errors name files, never their content.
 func Read(ctx context.Context, h host.Host, names []string) (pki.Authorities, error) {
 	var wanted []string
@@ -64,17 +74,31 @@ func Read(ctx context.Context, h host.Host, names []string) (pki.Authorities, er
 	if err != nil {
 		return pki.Authorities{}, err
 	}
-	var found pki.Authorities
+	found, err := authoritiesIn(files, names)
+	if err == nil {
+		return found, nil
+	}
+	err = fmt.Errorf("host %s: %w", h.Name(), err)
+	for _, name := range names {
+		if name != pki.EncryptionName && len(files[onHost[name].key]) == 0 {
+			return pki.Authorities{}, err
+		}
+	}
+	return pki.Authorities{}, &WrongError{err}
+}
+
+// authoritiesIn checks the key pairs with these names that are among the files.
+func authoritiesIn(files map[string][]byte, names []string) (found pki.Authorities, err error) {
 	for _, name := range names {
 		if name == pki.EncryptionName {
 			if found.Encryption, err = encryptionIn(files); err != nil {
-				return pki.Authorities{}, fmt.Errorf("host %s: encryption key: %w", h.Name(), err)
+				return pki.Authorities{}, fmt.Errorf("encryption key: %w", err)
 			}
 			continue
 		}
 		pair, err := pairIn(files, name)
 		if err != nil {
-			return pki.Authorities{}, fmt.Errorf("host %s: key pair %s: %w", h.Name(), name, err)
+			return pki.Authorities{}, fmt.Errorf("key pair %s: %w", name, err)
 		}
 		found.Set(name, pair)
 	}

@@ -199,7 +199,7 @@ func (r *recoverySource) read(ctx context.Context) (found pki.Authorities, read 
 	var first pki.Fingerprints
 	for _, name := range r.from {
 		pairs, err := r.readHost(ctx, name)
-		var wrong *wrongPairs
+		var wrong *recovery.WrongError
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return found, nil, err
@@ -232,41 +232,13 @@ func (r *recoverySource) read(ctx context.Context) (found pki.Authorities, read 
 	return found, read, nil
 }
 
-// wrongPairs is why the pairs of a host that has all keys do not count.
-type wrongPairs struct{ error }
-
-// Unwrap is what is wrong.
-func (w *wrongPairs) Unwrap() error { return w.error }
-
-// keyFiles are where a control plane host has the keys of pairs.
-var keyFiles = map[string]string{
-	pki.ClusterName: "/etc/kubernetes/pki/ca.key", pki.EtcdName: "/etc/kubernetes/pki/etcd/ca.key",
-	pki.FrontProxyName: "/etc/kubernetes/pki/front-proxy-ca.key", pki.ServiceAccountName: "/etc/kubernetes/pki/sa.key",
-}
-
-// readHost reads the pairs from a host. One that lacks keys, which some keep on one host alone, is distinguished from one that has all of
-// them and is wrong.
-func (r *recoverySource) readHost(ctx context.Context, name string) (found pki.Authorities, err error) {
+func (r *recoverySource) readHost(ctx context.Context, name string) (pki.Authorities, error) {
 	h, err := r.dial(ctx, name)
 	if err != nil {
-		return found, err
+		return pki.Authorities{}, err
 	}
-	defer func() { err = errors.Join(err, h.Close()) }()
-	found, err = recovery.Read(ctx, h, r.names)
-	var unanswered *host.Error
-	if err == nil || errors.As(err, &unanswered) {
-		return found, err
-	}
-	var keys []string
-	for _, name := range r.names {
-		if at, has := keyFiles[name]; has {
-			keys = append(keys, at)
-		}
-	}
-	if there, asked := recovery.Files(ctx, h, keys); asked == nil && len(there) == len(keys) {
-		err = &wrongPairs{err}
-	}
-	return found, err
+	found, err := recovery.Read(ctx, h, r.names)
+	return found, errors.Join(err, h.Close())
 }
 
 // warnUnread names the hosts whose pairs were not compared.
