@@ -276,6 +276,9 @@ func (s *scope) lessOften() time.Duration {
 func (s *scope) next() time.Duration {
 	s.describe()
 	next := s.Next()
+	if len(s.Own()) == 0 && s.blocked != nil && s.blocked.Reason == controlplanev1.NotAvailableReason {
+		next = templateAgain // what the first Machine is made from may come to exist
+	}
 	if s.held != "" {
 		return heldAgain // a KubexmOperation that goes is not watched here
 	}

@@ -147,15 +147,6 @@ func (r *KubexmControlPlaneReconciler) template(ctx context.Context, s *scope) (
 // templateAgain is when a template that does not exist is asked for again. Templates of infrastructure providers are not watched.
 const templateAgain = 15 * time.Second
 
-// Next is when to observe the cluster again. As long as there is no Machine, nothing there changes by itself; but what a first one is made
-// from may come to exist.
-func (s *scope) Next() time.Duration {
-	if len(s.Own()) == 0 && s.blocked != nil && s.blocked.Reason == controlplanev1.NotAvailableReason {
-		return templateAgain
-	}
-	return s.ControlPlane.Next()
-}
-
 // randomLetters tell the names of Machines apart.
 const randomLetters = 5
 

@@ -46,8 +46,9 @@ func (e *Etcd) validateWAL(args *field.Path) field.ErrorList {
 	around, member := path.Dir(wal), path.Join(e.DataDir, "member")
 	switch {
 	case len(validateDataDir(at, around)) > 0:
-		return field.ErrorList{field.Invalid(at, wal, fmt.Sprintf("other things may lie in %s, which would become etcd's own, because etcd makes "+
-			"its log beside the place of it: use a directory in one that is for it alone, such as %s. An etcd that is to be adopted moves its log first",
+		return field.ErrorList{field.Invalid(at, wal, fmt.Sprintf("other things may lie in %s, which would become etcd's own, because "+
+			"etcd makes its log beside the place of it: use a directory in one that is for it alone, such as %s. "+
+			"An etcd that is to be adopted moves its log first",
 			around, path.Join(wal, "wal")))}
 	case isWithin(e.DataDir, wal), isWithin(wal, member):
 		return field.ErrorList{field.Invalid(at, wal, fmt.Sprintf(

@@ -121,60 +121,66 @@ func (p *quickProcess) Wait() (int, error) {
 	return p.cmd.ProcessState.ExitCode(), nil
 }
 
-// The host ends when it has read the end of a stream. That its input cannot be closed any more by then is no failure.
-func TestStreamEndsBeforeItIsClosed(t *testing.T) {
+const staged = "what is sent"
+
+// stagingHost is a host with a place to stage content, and that directory.
+func stagingHost(t *testing.T) (*Host, string) {
+	t.Helper()
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "staging"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	const content = "what is sent"
-	sum := sha256.Sum256([]byte(content))
-	digest := hex.EncodeToString(sum[:])
-	blob := host.Blob{
-		Name: "content", Digest: "sha256:" + digest, Size: int64(len(content)),
+	return New(quick{}, Config{Name: "n1", StateDir: dir}), filepath.Join(dir, "staging")
+}
+
+// sent is content that is said to be what is staged.
+func sent(content string) host.Blob {
+	return host.Blob{
+		Name: "content", Digest: "sha256:" + sumOf(staged), Size: int64(len(content)),
 		Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(content)), nil },
 	}
-	s := &session{host: New(quick{}, Config{Name: "n1", StateDir: dir}), mark: "m"}
-	if err := s.stream(t.Context(), []part{{blob: blob, length: blob.Size}}, ""); err != nil {
-		t.Errorf("the host has all of it: %v", err)
-	}
-	if got, err := os.ReadFile(filepath.Join(dir, "staging", digest+".m.part")); err != nil || string(got) != content {
+}
+
+func sumOf(content string) string {
+	sum := sha256.Sum256([]byte(content))
+	return hex.EncodeToString(sum[:])
+}
+
+func holds(t *testing.T, path, content string) {
+	t.Helper()
+	if got, err := os.ReadFile(path); err != nil || string(got) != content {
 		t.Errorf("there is %q (%v)", got, err)
 	}
 }
 
+// The host ends when it has read the end of a stream. That its input cannot be closed any more by then is no failure.
+func TestStreamEndsBeforeItIsClosed(t *testing.T) {
+	h, staging := stagingHost(t)
+	blob := sent(staged)
+	s := &session{host: h, mark: "m"}
+	if err := s.stream(t.Context(), []part{{blob: blob, length: blob.Size}}, ""); err != nil {
+		t.Errorf("the host has all of it: %v", err)
+	}
+	holds(t, filepath.Join(staging, sumOf(staged)+".m.part"), staged)
+}
+
 // A shell that goes on storing what a session sent whose connection was cut does not write to the files of the session after it.
 func TestSessionsDoNotShareWhatArrives(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, "staging"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	const content = "what is sent"
-	sum := sha256.Sum256([]byte(content))
-	digest := hex.EncodeToString(sum[:])
-	blob := func(content string) host.Blob {
-		return host.Blob{
-			Name: "content", Digest: "sha256:" + digest, Size: int64(len(content)),
-			Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(content)), nil },
-		}
-	}
-	h := New(quick{}, Config{Name: "n1", StateDir: dir})
+	h, staging := stagingHost(t)
 	old, now := &session{host: h, mark: "old"}, &session{host: h, mark: "now"}
-	for _, sent := range []struct {
+	for _, each := range []struct {
 		by   *session
 		blob host.Blob
-	}{{now, blob(content)}, {old, blob("half")}} {
-		if err := sent.by.stream(t.Context(), []part{{blob: sent.blob, length: sent.blob.Size}}, ""); err != nil {
+	}{{now, sent(staged)}, {old, sent("half")}} {
+		if err := each.by.stream(t.Context(), []part{{blob: each.blob, length: each.blob.Size}}, ""); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := now.accept(t.Context(), []host.Blob{blob(content)}, h.aside); err != nil {
+	if err := now.accept(t.Context(), []host.Blob{sent(staged)}, h.aside); err != nil {
 		t.Errorf("what this session sent is whole: %v", err)
 	}
-	if err := old.accept(t.Context(), []host.Blob{blob("half")}, h.aside); host.KindOf(err) != host.KindCorrupt {
+	if err := old.accept(t.Context(), []host.Blob{sent("half")}, h.aside); host.KindOf(err) != host.KindCorrupt {
 		t.Errorf("what the old session sent is accepted: %v", err)
 	}
-	if got, err := os.ReadFile(filepath.Join(dir, "staging", digest)); err != nil || string(got) != content {
-		t.Errorf("there is %q (%v)", got, err)
-	}
+	holds(t, filepath.Join(staging, sumOf(staged)), staged)
 }
